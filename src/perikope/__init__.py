@@ -1,0 +1,46 @@
+"""perikope finds the passage, and scores it in the context it was cut from.
+
+>>> import perikope as pk
+>>> index = pk.Index.create(directory)                                      # doctest: +SKIP
+>>> index.add(pk.read("docs/")); index.commit()                             # doctest: +SKIP
+>>> for hit in index.search("pump with a magnetic coupling", k=10):         # doctest: +SKIP
+...     print(hit.score, hit.document, hit.path, hit.text)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from perikope.api import Hit, Index
+    from perikope.document import Document, Kind, TreeBuilder
+    from perikope.errors import PerikopeError
+    from perikope.formats import read
+    from perikope.measures import evaluate
+
+__all__ = ["Document", "Hit", "Index", "Kind", "PerikopeError", "TreeBuilder", "evaluate", "read"]
+
+_HOMES = {
+    "Document": "perikope.document",
+    "Hit": "perikope.api",
+    "Index": "perikope.api",
+    "Kind": "perikope.document",
+    "PerikopeError": "perikope.errors",
+    "TreeBuilder": "perikope.document",
+    "evaluate": "perikope.measures",
+    "read": "perikope.formats",
+}
+
+
+def __getattr__(name: str) -> object:
+    # Loaded on first use: numpy and numba cost most of a second, and `perikope --help` needs neither.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'perikope' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

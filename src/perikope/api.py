@@ -1,0 +1,288 @@
+"""The front door: an index that is made, filled, searched and explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, overload
+
+from perikope.document import Document
+from perikope.errors import UsageError
+from perikope.fetch import Candidates
+from perikope.fetch.models import parse_fetch_model
+from perikope.fetch.search import fetch as fetch_documents
+from perikope.index.commit import IndexWriter, create
+from perikope.index.reader import Snapshot
+from perikope.matches import Matches, join
+from perikope.models import Model, parse_model
+from perikope.names import passage_name, split_name
+from perikope.query.terms import Query, parse_query
+from perikope.ranking import Ranking, rank
+from perikope.signals import Column, Node
+from perikope.text import Analyzer, word_spans
+
+DEFAULT_MODEL = "qsf_v_title"
+DEFAULT_FETCH = "bm25"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that was found, with what surrounds it."""
+
+    rank: int
+    score: float
+    document: str
+    passage: str
+    path: tuple[str, ...]
+    """The titles above the passage, from the document's own to that of its section."""
+    text: str
+    highlights: tuple[tuple[int, int], ...]
+    """Where the query's terms stand in the text, in characters."""
+    part: str
+    tag: str
+    before: str
+    after: str
+    """The passages next to it in the document, or empty texts."""
+    start: int
+    end: int
+    """Where it stands in the document's text, in characters."""
+    metadata: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """`document#passage`, as in run files."""
+        return passage_name(self.document, self.passage)
+
+
+class Results(Sequence[Hit]):
+    """The hits of one search, read from the index as they are asked for."""
+
+    def __init__(self, snapshot: Snapshot, matches: Matches, score: Column, ranking: Ranking) -> None:
+        self._snapshot = snapshot
+        self.matches = matches
+        self.score = score
+        self.ranking = ranking
+
+    def __len__(self) -> int:
+        return len(self.ranking)
+
+    @overload
+    def __getitem__(self, number: int) -> Hit: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Hit]: ...
+    def __getitem__(self, number: int | slice) -> Hit | list[Hit]:
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        if not -len(self) <= number < len(self):
+            raise IndexError(number)
+        number %= len(self)
+        return _hit(self._snapshot, self.matches, int(self.ranking.rows[number]), number + 1, float(self.ranking.scores[number]))
+
+    def names(self) -> list[tuple[str, float]]:
+        """`document#passage` and score of each hit, as a run file has them."""
+        found = []
+        for row, score in zip(self.ranking.rows.tolist(), self.ranking.scores.tolist(), strict=True):
+            document, passage = _identify(self._snapshot, self.matches, row)
+            found.append((passage_name(document, passage), score))
+        return found
+
+    def explain(self, number: int) -> Node:
+        """Where the score of a hit comes from; numbers count from 0."""
+        return self.score.explain(int(self.ranking.rows[number]))
+
+
+class Index:
+    """A collection that can be searched for passages; safe to search from many threads.
+
+    >>> import tempfile
+    >>> index = Index.create(tempfile.mkdtemp())
+    >>> from perikope.document import TreeBuilder
+    >>> builder = TreeBuilder("d1", title="Pumps"); _ = builder.passage("A magnet drives the rotor.")
+    >>> index.add([builder.build()]); index.commit()
+    >>> [(hit.document, hit.path, hit.text) for hit in index.search("rotor of a pump")]
+    [('d1', ('Pumps',), 'A magnet drives the rotor.')]
+    """
+
+    def __init__(self, folder: str | PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self._snapshot = Snapshot(self.folder)
+        self._writer: IndexWriter | None = None
+
+    @classmethod
+    def create(
+        cls, folder: str | PathLike[str], *, language: str = "en", stemmer: str = "snowball", stopwords: str | Sequence[str] = "default"
+    ) -> Index:
+        """Make an empty index in a new or empty folder."""
+        chosen = stopwords if isinstance(stopwords, str) else tuple(stopwords)
+        create(Path(folder), Analyzer(stemmer, chosen), language)  # type: ignore[arg-type]
+        return cls(folder)
+
+    @classmethod
+    def open(cls, folder: str | PathLike[str]) -> Index:
+        """Open an index as its last commit left it."""
+        return cls(folder)
+
+    @property
+    def language(self) -> str:
+        """The language in which queries are read unless another is given."""
+        return self._snapshot.manifest.language
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are."""
+        return self._snapshot.documents
+
+    @property
+    def passages(self) -> int:
+        """How many passages they have."""
+        return self._snapshot.passages
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that differs wherever the content differs."""
+        return self._snapshot.manifest.fingerprint
+
+    def add(self, documents: Iterable[Document]) -> None:
+        """Take documents; they can be found after `commit`."""
+        if self._writer is None:
+            self._writer = IndexWriter(self.folder)
+        self._writer.add(documents)
+
+    def commit(self) -> None:
+        """Make what was added durable and findable."""
+        if self._writer is not None:
+            manifest = self._writer.commit()
+            self._writer.close()
+            self._writer = None
+            self._snapshot = Snapshot(self.folder, manifest)
+
+    def rollback(self) -> None:
+        """Forget what was added since the last commit."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def search(
+        self,
+        query: str,
+        *,
+        model: str | Model = DEFAULT_MODEL,
+        k: int = 10,
+        documents: int = 1000,
+        fetch: str = DEFAULT_FETCH,
+        browse_query: str = "",
+        language: str = "",
+    ) -> Results:
+        """The best `k` passages of the best `documents` documents.
+
+        `query` fetches the documents; `browse_query`, where given, scores their passages.
+        """
+        if k < 1 or documents < 1:
+            raise UsageError(f"k and documents must be at least 1, not {min(k, documents)}")
+        snapshot = self._snapshot
+        chosen = parse_model(model)
+        matches = self._matches(snapshot, query, browse_query, fetch, documents, language)
+        score = chosen.score(matches)
+        ids = [snapshot.document_id(number) for number in matches.number_of_document.tolist()]
+        ranking = rank(matches, score, k, ids, matching_only=chosen.definition.matching_only)
+        return Results(snapshot, matches, score, ranking)
+
+    def explain(self, query: str, passage: str, **options: Any) -> Node:
+        """Why a passage, named `document#passage`, has its score; takes the options of `search`."""
+        document, wanted = split_name(passage)
+        number = self._snapshot.find_document(document)
+        if number < 0:
+            raise UsageError(f"there is no document {document!r} in {self.folder}")
+        segment, local = self._snapshot.locate(number)
+        ids = [segment.passage_id(local, other) for other in segment.passages_of(local)]
+        if wanted not in ids:
+            raise UsageError(f"document {document!r} has no passage {wanted!r}; it has {_some(ids)}")
+        results = self.search(query, **options)
+        place = (results.matches.number_of_document == number).nonzero()[0]
+        if not place.size:
+            raise UsageError(f"document {document!r} was not fetched for this query; ask for more documents (--documents)")
+        row = int((results.matches.document_of_passage == place[0]).nonzero()[0][0]) + ids.index(wanted)
+        return results.score.explain(row)
+
+    def check_query(self, query: str, *, language: str = "") -> Query:
+        """The query as the index reads it; an error where it holds nothing to look for."""
+        return parse_query(query, self._snapshot.analyzer, language or self.language)
+
+    def _matches(self, snapshot: Snapshot, query: str, browse_query: str, fetch: str, documents: int, language: str) -> Matches:
+        spoken = language or self.language
+        fetched = parse_query(query, snapshot.analyzer, spoken)
+        browsed: Query = parse_query(browse_query, snapshot.analyzer, spoken) if browse_query else fetched
+        candidates: Candidates = fetch_documents(snapshot, fetched, parse_fetch_model(fetch), documents)
+        return join(snapshot, browsed, candidates)
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.folder)!r}, {self.documents} documents, {self.passages} passages)"
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(ids[:5]) + (f" … {ids[-1]}" if len(ids) > 5 else "") or "none"
+
+
+def _identify(snapshot: Snapshot, matches: Matches, row: int) -> tuple[str, str]:
+    candidate = int(matches.document_of_passage[row])
+    segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
+    passage = segment.passages_of(local).start + _position(matches, row, candidate)
+    return segment.document_id(local), segment.passage_id(local, passage)
+
+
+def _position(matches: Matches, row: int, candidate: int) -> int:
+    """The number of a passage within its document."""
+    return row - int(matches.document_of_passage.searchsorted(candidate))
+
+
+def _hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float) -> Hit:
+    candidate = int(matches.document_of_passage[row])
+    segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
+    passages = segment.passages_of(local)
+    passage = passages.start + _position(matches, row, candidate)
+    text = segment.text(local)
+    span = int(segment["passage.span"][passage])
+    here = segment.characters(span)
+
+    def neighbour(other: int) -> str:
+        return text[segment.characters(int(segment["passage.span"][other]))] if other in passages else ""
+
+    return Hit(
+        rank=rank,
+        score=score,
+        document=segment.document_id(local),
+        passage=segment.passage_id(local, passage),
+        path=tuple(_titles(snapshot, matches, candidate, row, text)),
+        text=text[here],
+        highlights=tuple(_highlights(snapshot.analyzer, matches.query, text[here], segment.label("language", span))),
+        part=segment.label("part", span),
+        tag=segment.label("tag", span),
+        before=neighbour(passage - 1),
+        after=neighbour(passage + 1),
+        start=here.start,
+        end=here.stop,
+        metadata=segment.record(local).get("metadata", {}),
+    )
+
+
+def _titles(snapshot: Snapshot, matches: Matches, candidate: int, row: int, text: str) -> list[str]:
+    segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
+    first = int(matches.document_of_section.searchsorted(candidate))
+    section = int(matches.section_of_passage[row])
+    titles: list[str] = []
+    while section >= 0:
+        title_span = int(segment["section.title_span"][segment.sections_of(local).start + section - first])
+        if title_span >= 0:
+            titles.insert(0, text[segment.characters(title_span)])
+        section = int(matches.parent_of_section[section])
+    return titles
+
+
+def _highlights(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
+    wanted = set(query.terms)
+    starts, ends = word_spans(text)
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        if f"{language}:{analyzer.term(text[start:end], language)}" in wanted:
+            yield start, end

@@ -1,0 +1,78 @@
+"""The command line: one file a command, no logic. Errors are one line on stderr that says what to do."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from perikope import __version__
+from perikope.errors import PerikopeError
+
+COMMANDS = ("index", "search", "explain", "run", "eval", "models", "measures", "formats", "demo")
+
+USER_ERROR = 2
+
+
+class _LazyGroup(click.Group):
+    """Imports a command's file only when it is needed, so that `--help` is fast."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"perikope.cli.{name}_command").command
+        return command
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="perikope")
+def perikope() -> None:
+    """Find the passage, scored in the context it was cut from.
+
+    \b
+    Example:
+      perikope index docs/ --to idx
+      perikope search idx "pump with a magnetic coupling"
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; the exit code is 2 for a user's mistake, 1 where something was skipped."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        code = perikope.main(arguments, prog_name="perikope", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.exceptions.NoArgsIsHelpError as help_wanted:
+        click.echo(help_wanted.format_message())
+        return USER_ERROR
+    except click.ClickException as error:
+        return _complain(error.format_message(), getattr(error, "ctx", None))
+    except PerikopeError as error:
+        return _complain(str(error))
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): that is no error, and Python must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("perikope: interrupted", err=True)
+        return 130
+    except (OSError, MemoryError) as error:
+        return _complain(str(error) or type(error).__name__)
+
+
+def _complain(message: str, context: click.Context | None = None) -> int:
+    from perikope.cli.output import printable
+
+    hint = f" (see `{context.command_path} --help`)" if context is not None else ""
+    click.echo(f"perikope: error: {printable(' '.join(message.split()))}{hint}", err=True)
+    return USER_ERROR

@@ -1,0 +1,5 @@
+"""`python -m perikope.cli`."""
+
+from perikope.cli import main
+
+main()

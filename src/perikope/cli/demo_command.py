@@ -1,0 +1,62 @@
+"""`perikope demo`: see a passage found by its context."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+from perikope.cli.output import printable, shorten
+
+if TYPE_CHECKING:
+    from perikope.api import Hit
+    from perikope.demo import Comparison
+
+
+@click.command(name="demo")
+def command() -> int:
+    """Index the documents that come with perikope and find a passage by its context.
+
+    \b
+    Example:
+      perikope demo
+    """
+    from perikope.demo import WITH_CONTEXT, WITHOUT_CONTEXT, demonstrate
+    from perikope.explain import render
+
+    facts, comparisons = demonstrate()
+    click.echo(f"Indexed {facts}.\n")
+    for comparison in comparisons:
+        click.echo(click.style(f"» {comparison.query}", bold=True))
+        _show(f"{WITHOUT_CONTEXT}: each passage by itself", comparison, comparison.without)
+        _show(f"{WITH_CONTEXT}: each passage in its context", comparison, comparison.within)
+        click.echo()
+    first = comparisons[0]
+    click.echo(f"Why {first.answer} is in place {first.place(first.within)} with its context:\n")
+    click.echo(textwrap.indent(printable_lines(render(first.explanation)), "  "))
+    return 0
+
+
+def printable_lines(text: str) -> str:
+    """Text without control characters other than line feeds."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def _show(title: str, comparison: Comparison, hits: list[Hit]) -> None:
+    place = comparison.place(hits)
+    click.echo(f"\n  {title}   (the answer is in place {place or 'none'})")
+    for hit in hits[:3]:
+        _line(hit, hit.name == comparison.answer)
+    if place is not None and place > 3:
+        click.echo("     …")
+        _line(hits[place - 1], True)
+
+
+def _line(hit: Hit, is_answer: bool) -> None:
+    width = min(shutil.get_terminal_size().columns, 110)
+    mark = click.style("✓", fg="green") if is_answer else " "
+    path = printable(" › ".join(hit.path))
+    click.echo(f"  {mark} {hit.rank:>2}. {hit.score:.3f}  {click.style(shorten(path, width - 18), fg='cyan')}")
+    click.echo(f"               {shorten(printable(hit.text), width - 15)}")

@@ -1,0 +1,51 @@
+"""`perikope eval`: measure runs against judgements."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from perikope.cli.output import printable
+
+
+@click.command(name="eval")
+@click.argument("qrels", metavar="QRELS")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.option("--measures", default="nDCG@10 AP MAP(D)", show_default=True, metavar="NAMES", help="See `perikope measures`.")
+@click.option("--per-query", is_flag=True, help="Print the value of each query too.")
+@click.option("--only-run-queries", is_flag=True, help="Average over the queries in the run instead of all judged ones.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(qrels: str, runs: tuple[str, ...], measures: str, per_query: bool, only_run_queries: bool, as_json: bool) -> int:
+    """Measure TREC runs against TREC judgements; a judged query that a run leaves out counts 0.
+
+    \b
+    Example:
+      perikope eval qrels.txt bm25.run qsf_v.run --measures "nDCG@10 MAP(D) PRES@100"
+    """
+    from perikope.io.judgements import read_judgements
+    from perikope.io.runs import read_run
+    from perikope.measures import evaluate
+
+    judgements = read_judgements(qrels)
+    evaluations = {path: evaluate(measures, judgements, read_run(path), only_run_queries=only_run_queries) for path in runs}
+    if as_json:
+        for path, evaluation in evaluations.items():
+            record: dict[str, object] = {"run": path, "queries": len(evaluation.queries), "mean": dict(evaluation.mean)}
+            if per_query:
+                record["per_query"] = {name: dict(values) for name, values in evaluation.per_query.items()}
+            click.echo(json.dumps(record))
+        return 0
+    names = list(next(iter(evaluations.values())).mean)
+    first = max(len("run"), *(len(path) for path in runs)) + 2
+    click.echo("run".ljust(first) + "".join(name.rjust(max(len(name), 6) + 2) for name in names) + "  queries")
+    for path, evaluation in evaluations.items():
+        if per_query:
+            for qid in evaluation.queries:
+                _row(f"  {qid}", first, {name: evaluation.per_query[name][qid] for name in names})
+        _row(path, first, dict(evaluation.mean), f"  {len(evaluation.queries)}")
+    return 0
+
+
+def _row(label: str, width: int, values: dict[str, float], end: str = "") -> None:
+    click.echo(printable(label).ljust(width) + "".join(f"{value:.4f}".rjust(max(len(name), 6) + 2) for name, value in values.items()) + end)

@@ -1,0 +1,34 @@
+"""`perikope explain`: where the score of a passage comes from."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from perikope.cli.options import search_options
+from perikope.cli.output import printable
+
+
+@click.command(name="explain")
+@click.argument("index", metavar="INDEX")
+@click.argument("query", metavar="QUERY")
+@click.argument("passage", metavar="DOCUMENT#PASSAGE")
+@click.option("--json", "as_json", is_flag=True, help="Print the tree as JSON.")
+@search_options
+def command(index: str, query: str, passage: str, as_json: bool, **options: str | int) -> int:
+    """Show where the score of a passage comes from.
+
+    \b
+    Example:
+      perikope explain idx "magnetic coupling" "EP1130000B1#claim-1"
+    """
+    from perikope.api import Index
+    from perikope.explain import as_dict, render
+
+    node = Index.open(index).explain(query, passage, **options)
+    if as_json:
+        click.echo(json.dumps(as_dict(node), ensure_ascii=False))
+    else:
+        click.echo("\n".join(" " * (len(line) - len(line.lstrip())) + printable(line.lstrip()) for line in render(node).split("\n")))
+    return 0

@@ -1,0 +1,27 @@
+"""`perikope measures`: the measures there are."""
+
+from __future__ import annotations
+
+import inspect
+
+import click
+
+
+@click.command(name="measures")
+def command() -> int:
+    """List the measures, their parameters and their other spellings.
+
+    \b
+    Example:
+      perikope measures
+    """
+    from perikope.grammar import write
+    from perikope.measures import MEASURES
+
+    for name, definition in MEASURES.items():
+        inside = ",".join(f"{parameter.name}={write(parameter.default)}" for parameter in definition.parameters.values())
+        cutoff = ("@k" if definition.needs_cutoff else "[@k]") if definition.takes_cutoff else ""
+        called = f"{name}{f'({inside})' if inside else ''}{cutoff}"
+        others = f" (also {', '.join(definition.aliases)})" if definition.aliases else ""
+        click.echo(f"{called:<22} {inspect.cleandoc(definition.function.__doc__ or '').splitlines()[0]}{others}")
+    return 0

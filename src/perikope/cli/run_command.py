@@ -1,0 +1,42 @@
+"""`perikope run`: rank passages for every topic of a file and write a run."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from perikope.cli.options import search_options
+from perikope.cli.output import printable, progress
+
+
+@click.command(name="run")
+@click.argument("index", metavar="INDEX")
+@click.argument("topics", metavar="TOPICS")
+@click.option("--out", required=True, metavar="RUN", help="The run file to write; .gz compresses it.")
+@click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages a topic.")
+@click.option("--tag", default="", metavar="NAME", help="The run's name in the last column; the model's name where not given.")
+@search_options
+def command(index: str, topics: str, out: str, k: int, tag: str, **options: str | int) -> int:
+    """Rank passages for every topic (TSV `qid<TAB>text` or JSON Lines) and write a TREC run.
+
+    \b
+    Example:
+      perikope run idx topics.tsv --model "qsf_v(alpha=0.8)" --out qsf_v.run
+    """
+    from perikope.api import Index
+    from perikope.batch import search_topics
+    from perikope.io.runs import write_run
+    from perikope.io.topics import read_topics
+    from perikope.models import parse_model
+
+    started = time.perf_counter()
+    model = parse_model(str(options.pop("model")))
+    wanted = read_topics(topics)
+    without: list[str] = []
+    rankings = search_topics(Index.open(index), wanted, without.append, model=model, k=k, **options)
+    write_run(out, progress(rankings, len(wanted), "topics"), tag or model.definition.name)
+    click.echo(f"{len(wanted) - len(without)} topics ranked with {model} into {out} in {time.perf_counter() - started:.1f} s")
+    for problem in without[:20]:
+        click.echo(f"  without results: {printable(problem)}", err=True)
+    return 1 if without else 0

@@ -1,0 +1,38 @@
+"""`perikope search`: the best passages for a query."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from perikope.cli.options import search_options
+from perikope.cli.output import show
+
+
+@click.command(name="search")
+@click.argument("index", metavar="INDEX")
+@click.argument("query", metavar="QUERY")
+@click.option("-k", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages.")
+@click.option("--context", is_flag=True, help="Show the passages before and after each hit.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, a line a hit.")
+@search_options
+def command(index: str, query: str, k: int, context: bool, as_json: bool, **options: str | int) -> int:
+    """Find passages.
+
+    \b
+    Examples:
+      perikope search idx "pump with a magnetic coupling"
+      perikope search idx "magnetic coupling" --model "psg_doc(lam=0.5)" -k 3 --context
+    """
+    from dataclasses import asdict
+
+    from perikope.api import Index
+
+    results = Index.open(index).search(query, k=k, **options)  # type: ignore[arg-type]
+    if as_json:
+        for hit in results:
+            click.echo(json.dumps(asdict(hit), ensure_ascii=False))
+    else:
+        click.echo("\n\n".join(show(hit, context=context) for hit in results) or "no passage holds any of these words")
+    return 0

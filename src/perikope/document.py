@@ -1,0 +1,281 @@
+"""Document: one text and a tree of spans over it, built by appending to arrays (no object a span).
+
+A document's `text` holds everything that can be read, titles included, in reading order; blocks are separated by
+a line feed. A span says that the characters `start` to `end` of it are a section, a passage, a title, another
+logical element (list, table …) or an inline mark (b, it, link …). Spans are stored parents first, in reading
+order, and span 0 is the document itself, a section.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from perikope.errors import InputError
+
+
+class Kind(IntEnum):
+    """What a span is."""
+
+    SECTION = 0
+    PASSAGE = 1
+    TITLE = 2
+    ELEMENT = 3
+    MARK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """The tree, one column a property; `tag`, `part` and `language` are numbers of `Document.labels`.
+
+    `part` and `language` are inherited: every span carries the value that holds for it.
+    """
+
+    kind: array[int] = field(default_factory=lambda: array("B"))
+    tag: array[int] = field(default_factory=lambda: array("i"))
+    parent: array[int] = field(default_factory=lambda: array("i"))
+    start: array[int] = field(default_factory=lambda: array("i"))
+    end: array[int] = field(default_factory=lambda: array("i"))
+    part: array[int] = field(default_factory=lambda: array("i"))
+    language: array[int] = field(default_factory=lambda: array("i"))
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def append(self, kind: int, tag: int, parent: int, start: int, end: int, part: int, language: int) -> int:
+        """Add one span and return its number."""
+        for column, value in zip(
+            (self.kind, self.tag, self.parent, self.start, self.end, self.part, self.language),
+            (kind, tag, parent, start, end, part, language),
+            strict=True,
+        ):
+            column.append(value)
+        return len(self.kind) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text with its tree of spans, metadata and references; formats yield it, the index takes it."""
+
+    id: str
+    text: str
+    spans: Spans
+    labels: tuple[str, ...]
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    cites: tuple[str, ...] = ()
+    span_ids: Mapping[int, str] = field(default_factory=dict)
+    references: tuple[tuple[int, str], ...] = ()
+    """Internal references: (span that refers, id of the span it refers to)."""
+
+    @property
+    def title(self) -> str:
+        """The document's own title, or an empty text."""
+        return next((self.text_of(i) for i in self.of_kind(Kind.TITLE) if self.spans.parent[i] == 0), "")
+
+    @property
+    def language(self) -> str:
+        """The language of the document as a whole."""
+        return self.labels[self.spans.language[0]]
+
+    def of_kind(self, kind: Kind) -> Iterator[int]:
+        """The numbers of all spans of one kind, in reading order."""
+        return (i for i, value in enumerate(self.spans.kind) if value == kind)
+
+    def text_of(self, span: int) -> str:
+        """The characters of a span."""
+        return self.text[self.spans.start[span] : self.spans.end[span]]
+
+    def outline(self) -> str:
+        """The tree as indented lines, for golden tests and for looking at what a format made of a file."""
+        depth = [0] * len(self.spans)
+        lines = []
+        for i in range(len(self.spans)):
+            parent = self.spans.parent[i]
+            depth[i] = depth[parent] + 1 if parent >= 0 else 0
+            kind = Kind(self.spans.kind[i])
+            notes = [f"#{self.span_ids[i]}"] if i in self.span_ids else []
+            for name, column in (("part", self.spans.part), ("language", self.spans.language)):
+                value = self.labels[column[i]]
+                if value and (parent < 0 or column[i] != column[parent]):
+                    notes.append(f"{name}={value}")
+            notes += [f"->{target}" for source, target in self.references if source == i]
+            text = "" if kind in (Kind.SECTION, Kind.ELEMENT) else f" {self.text_of(i)!r}"
+            head = " ".join([kind.name.lower(), self.labels[self.spans.tag[i]], *notes])
+            lines.append("  " * depth[i] + head + text)
+        return "\n".join(lines) + "\n"
+
+
+class TreeBuilder:
+    """Builds a document by opening and closing spans and adding text, as a parser meets them.
+
+    >>> builder = TreeBuilder("d1", title="Pumps")
+    >>> with builder.span(Kind.SECTION, "sec"):
+    ...     builder.title("Rotor")
+    ...     _ = builder.passage("The magnet drives the rotor.", marks=[("b", 4, 10)])
+    >>> print(builder.build().outline(), end="")
+    section document language=en
+      title title 'Pumps'
+      section sec
+        title title 'Rotor'
+        passage p 'The magnet drives the rotor.'
+          mark b 'magnet'
+    """
+
+    def __init__(
+        self,
+        id: str,
+        *,
+        title: str = "",
+        tag: str = "document",
+        language: str = "en",
+        metadata: Mapping[str, object] | None = None,
+        cites: Sequence[str] = (),
+    ) -> None:
+        self.id = id
+        self.metadata = dict(metadata or {})
+        self.cites = list(cites)
+        self._text: list[str] = []
+        self._length = 0
+        self._needs_break = False
+        self._spans = Spans()
+        self._labels: dict[str, int] = {"": 0}
+        self._span_ids: dict[int, str] = {}
+        self._references: list[tuple[int, str]] = []
+        self._open: list[int] = []
+        self._levels: list[int] = []
+        self._hollow = False
+        self.open(Kind.SECTION, tag, language=language)
+        if title:
+            self.title(title)
+
+    def open(self, kind: Kind, tag: str, *, id: str = "", part: str = "", language: str = "") -> int:
+        """Open a span inside the one that is open; part and language are inherited where not given."""
+        if kind is not Kind.MARK:
+            self._needs_break = self._length > 0
+        parent = self._open[-1] if self._open else -1
+        spans = self._spans
+        number = spans.append(
+            kind,
+            self._label(tag),
+            parent,
+            # Before a block the line feed is not there yet: it is written with the block's first character.
+            self._length + (1 if self._needs_break else 0),
+            -1,
+            self._label(part) if part or parent < 0 else spans.part[parent],
+            self._label(language) if language or parent < 0 else spans.language[parent],
+        )
+        if id:
+            self._span_ids[number] = id
+        self._open.append(number)
+        return number
+
+    def text(self, text: str) -> None:
+        """Add characters to the open spans."""
+        if text:
+            if self._needs_break:
+                self._text.append("\n")
+                self._length += 1
+                self._needs_break = False
+            self._text.append(text)
+            self._length += len(text)
+
+    def close(self) -> int:
+        """Close the span that was opened last and return its number."""
+        number = self._open.pop()
+        spans = self._spans
+        if spans.start[number] > self._length:
+            # A block without text starts where a line feed would have been; it is empty all the same.
+            spans.start[number] = self._length
+            self._hollow = True
+        spans.end[number] = self._length
+        if spans.kind[number] != Kind.MARK:
+            self._needs_break = self._length > 0
+        return number
+
+    @contextmanager
+    def span(self, kind: Kind, tag: str, *, id: str = "", part: str = "", language: str = "") -> Iterator[int]:
+        """Open a span for the length of a `with` block."""
+        number = self.open(kind, tag, id=id, part=part, language=language)
+        yield number
+        self.close()
+
+    def title(self, text: str, tag: str = "title") -> None:
+        """Add the title of the section that is open."""
+        with self.span(Kind.TITLE, tag):
+            self.text(text)
+
+    def passage(
+        self,
+        text: str,
+        tag: str = "p",
+        *,
+        id: str = "",
+        part: str = "",
+        language: str = "",
+        marks: Sequence[tuple[str, int, int]] = (),
+        refs: Sequence[str] = (),
+    ) -> int:
+        """Add a whole passage; marks are (tag, start, end) in characters of it."""
+        number = self.open(Kind.PASSAGE, tag, id=id, part=part, language=language)
+        self.text(text)
+        start = self._length - len(text)
+        spans = self._spans
+        enclosing = [number]
+        for mark_tag, first, last in sorted(marks, key=lambda mark: (mark[1], -mark[2])):
+            while len(enclosing) > 1 and spans.end[enclosing[-1]] < start + last:
+                enclosing.pop()  # ends before this one does, so it does not hold it
+            mark = spans.append(
+                Kind.MARK, self._label(mark_tag), enclosing[-1], start + first, start + last, spans.part[number], spans.language[number]
+            )
+            enclosing.append(mark)
+        for target in refs:
+            self.refer(target)
+        self.close()
+        return number
+
+    def heading(self, level: int, text: str, tag: str = "", *, id: str = "", part: str = "", language: str = "") -> None:
+        """Close every section opened by a heading of this level or deeper and open a new one with this title."""
+        self.close_headings(level)
+        self.open(Kind.SECTION, tag or f"h{level}", id=id, part=part, language=language)
+        self._levels.append(level)
+        self.title(text)
+
+    def close_headings(self, level: int = 0) -> None:
+        """Close the sections that headings of `level` or deeper opened."""
+        while self._levels and self._levels[-1] >= level:
+            self._levels.pop()
+            self.close()
+
+    def refer(self, target: str) -> None:
+        """Note that the span that is open refers to another span of this document, by its id."""
+        self._references.append((self._open[-1], target))
+
+    def build(self) -> Document:
+        """Close what is open and return the document; a text without a single letter or digit is an error."""
+        self._levels.clear()
+        while self._open:
+            self.close()
+        if self._hollow:
+            self._settle_empty_spans()
+        text = "".join(self._text)
+        if not self.id.strip():
+            raise InputError('the document has no id; give it one ("id" in JSON Lines)')
+        if not any(character.isalnum() for character in text):
+            raise InputError(f"document {self.id!r} is empty; remove it or give it text")
+        return Document(
+            self.id, text, self._spans, tuple(self._labels), self.metadata, tuple(self.cites), self._span_ids, tuple(self._references)
+        )
+
+    def _settle_empty_spans(self) -> None:
+        # An empty block closed before its parent's first character lies before the parent; parents come first, so one pass will do.
+        start, end = self._spans.start, self._spans.end
+        for number, parent in enumerate(self._spans.parent):
+            if parent >= 0:
+                start[number] = min(max(start[number], start[parent]), end[parent])
+                end[number] = min(max(end[number], start[parent]), end[parent])
+
+    def _label(self, text: str) -> int:
+        return self._labels.setdefault(text, len(self._labels))

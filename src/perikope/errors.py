@@ -1,0 +1,50 @@
+"""The one exception family: whatever a user can do wrong ends in a `PerikopeError` whose message says what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PerikopeError(Exception):
+    """Base of every error that a user's input, files or settings can cause."""
+
+
+class UsageError(PerikopeError):
+    """A name, parameter, value or query that cannot be used as given."""
+
+
+class InputError(PerikopeError):
+    """Input that cannot be read; names the place (file, and line where there is one)."""
+
+    def __init__(self, message: str, *, path: object = None, line: int | None = None) -> None:
+        self.path, self.line = path, line
+        place = "" if path is None else f"{path}:{line}: " if line else f"{path}: "
+        super().__init__(f"{place}{message}")
+
+
+class UnreadableFile(InputError):
+    """A whole file that cannot be read; a folder walk skips it, counts it and goes on."""
+
+
+class IndexFormatError(PerikopeError):
+    """A folder that is not an index, or an index that is damaged or of another version."""
+
+
+class MissingExtra(PerikopeError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs {package}, which is not installed: pip install 'perikope[{extra}]'")
+
+
+def unknown(kind: str, name: str, valid: Iterable[str]) -> UsageError:
+    """The error for a name that is not there: suggests the nearest and lists the valid ones.
+
+    >>> print(unknown("model", "bm52", ["bm25", "psg"]))
+    unknown model 'bm52'; did you mean 'bm25'? valid: bm25, psg
+    """
+    names = list(valid)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f" did you mean {near[0]!r}?" if near else ""
+    return UsageError(f"unknown {kind} {name!r};{hint} valid: {', '.join(names) or '(none)'}")

@@ -1,0 +1,292 @@
+"""HTML: headings nest sections, blocks and runs of loose text are passages, boilerplate stays out where the page marks it.
+
+The page is walked by events and not by recursion, so that no nesting exhausts the stack; the parser itself refuses
+more than some 250 levels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from lxml import etree, html
+
+from perikope.document import Document, Kind, TreeBuilder
+from perikope.errors import UnreadableFile
+from perikope.formats import Source, reader
+from perikope.formats._inline import Inline, link_target
+from perikope.formats._source import language_or_nothing
+
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_BOILERPLATE = frozenset(("nav", "footer", "aside"))
+_SKIPPED = frozenset((
+    "annotation", "annotation-xml", "canvas", "head", "iframe", "noscript", "script", "select", "style", "svg", "template", "textarea",
+    "title",
+))  # fmt: skip
+_CONTAINERS = frozenset(("ul", "ol", "dl", "table", "blockquote", "figure"))
+_BLOCKS = frozenset((
+    "address", "article", "aside", "body", "caption", "center", "dd", "details", "dialog", "dir", "div", "dt", "fieldset", "figcaption",
+    "footer", "form", "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "nav", "p", "pre", "search", "section", "summary",
+    "tbody", "td", "tfoot", "th", "thead", "tr", *_CONTAINERS, *_HEADINGS,
+))  # fmt: skip
+_MARKS = {
+    "b": "b", "strong": "b", "i": "it", "em": "it", "a": "link", "code": "code", "kbd": "code", "samp": "code", "sub": "sub", "sup": "sup",
+}  # fmt: skip
+_VISIBLE_TEXT = etree.XPath(f".//text()[not({' or '.join(f'ancestor::{tag}' for tag in sorted(_SKIPPED))})]")
+_METADATA = frozenset(("author", "description", "keywords", "date"))
+
+
+@reader("html", suffixes=(".html", ".htm", ".xhtml"))
+def read(source: Source) -> Iterator[Document]:
+    """HTML pages; headings become nested sections, navigation stays out where main or article is marked."""
+    root = _parse(source)
+    roots = _content(root)
+    title, title_heading = _title(root, roots)
+    language = _language(root) or source.language
+    builder = TreeBuilder(source.id, title=title, language=language, metadata=_metadata(root))
+    page = _Page(source, builder, title_heading, _BOILERPLATE if roots[0].tag not in ("body", "html") else frozenset())
+    for element in roots:
+        page.read(element, next(filter(None, map(_language, element.iterancestors())), language))
+    yield source.finish(builder)
+
+
+def _parse(source: Source) -> html.HtmlElement:
+    data = source.data()
+    if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UnreadableFile("is not HTML: it holds zero bytes; remove it or convert it", path=source.path)
+    parser = html.HTMLParser(remove_comments=True, remove_pis=True, no_network=True, huge_tree=False, encoding=_encoding(data))
+    try:
+        root = html.document_fromstring(data, parser=parser)
+    except (etree.LxmlError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise UnreadableFile(f"cannot be read as HTML ({reason}); check the file", path=source.path) from None
+    # The parser stops at its limits and hands out what it has; half a page must not pass for the whole.
+    if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
+        raise UnreadableFile("is nested too deeply or holds one text of over 10 MB; split or flatten the page", path=source.path)
+    return root
+
+
+def _encoding(data: bytes) -> str | None:
+    # Valid UTF-8 beyond ASCII is UTF-8, whatever a page says or leaves out; the parser would guess Latin-1. The rest it detects.
+    if data.isascii():
+        return None
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return "utf-8"
+
+
+def _content(root: html.HtmlElement) -> list[html.HtmlElement]:
+    """The elements that hold the content: main, else the articles, else the body."""
+    for path in ("//main | //*[@role='main']", "//article"):
+        found: list[html.HtmlElement] = root.xpath(path)
+        inside = set(found)
+        outermost = [element for element in found if inside.isdisjoint(element.iterancestors())]
+        if any(_has_words(element) for element in outermost):
+            return outermost
+    body = root.find("body")
+    return [root if body is None else body]
+
+
+def _title(root: html.HtmlElement, roots: list[html.HtmlElement]) -> tuple[str, html.HtmlElement | None]:
+    """The title to give at once, or else the heading that is the title: the only h1, first among the headings."""
+    title = _collapsed(root.findtext(".//title") or "")
+    headings = [heading for element in roots for heading in element.iter(*_HEADINGS)]
+    if not headings or [heading.tag for heading in headings].count("h1") != 1 or headings[0].tag != "h1":
+        return title, None
+    outside = _CONTAINERS | _BOILERPLATE | _SKIPPED
+    if not _has_words(headings[0]) or any(parent.tag in outside for parent in headings[0].iterancestors()):
+        return title, None
+    # A title is often the heading with the name of the site: the heading alone is then the better one.
+    first, second = (" ".join(["", *re.findall(r"\w+", text.casefold()), ""]) for text in (title, headings[0].text_content()))
+    return ("", headings[0]) if not title or first in second or second in first else (title, None)
+
+
+def _metadata(root: html.HtmlElement) -> dict[str, object]:
+    found: dict[str, list[str]] = {}
+    for meta in root.iter("meta"):
+        name, content = (meta.get("name") or "").strip().lower(), _collapsed(meta.get("content") or "")
+        if name in _METADATA and content:
+            values = filter(None, map(str.strip, content.split(","))) if name == "keywords" else [content]
+            found.setdefault(name, []).extend(values)
+    return {name: values if len(values) > 1 or name == "keywords" else values[0] for name, values in found.items()}
+
+
+def _language(element: html.HtmlElement) -> str:
+    return language_or_nothing(element.get("lang") or element.get("xml:lang") or "")
+
+
+def _collapsed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _has_words(element: html.HtmlElement) -> bool:
+    texts = cast(list[str], _VISIBLE_TEXT(element))
+    return any(character.isalnum() for text in texts for character in text)
+
+
+def _is_layout(table: html.HtmlElement) -> bool:
+    """Whether a table holds parts of the page rather than data."""
+    return any(inner is not table for inner in table.iter("table", *_HEADINGS))
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A block that is open: what the text standing directly in it becomes."""
+
+    tag: str
+    language: str
+    id: str = ""
+    is_element: bool = False
+
+
+class _Page:
+    """Turns the start and end of elements into spans."""
+
+    def __init__(self, source: Source, builder: TreeBuilder, title_heading: html.HtmlElement | None, boilerplate: frozenset[str]) -> None:
+        self.source, self.builder, self.title_heading = source, builder, title_heading
+        self.skipped = _SKIPPED | boilerplate
+        self.inline = Inline()
+        self.frames: list[_Frame] = []
+        self.ends: list[str] = []
+        self.ids: set[str] = set()
+        self.section_id = ""
+        self.elements = 0
+        self.whole: html.HtmlElement | None = None
+        """The row, heading or preformatted block that is open: blocks inside it do not divide it."""
+        self.cells = 0
+
+    def read(self, root: html.HtmlElement, language: str) -> None:
+        """Add the content of one element of the page."""
+        self.frames = [_Frame("body", language)]
+        walker = etree.iterwalk(root, events=("start", "end"))
+        for event, element in walker:
+            if event == "start":
+                end = self.start(element)
+                self.ends.append(end)
+                if end == "skip":
+                    walker.skip_subtree()
+                else:
+                    self.text(element.text)
+            else:
+                self.end(element, self.ends.pop())
+                if element is not root:
+                    self.text(element.tail)
+        self.flush()
+        self.builder.close_headings()
+
+    def start(self, element: html.HtmlElement) -> str:
+        """Open what an element stands for and say how it is to be closed."""
+        tag = element.tag
+        if tag in self.skipped or (tag == "a" and self.is_permalink(element)):
+            return "skip"
+        if tag in _MARKS:
+            self.inline.open(_MARKS[tag], self.link(element))
+            return "mark"
+        if tag not in _BLOCKS:
+            self.replaced(element)
+            return ""
+        if self.whole is not None:
+            self.inner_block(tag)
+            return "inner"
+        return self.open_block(element)
+
+    def end(self, element: html.HtmlElement, end: str) -> None:
+        match end:
+            case "mark":
+                self.inline.close()
+            case "inner":
+                self.inline.line() if self.in_pre else self.inline.text(" ")
+            case "heading":
+                self.heading(element)
+                self.frames.pop()
+            case "block":
+                self.flush()
+                if self.frames.pop().is_element:
+                    self.builder.close()
+                    self.elements -= 1
+
+    def open_block(self, element: html.HtmlElement) -> str:
+        self.flush()
+        tag, id = str(element.tag), (element.get("id") or "").strip()
+        frame = _Frame(tag, _language(element) or self.frames[-1].language, id)
+        self.frames.append(frame)
+        if tag in _CONTAINERS and not (tag == "table" and _is_layout(element)):
+            frame.is_element, frame.id = True, ""
+            self.builder.open(Kind.ELEMENT, tag, id=self.claim(id), language=frame.language)
+            self.elements += 1
+        elif tag in ("tr", "pre", *_HEADINGS) and not (tag == "tr" and self.in_layout_table):
+            self.whole, self.cells = element, 0
+        elif id:
+            self.section_id = id
+        return "heading" if tag in _HEADINGS and not self.elements else "block"
+
+    def is_permalink(self, link: html.HtmlElement) -> bool:
+        return self.whole is not None and self.whole.tag in _HEADINGS and not _has_words(link)
+
+    def inner_block(self, tag: str) -> None:
+        if self.in_pre:
+            self.inline.line()
+        elif tag in ("td", "th"):
+            self.inline.text(" | " if self.cells else "")
+            self.cells += 1
+        else:
+            self.inline.text(" ")
+
+    def replaced(self, element: html.HtmlElement) -> None:
+        if element.tag == "br":
+            self.text("\n")
+        elif element.tag == "img":
+            self.inline.text(element.get("alt"))
+
+    def link(self, element: html.HtmlElement) -> str:
+        inside, cited = link_target(element.get("href") or "", self.source.id)
+        if cited and cited not in self.builder.cites:
+            self.builder.cites.append(cited)
+        return inside
+
+    def heading(self, element: html.HtmlElement) -> None:
+        run = self.inline.take()
+        self.whole = None
+        frame = self.frames[-1]
+        if element is self.title_heading:
+            self.builder.title(run.text)
+        elif run.text:
+            # Many generators put the id on the division that the heading opens.
+            id = self.claim(frame.id or self.section_id)
+            self.builder.heading(int(element.tag[1]), run.text, id=id, language=frame.language)
+            for target in run.refs:
+                self.builder.refer(target)
+        self.section_id = ""
+
+    def flush(self) -> None:
+        """Make a passage of the text gathered since the last block began or ended."""
+        run = self.inline.take(keep=self.in_pre)
+        self.whole = None
+        if not run.text.strip(" |"):
+            return
+        frame = self.frames[-1]
+        id, frame.id = self.claim(frame.id), ""
+        self.section_id = ""
+        self.builder.passage(run.text, frame.tag, id=id, language=frame.language, marks=run.marks, refs=run.refs)
+
+    def claim(self, id: str) -> str:
+        """The id, unless it was used before: only the first of several elements with one id can be linked to."""
+        if id in self.ids:
+            return ""
+        self.ids.add(id)
+        return id
+
+    def text(self, text: str | None) -> None:
+        self.inline.text(text, keep=self.in_pre)
+
+    @property
+    def in_layout_table(self) -> bool:
+        return next((not frame.is_element for frame in reversed(self.frames) if frame.tag == "table"), False)
+
+    @property
+    def in_pre(self) -> bool:
+        return self.whole is not None and self.whole.tag == "pre"

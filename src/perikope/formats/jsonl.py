@@ -1,0 +1,287 @@
+"""JSON Lines: the neutral input, one document a line.
+
+    {"id": "d1", "title": "…", "language": "en", "metadata": {"date": "2013-04-01"}, "cites": ["d7"],
+     "sections": [{"id": "s1", "title": "1 Introduction", "tag": "sec", "part": "description",
+                   "passages": ["plain text", {"id": "p2", "tag": "p", "text": "…", "marks": [["b", 4, 9]], "refs": ["p1"]}]}]}
+
+Where passages and nested elements mix, `content` holds them in order instead of `passages` and `sections`. Keys of
+other tools are passed over, but one that looks like a misspelt or misplaced key of ours is an error: it would lose text in silence. Null
+is the same as leaving the key out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import IO, Any, NoReturn
+
+from perikope.document import Document, Kind, TreeBuilder
+from perikope.errors import InputError, UnreadableFile
+from perikope.formats import Source, reader
+from perikope.formats._source import MAX_BYTES, language_or_nothing
+
+MAX_DEPTH = 64
+"""Sections nest no deeper: no text does, and a hostile line must not exhaust the stack."""
+
+_CHILDREN = ("content", "passages", "sections")
+_DOCUMENT = frozenset(("id", "title", "language", "metadata", "cites", *_CHILDREN))
+_SECTION = frozenset(("id", "title", "tag", "part", "language", *_CHILDREN))
+_PASSAGE = frozenset(("id", "tag", "text", "marks", "refs", "part", "language"))
+
+
+@reader("jsonl", suffixes=(".jsonl", ".ndjson"))
+def read(source: Source) -> Iterator[Document]:
+    """JSON Lines, the neutral input: one document a line with sections, passages and metadata."""
+    empty = True
+    with source.open() as stream:
+        for number, line in _lines(stream, source.path):
+            try:
+                document = _Record(source.language).build(_parse(line))
+            except _RecordError as problem:
+                raise InputError(str(problem), path=source.path, line=number) from None
+            except InputError as error:
+                raise InputError(str(error), path=source.path, line=number) from None
+            empty = False
+            yield document
+    if empty:
+        raise UnreadableFile("holds no document; write one JSON object a line, or remove the file", path=source.path)
+
+
+class _RecordError(Exception):
+    """What is wrong with a record; each level that it passes on its way out adds where."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.where: list[str] = []
+
+    def __str__(self) -> str:
+        place = ".".join(reversed(self.where))
+        return f"{place}: {self.args[0]}" if place else str(self.args[0])
+
+
+def _lines(stream: IO[bytes], path: str) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while line := stream.readline(MAX_BYTES + 1):
+        number += 1
+        if len(line) > MAX_BYTES:
+            raise InputError(f"the line is longer than {MAX_BYTES >> 20} MB; split the document", path=path, line=number)
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if line and not line.isspace():
+            yield number, line
+
+
+def _parse(line: bytes) -> object:
+    try:
+        record: object = _DECODER.decode(line.decode("utf-8"))
+        if b"\\ud" in line.lower():
+            # Half a surrogate pair can be written in JSON but is no character, and could not be stored.
+            json.dumps(record, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        raise _RecordError(f"not valid JSON: {error.msg} at character {error.pos + 1}; write one complete object a line") from None
+    except UnicodeDecodeError as error:
+        raise _RecordError(f"not UTF-8 text (byte {error.start + 1}); convert the file to UTF-8") from None
+    except UnicodeEncodeError:
+        raise _RecordError("holds half of a surrogate pair (\\ud800 to \\udfff alone); write the character itself") from None
+    except RecursionError:
+        raise _RecordError(f"nested deeper than {MAX_DEPTH}; flatten the document") from None
+    except ValueError as error:
+        raise _RecordError(f"not valid JSON: {error}; write it as text in quotes or leave it out") from None
+    return record
+
+
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"the number {digits} is too large")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_finite)
+
+
+class _Record:
+    """Makes the document of one record."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self.ids: set[str] = set()
+        self.builder: TreeBuilder
+
+    def build(self, record: object) -> Document:
+        if not isinstance(record, dict):
+            raise _RecordError(f"a line must hold one document, an object in braces, not {_name(record)}")
+        _check_keys(record, _DOCUMENT, "document")
+        id = _text(record, "id")
+        if not id.strip():
+            raise _RecordError('the document has no id; add "id": "…"')
+        metadata = {} if record.get("metadata") is None else record["metadata"]
+        if not isinstance(metadata, dict):
+            raise _RecordError(f'"metadata" must be an object such as {{"date": "2013-04-01"}}, not {_name(metadata)}')
+        _check_depth(metadata)
+        self.builder = TreeBuilder(
+            id, title=_text(record, "title"), language=_language(record) or self.language, metadata=metadata, cites=_texts(record, "cites")
+        )
+        self.children(record, 0)
+        return self.builder.build()
+
+    def children(self, record: dict[str, Any], depth: int) -> None:
+        passages, sections, content = record.get("passages"), record.get("sections"), record.get("content")
+        if content is not None and (passages is not None or sections is not None):
+            raise _RecordError('give either "content" or "passages" and "sections", not both: their order would be unclear')
+        if passages is not None:
+            self.each("passages", passages, self.passage, depth)
+        if sections is not None:
+            self.each("sections", sections, self.section, depth)
+        if content is not None:
+            self.each("content", content, self.item, depth)
+
+    def each(self, key: str, items: object, add: Callable[[Any, int], None], depth: int) -> None:
+        if not isinstance(items, list):
+            raise _RecordError(f'"{key}" must be a list in brackets, not {_name(items)}')
+        number = 0
+        try:
+            for number, item in enumerate(items):  # noqa: B007
+                add(item, depth)
+        except _RecordError as problem:
+            problem.where.append(f"{key}[{number}]")
+            raise
+
+    def passage(self, item: object, depth: int) -> None:
+        if isinstance(item, str):
+            self.builder.passage(item)
+            return
+        if not isinstance(item, dict):
+            raise _RecordError(f'a passage must be text or an object with "text", not {_name(item)}')
+        _check_keys(item, _PASSAGE, "passage")
+        if item.get("text") is None:
+            raise _RecordError('the passage has no "text"; add it or remove the passage')
+        text = _text(item, "text")
+        self.builder.passage(
+            text,
+            _text(item, "tag") or "p",
+            id=self.id(item),
+            part=_text(item, "part"),
+            language=_language(item),
+            marks=_marks(item, len(text)) if item.get("marks") else (),
+            refs=_texts(item, "refs"),
+        )
+
+    def section(self, item: object, depth: int, kind: Kind = Kind.SECTION, tag: str = "sec") -> None:
+        if not isinstance(item, dict):
+            raise _RecordError(f"a section must be an object, not {_name(item)}")
+        _check_keys(item, _SECTION, "section")
+        if depth >= MAX_DEPTH:
+            raise _RecordError(f"nested deeper than {MAX_DEPTH}; flatten the document")
+        self.builder.open(kind, _text(item, "tag") or tag, id=self.id(item), part=_text(item, "part"), language=_language(item))
+        title = _text(item, "title")
+        if title:
+            self.builder.title(title)
+        self.children(item, depth + 1)
+        self.builder.close()
+
+    def item(self, item: object, depth: int) -> None:
+        if not isinstance(item, dict) or "text" in item:
+            self.passage(item, depth)
+        elif item.get("title"):
+            self.section(item, depth)
+        elif any(key in item for key in _CHILDREN):
+            self.section(item, depth, Kind.ELEMENT, "div")
+        else:
+            raise _RecordError('needs "text" to be a passage, or "content", "passages" or "sections" to be an element')
+
+    def id(self, item: dict[str, Any]) -> str:
+        id = _text(item, "id")
+        if id:
+            if id in self.ids:
+                raise _RecordError(f"the id {id!r} is used twice in this document; ids must differ inside a document")
+            self.ids.add(id)
+        return id
+
+
+def _text(record: dict[str, Any], key: str) -> str:
+    value = record.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _RecordError(f'"{key}" must be text in quotes, not {_name(value)}')
+    return value
+
+
+def _texts(record: dict[str, Any], key: str) -> list[str]:
+    values = record.get(key)
+    if values is None:
+        return []
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise _RecordError(f'"{key}" must be a list of texts such as ["d7", "d8"]')
+    return values
+
+
+def _language(record: dict[str, Any]) -> str:
+    tag = _text(record, "language")
+    if not tag:
+        return ""
+    code = language_or_nothing(tag)
+    if not code:
+        raise _RecordError(f'"language" must be a code such as en, fr or de, not {tag!r}')
+    return code
+
+
+def _marks(item: dict[str, Any], length: int) -> list[tuple[str, int, int]]:
+    if not isinstance(item["marks"], list):
+        raise _RecordError('"marks" must be a list of [tag, start, end], for example [["b", 4, 9]]')
+    marks = []
+    for mark in item["marks"]:
+        match mark:
+            case [str(tag), int(start), int(end)] if not isinstance(start, bool) and not isinstance(end, bool):
+                if not 0 <= start < end <= length:
+                    raise _RecordError(f"the mark {json.dumps(mark)} lies outside the text; it needs 0 <= start < end <= {length}")
+                marks.append((tag, start, end))
+            case _:
+                raise _RecordError(f'a mark must be [tag, start, end], for example ["b", 4, 9], not {json.dumps(mark)[:60]}')
+    return marks
+
+
+def _check_keys(record: dict[str, Any], valid: frozenset[str], kind: str) -> None:
+    if not record.keys() <= valid:
+        for key in sorted(record.keys() - valid):
+            if _looks_misplaced(key):
+                hint = '; data of your own belongs into "metadata"' if kind == "document" else ""
+                raise _RecordError(f"a {kind} has no key {key!r}; valid: {', '.join(sorted(valid))}{hint}")
+
+
+@lru_cache(maxsize=1024)
+def _looks_misplaced(key: str) -> bool:
+    """Whether a key is one of ours in the wrong place, or nearly one of ours."""
+    ours = _DOCUMENT | _SECTION | _PASSAGE
+    return key in ours or bool(get_close_matches(key.lower(), ours, n=1, cutoff=0.75))
+
+
+def _check_depth(value: object, depth: int = 0) -> None:
+    if depth > MAX_DEPTH:
+        raise _RecordError(f'"metadata" is nested deeper than {MAX_DEPTH}; flatten it')
+    if isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check_depth(inner, depth + 1)
+
+
+def _name(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return f"the number {str(value)[:20]}"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+        case _:
+            return "an object"

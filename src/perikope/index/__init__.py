@@ -1,0 +1,1 @@
+"""How is a collection kept so that a thousand documents can be looked into at once?"""

@@ -1,0 +1,111 @@
+"""Text files by the line: numbered lines in, whole files out; a name that ends in `.gz` is compressed."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import BinaryIO, TextIO, TypeVar, cast
+
+from perikope.errors import InputError, UnreadableFile, UsageError
+
+Number = TypeVar("Number", int, float)
+
+MAX_LINE = 1 << 26
+"""Bytes a line may have: a small compressed file can hide a line that fills the memory."""
+
+
+def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+    r"""The lines of a UTF-8 text file that are not blank, without their ends, counted from 1.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.txt")
+    ...     _ = path.write_text("one\n\nthree\n", encoding="utf-8")
+    ...     list(numbered_lines(path))
+    [(1, 'one'), (3, 'three')]
+    """
+    path = Path(path)
+    try:
+        with _open_for_reading(path) as file:
+            for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), start=1):
+                line = _decode(raw, path, number)
+                if line.strip():
+                    yield number, line
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UnreadableFile(f"cannot read: {reason}", path=path) from error
+
+
+def columns(line: str, names: str, path: object, number: int) -> list[str]:
+    """The columns of a line, split at white space; `names` says which there must be.
+
+    >>> columns("q1 0 d1#p1 2", "qid iteration name grade", "qrels", 1)
+    ['q1', '0', 'd1#p1', '2']
+    """
+    found = line.split()
+    expected = names.split()
+    if len(found) != len(expected):
+        raise InputError(f"expected {len(expected)} columns ({names}), found {len(found)}", path=path, line=number)
+    return found
+
+
+def number_in(text: str, convert: Callable[[str], Number], what: str, path: object, number: int) -> Number:
+    """A column read by `int` or `float`, or an error that names the column."""
+    try:
+        # Python's own numbers may have underscores; nobody else reads those.
+        if "_" not in text:
+            return convert(text)
+    except ValueError:
+        pass
+    kind = "a whole number" if convert is int else "a number"
+    raise InputError(f"{what} must be {kind}, not {text[:40]!r}", path=path, line=number)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """A text file that takes its name only when everything is written, so that a failure leaves no half file."""
+    # A link is followed first, or the rename would put a file in its place.
+    target = Path(path).resolve()
+    compressed = Path(path).suffix == ".gz"
+    # A pipe or a terminal cannot be renamed onto.
+    direct = target.exists() and not target.is_file()
+    part = target if direct else target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        file = part.open("wb" if direct else "xb")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    try:
+        with file, _text(file, compressed) as text:
+            yield text
+        if not direct:
+            part.replace(target)
+    except BaseException:
+        if not direct:
+            part.unlink(missing_ok=True)
+        raise
+
+
+def _open_for_reading(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def _decode(raw: bytes, path: Path, number: int) -> str:
+    if len(raw) > MAX_LINE:
+        raise UnreadableFile(f"the line is longer than {MAX_LINE} bytes", path=path, line=number)
+    try:
+        # The mark that some editors put in front of a file is no part of the first column.
+        return raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"not UTF-8 text (byte {error.start + 1} of the line)", path=path, line=number) from error
+
+
+def _text(file: BinaryIO, compressed: bool) -> TextIO:
+    # No name and no time inside, so that the same content gives the same bytes.
+    raw = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) if compressed else file
+    return TextIOWrapper(cast(BinaryIO, raw), encoding="utf-8", newline="\n")

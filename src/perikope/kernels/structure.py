@@ -1,0 +1,55 @@
+"""Which section holds each span, and which title names each section?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.kernels.jit import kernel
+
+SECTION, PASSAGE, TITLE = 0, 1, 2
+
+
+@kernel
+def derive_structure(
+    kind: NDArray[np.uint8], parent: NDArray[np.int32], first_span: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Number sections and passages within their documents.
+
+    Returns, one value a span, its nearest section (its own number for a section); one value a section, its parent section; the
+    span of each section, of its title (-1: none) and of each passage; and one value a document, where its sections and passages end.
+    """
+    spans = kind.size
+    section_of_span = np.empty(spans, np.int32)
+    section_count = 0
+    passage_count = 0
+    for i in range(spans):
+        section_count += kind[i] == SECTION
+        passage_count += kind[i] == PASSAGE
+    parent_of_section = np.empty(section_count, np.int32)
+    span_of_section = np.empty(section_count, np.int64)
+    title_of_section = np.full(section_count, -1, np.int64)
+    span_of_passage = np.empty(passage_count, np.int64)
+    ends = np.empty(2 * (first_span.size - 1), np.int64)
+    section = 0
+    passage = 0
+    for document in range(first_span.size - 1):
+        base = first_span[document]
+        first_section = section
+        for i in range(base, first_span[document + 1]):
+            above = section_of_span[base + parent[i]] if parent[i] >= 0 else -1
+            if kind[i] == SECTION:
+                section_of_span[i] = section - first_section
+                parent_of_section[section] = above
+                span_of_section[section] = i
+                section += 1
+                continue
+            section_of_span[i] = above
+            if kind[i] == PASSAGE:
+                span_of_passage[passage] = i
+                passage += 1
+            elif kind[i] == TITLE and kind[base + parent[i]] == SECTION and title_of_section[first_section + above] < 0:
+                title_of_section[first_section + above] = i
+        ends[2 * document] = section
+        ends[2 * document + 1] = passage
+    return section_of_span, parent_of_section, span_of_section, title_of_section, span_of_passage, ends

@@ -1,0 +1,41 @@
+"""Which characters of a text are words?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.kernels.jit import kernel
+
+OTHER, LETTER, EXTENDER, SINGLE = 0, 1, 2, 3
+"""Classes of characters: outside words; part of one; continues one but starts none; a word by itself."""
+
+
+@kernel
+def find_words(characters: NDArray[np.uint32], class_of: NDArray[np.uint8]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Start and end of each word of a text given as code points."""
+    count = characters.size
+    # A word takes at least one character; with a separator each, half as many.
+    starts = np.empty(count, np.int32)
+    ends = np.empty(count, np.int32)
+    found = 0
+    at = 0
+    while at < count:
+        first = class_of[characters[at]]
+        if first == LETTER:
+            starts[found] = at
+            at += 1
+            while at < count and (class_of[characters[at]] == LETTER or class_of[characters[at]] == EXTENDER):
+                at += 1
+            ends[found] = at
+            found += 1
+        elif first == SINGLE:
+            starts[found] = at
+            at += 1
+            while at < count and class_of[characters[at]] == EXTENDER:
+                at += 1
+            ends[found] = at
+            found += 1
+        else:
+            at += 1
+    return starts[:found].copy(), ends[:found].copy()

@@ -1,0 +1,216 @@
+"""Matches: every occurrence of the query's terms in the candidate documents, joined with the structure it stands in.
+
+The one thing a lexical model sees. *Every* passage of the candidates is in it, matching or not. Array names say what they
+align with; documents are in the order of their numbers in the index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.fetch import Candidates
+from perikope.index.reader import Snapshot, Statistics
+from perikope.index.segments import Segment
+from perikope.kernels.join import add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
+from perikope.query.terms import Query
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """How often each query term occurs in each unit (passage, title or document), without the zeros."""
+
+    first_entry: Integers
+    """Where each unit's entries begin; one value more than there are units."""
+    term: NDArray[np.int32]
+    count: NDArray[np.int32]
+
+    @property
+    def unit(self) -> Integers:
+        """The unit of each entry."""
+        return np.repeat(np.arange(self.first_entry.size - 1), np.diff(self.first_entry))
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Query, candidate documents, their sections and passages, occurrences, and the collection's statistics."""
+
+    query: Query
+    statistics: Statistics
+    number_of_document: Integers
+    score_of_document: Floats
+    length_of_document: Integers
+    parent_of_section: Integers
+    document_of_section: Integers
+    title_length_of_section: Integers
+    document_of_passage: Integers
+    section_of_passage: Integers
+    first_token_of_passage: Integers
+    end_token_of_passage: Integers
+    length_of_passage: Integers
+    term_of_occurrence: NDArray[np.int32]
+    position_of_occurrence: NDArray[np.int32]
+    first_occurrence_of_document: Integers
+    first_occurrence_of_passage: Integers
+    end_occurrence_of_passage: Integers
+    in_documents: Frequencies
+    in_passages: Frequencies
+    in_titles: Frequencies
+
+    def __post_init__(self) -> None:
+        for name in (field.name for field in fields(self)):
+            value = getattr(self, name)
+            for item in [value] if isinstance(value, np.ndarray) else [getattr(value, f.name) for f in fields(value)]:
+                if isinstance(item, np.ndarray):
+                    item.setflags(write=False)
+
+    @property
+    def documents(self) -> int:
+        """How many candidate documents there are."""
+        return int(self.number_of_document.size)
+
+    @property
+    def passages(self) -> int:
+        """How many passages they have in all."""
+        return int(self.document_of_passage.size)
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of each query term."""
+        return np.array(self.query.weights)
+
+    def in_passages_with_titles(self) -> Frequencies:
+        """Counts of each passage with the titles of its section and of every section above it."""
+        return Frequencies(
+            *add_titles(
+                self.in_passages.first_entry, self.in_passages.term, self.in_passages.count,
+                self.section_of_passage, self.parent_of_section,
+                self.in_titles.first_entry, self.in_titles.term, self.in_titles.count, len(self.query.terms),
+            )
+        )  # fmt: skip
+
+    def length_with_titles_of_passage(self) -> Integers:
+        """Indexed tokens of each passage and of the titles above it."""
+        titles: Integers = sum_ancestors(self.title_length_of_section, self.parent_of_section)
+        return self.length_of_passage + titles[self.section_of_passage]
+
+
+def join(snapshot: Snapshot, query: Query, candidates: Candidates) -> Matches:
+    """Look into the candidate documents."""
+    order = np.argsort(candidates.documents, kind="stable")
+    numbers, scores = candidates.documents[order], candidates.scores[order]
+    pieces = []
+    bounds = np.searchsorted(numbers, snapshot.first_document)
+    for i, segment in enumerate(snapshot.segments):
+        inside = slice(int(bounds[i]), int(bounds[i + 1]))
+        if inside.stop > inside.start:
+            pieces.append(_join_segment(segment, query, numbers[inside] - snapshot.first_document[i]))
+    column = _concatenate(pieces)
+    return assemble(query, snapshot.statistics(query.terms), numbers, scores, column)
+
+
+def assemble(query: Query, statistics: Statistics, numbers: Integers, scores: Floats, column: dict[str, NDArray[Any]]) -> Matches:
+    """Matches from its plain columns: finds the occurrences of each passage and title and counts them."""
+    terms = len(query.terms)
+    first_occurrence = np.concatenate([[0], column.pop("end_occurrence_of_document")]).astype(np.int64)
+    term, position = column["term_of_occurrence"], column["position_of_occurrence"]
+    first, end = occurrences_of_ranges(
+        position, first_occurrence, column["document_of_passage"], column["first_token_of_passage"], column["end_token_of_passage"]
+    )
+    title_range = column.pop("title_first_of_section"), column.pop("title_end_of_section")
+    title_occurrences = occurrences_of_ranges(position, first_occurrence, column["document_of_section"], *title_range)
+    return Matches(
+        query=query,
+        statistics=statistics,
+        number_of_document=numbers,
+        score_of_document=scores,
+        first_occurrence_of_document=first_occurrence,
+        first_occurrence_of_passage=first,
+        end_occurrence_of_passage=end,
+        in_documents=Frequencies(*count_terms(term, first_occurrence[:-1], first_occurrence[1:], terms)),
+        in_passages=Frequencies(*count_terms(term, first, end, terms)),
+        in_titles=Frequencies(*count_terms(term, *title_occurrences, terms)),
+        **column,
+    )
+
+
+def _join_segment(segment: Segment, query: Query, documents: Integers) -> dict[str, NDArray[Any]]:
+    """The columns of one segment's candidates; numbers of documents and sections count within these candidates."""
+    slot_of_term = np.full(len(segment.terms), -1, np.int16)
+    for slot, name in enumerate(query.terms):
+        number = segment.term_number(name)
+        if number >= 0:
+            slot_of_term[number] = slot
+    first_token = segment["document.first_token"].astype(np.int64, copy=False)
+    term, position, end_occurrence = scan(segment["tokens"], first_token[documents], first_token[documents + 1], slot_of_term, 1 << 12)
+    sections, document_of_section, first_section = _gather(segment["document.first_section"], documents)
+    passages, document_of_passage, _ = _gather(segment["document.first_passage"], documents)
+    parent = segment["section.parent"][sections].astype(np.int64)
+    return {
+        "length_of_document": segment["document.length"][documents].astype(np.int64),
+        "parent_of_section": np.where(parent >= 0, parent + first_section[document_of_section], -1),
+        "document_of_section": document_of_section,
+        "title_length_of_section": segment["section.title_length"][sections].astype(np.int64),
+        "title_first_of_section": segment["section.title_first"][sections].astype(np.int64),
+        "title_end_of_section": segment["section.title_end"][sections].astype(np.int64),
+        "document_of_passage": document_of_passage,
+        "section_of_passage": segment["passage.section"][passages] + first_section[document_of_passage],
+        "first_token_of_passage": segment["passage.first_token"][passages].astype(np.int64),
+        "end_token_of_passage": segment["passage.end_token"][passages].astype(np.int64),
+        "length_of_passage": segment["passage.length"][passages].astype(np.int64),
+        "term_of_occurrence": term,
+        "position_of_occurrence": position,
+        "end_occurrence_of_document": end_occurrence,
+    }
+
+
+def _gather(offsets: NDArray[Any], documents: Integers) -> tuple[Integers, Integers, Integers]:
+    """The children of documents: their numbers in the segment, their document, and where each document's begin among them."""
+    first, end = offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
+    counts = end - first
+    begin = np.cumsum(counts) - counts
+    parent = np.repeat(np.arange(documents.size), counts)
+    return np.arange(counts.sum()) - begin[parent] + first[parent], parent, begin
+
+
+_COUNTED_IN = {
+    "document_of_section": "length_of_document",
+    "document_of_passage": "length_of_document",
+    "parent_of_section": "parent_of_section",
+    "section_of_passage": "parent_of_section",
+    "end_occurrence_of_document": "term_of_occurrence",
+}
+"""Columns that hold numbers of another column's rows: they shift where segments are put together."""
+
+_EMPTY = {
+    name: np.zeros(0, np.int32 if name in ("term_of_occurrence", "position_of_occurrence") else np.int64)
+    for name in (
+        "length_of_document", "parent_of_section", "document_of_section", "title_length_of_section", "title_first_of_section",
+        "title_end_of_section", "document_of_passage", "section_of_passage", "first_token_of_passage", "end_token_of_passage",
+        "length_of_passage", "term_of_occurrence", "position_of_occurrence", "end_occurrence_of_document",
+    )
+}  # fmt: skip
+
+
+def _concatenate(pieces: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    if not pieces:
+        return dict(_EMPTY)
+    joined = {}
+    for name in pieces[0]:
+        counted_in = _COUNTED_IN.get(name)
+        shift = 0
+        parts = []
+        for piece in pieces:
+            values = piece[name]
+            # A root section has no parent, and stays without one.
+            parts.append(np.where(values >= 0, values + shift, values) if counted_in else values)
+            if counted_in:
+                shift += piece[counted_in].size
+        joined[name] = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    return joined

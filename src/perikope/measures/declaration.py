@@ -1,0 +1,140 @@
+"""How a measure is declared and named.
+
+    @measure("AP", aliases=("MAP",))
+    def average_precision(
+        ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None, *, rel: Annotated[int, Range(1)] = 1
+    ) -> float: ...
+
+A measure is a pure function of one query's ranked names, best first, and its judgements (grade by name). It takes a cutoff
+where it has an argument of that name: one without a default must be asked for. Parameters are keyword-only.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from perikope.errors import UsageError, unknown
+from perikope.grammar import Call, parse
+from perikope.parameters import Parameter, bind, parameters_of
+from perikope.registry import Registry
+
+Function = TypeVar("Function", bound=Callable[..., float])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """A measure as declared: its function, its other names, its parameters and whether it takes a cutoff."""
+
+    name: str
+    aliases: tuple[str, ...]
+    function: Callable[..., float]
+    parameters: Mapping[str, Parameter]
+    takes_cutoff: bool
+    needs_cutoff: bool
+    default_cutoff: int | None
+
+    def checked_cutoff(self, given: int | None) -> int | None:
+        """The cutoff to use, or an error that says what this measure takes."""
+        if given is None:
+            if self.needs_cutoff:
+                raise UsageError(f"{self.name} needs a cutoff, such as {self.name}@10")
+            return self.default_cutoff
+        if not self.takes_cutoff:
+            raise UsageError(f"{self.name} takes no cutoff; ask for {self.name} without @{given}")
+        if given < 1:
+            raise UsageError(f"{self.name}@{given}: the cutoff must be at least 1")
+        return given
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Measure:
+    """A measure with its parameters and cutoff; `str` is its canonical name, `asked` the name it was asked for by."""
+
+    definition: Definition
+    arguments: tuple[tuple[str, object], ...] = ()
+    cutoff: int | None = None
+    asked: str = field(default="", compare=False)
+
+    def __call__(self, ranked: Sequence[str], judged: Mapping[str, int]) -> float:
+        """The value for one query: `ranked` are names, best first, `judged` grades by name."""
+        places = (self.cutoff,) if self.definition.takes_cutoff else ()
+        return self.definition.function(ranked, judged, *places, **dict(self.arguments))
+
+    def __str__(self) -> str:
+        declared = self.definition.parameters
+        changed = {name: value for name, value in self.arguments if value != declared[name].default}
+        return str(Call(self.definition.name, changed, cutoff=self.cutoff))
+
+    __repr__ = __str__
+
+
+MEASURES: Registry[Definition] = Registry("measure", "perikope.measures")
+
+
+def measure(name: str, aliases: Iterable[str] = ()) -> Callable[[Function], Function]:
+    """Register the function below under its canonical name; an alias such as `MAP(D)` may hold a word in parentheses."""
+
+    def register(function: Function) -> Function:
+        cutoff = inspect.signature(function).parameters.get("cutoff")
+        needs = cutoff is not None and cutoff.default is inspect.Parameter.empty
+        default = None if cutoff is None or needs else cutoff.default
+        MEASURES.add(name, Definition(name, tuple(aliases), function, parameters_of(function), cutoff is not None, needs, default))
+        return function
+
+    return register
+
+
+def parse_measure(text: str) -> Measure:
+    """The measure that a name asks for, in canonical spelling or in that of the papers.
+
+    >>> parse_measure("MAP(D)"), parse_measure("MAP(rel=2)@100"), parse_measure("PRES")
+    (APD, AP(rel=2)@100, PRES@100)
+    >>> parse_measure("MAP(D)").asked
+    'MAP(D)'
+    """
+    call = parse(text)
+    definition = _find(call)
+    arguments = bind(definition.name, definition.parameters, call.arguments)
+    return Measure(definition, tuple(arguments.items()), definition.checked_cutoff(call.cutoff), text.strip())
+
+
+def parse_measures(asked: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+    """Measures from one string with spaces between them, or from a list of strings and measures.
+
+    >>> parse_measures("nDCG@10 MAP( D ) PRES@50")
+    [nDCG@10, APD, PRES@50]
+    """
+    if isinstance(asked, Measure):
+        return [asked]
+    if isinstance(asked, str):
+        return [parse_measure(piece) for piece in _pieces(asked)]
+    return [found for one in asked for found in parse_measures(one)]
+
+
+def _pieces(text: str) -> list[str]:
+    """The text cut at the white space that stands in no parentheses."""
+    pieces, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character.isspace() and depth <= 0:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return [piece for piece in pieces if piece]
+
+
+def _find(call: Call) -> Definition:
+    # `MAP(D)` parses as MAP with the value D; `MAP(D, rel=2)` is looked up without its parameters.
+    spelling = str(Call(call.name, positional=call.positional))
+    definitions = dict(MEASURES.items())
+    definitions |= {alias: definition for definition in list(definitions.values()) for alias in definition.aliases}
+    if spelling in definitions:
+        return definitions[spelling]
+    if call.name in definitions:
+        known = definitions[call.name]
+        names = ", ".join(known.parameters) or "(none)"
+        raise UsageError(f"{spelling}: parameters of {call.name} are given as name=value; there are: {names}")
+    raise unknown("measure", spelling, definitions)

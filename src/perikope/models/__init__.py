@@ -1,0 +1,98 @@
+"""How relevant is a passage, given its context? A model is two pure functions of `Matches`, found here by name.
+
+`signals(matches, *, shape parameters)` gives named columns; `combine(signals, *, weights)` gives the score. Signals cost,
+combining is nothing, so a grid over weights computes the signals once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from perikope.errors import UsageError
+from perikope.grammar import Call, parse
+from perikope.matches import Matches
+from perikope.parameters import Parameter, bind, parameters_of
+from perikope.registry import Registry
+from perikope.signals import Column
+
+Signals = Mapping[str, Column]
+
+
+@dataclass(frozen=True)
+class ModelDefinition:
+    """A model as written: its two functions."""
+
+    name: str
+    signals: Callable[..., Signals]
+    combine: Callable[..., Column]
+    matching_only: bool
+    """Whether a passage without any query term is no result: true of models that see no context."""
+
+    @cached_property
+    def shape(self) -> dict[str, Parameter]:
+        """The parameters of the signals."""
+        return parameters_of(self.signals)
+
+    @cached_property
+    def weights(self) -> dict[str, Parameter]:
+        """The parameters of the combination."""
+        return parameters_of(self.combine)
+
+    @property
+    def summary(self) -> str:
+        """The first line of the documentation."""
+        return (self.combine.__doc__ or "").strip().split("\n")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model with its parameters; `str` names it so that it can be parsed back."""
+
+    definition: ModelDefinition
+    parameters: Mapping[str, object]
+
+    def signals(self, matches: Matches) -> Signals:
+        """The named columns, one value a passage."""
+        return self.definition.signals(matches, **{name: self.parameters[name] for name in self.definition.shape})
+
+    def combine(self, signals: Signals) -> Column:
+        """The score of each passage from its signals."""
+        return self.definition.combine(signals, **{name: self.parameters[name] for name in self.definition.weights})
+
+    def score(self, matches: Matches) -> Column:
+        """The score of each passage."""
+        return self.combine(self.signals(matches))
+
+    def __str__(self) -> str:
+        return str(Call(self.definition.name, self.parameters))
+
+
+MODELS: Registry[ModelDefinition] = Registry("model", "perikope.models")
+
+
+def model(signals: Callable[..., Signals], *, matching_only: bool = False) -> Callable[[Callable[..., Column]], Callable[..., Column]]:
+    """Register a combination, with the signals it combines, as a model under its function's name."""
+
+    def register(combine: Callable[..., Column]) -> Callable[..., Column]:
+        MODELS.add(combine.__name__, ModelDefinition(combine.__name__, signals, combine, matching_only))
+        return combine
+
+    return register
+
+
+def parse_model(text: str | Call | Model) -> Model:
+    """The model that a text names, its parameters checked against their declaration.
+
+    >>> str(parse_model("qsf_v(alpha=0.5)"))
+    'qsf_v(mu=1000.0,alpha=0.5)'
+    """
+    if isinstance(text, Model):
+        return text
+    call = parse(text) if isinstance(text, str) else text
+    definition = MODELS[call.name]
+    declared = definition.shape | definition.weights
+    if call.positional or call.cutoff is not None:
+        raise UsageError(f"{call.name} takes its parameters by name: {', '.join(declared) or 'none'}")
+    return Model(definition, bind(call.name, declared, call.arguments))

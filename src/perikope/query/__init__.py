@@ -1,0 +1,1 @@
+"""What does the user look for, in the terms of the index?"""

@@ -1,0 +1,203 @@
+"""The commands as a stranger uses them, in processes of their own or in this one."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from perikope import cli
+
+DOCUMENTS = [
+    {
+        "id": "d1",
+        "title": "KX-200 heat pump",
+        "sections": [{"title": "Descaling", "passages": [{"id": "p1", "text": "Every three months."}]}],
+    },
+    {"id": "d2", "title": "Pumps", "passages": [{"id": "p1", "text": "Descaling of pumps is not needed."}]},
+]
+
+
+def run(capsys, *arguments):
+    """Exit code, standard output and standard error of a command."""
+    with pytest.raises(SystemExit) as done:
+        cli.main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    return done.value.code, captured.out, captured.err
+
+
+@pytest.fixture
+def files(tmp_path):
+    path = tmp_path / "documents.jsonl"
+    path.write_text("".join(json.dumps(document) + "\n" for document in DOCUMENTS))
+    return path
+
+
+@pytest.fixture
+def index(files, tmp_path, capsys):
+    assert run(capsys, "index", files, "--to", tmp_path / "index")[0] == 0
+    return tmp_path / "index"
+
+
+def fails(capsys, complaint, *arguments):
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert err.count("\n") == 1, "an error is one line"
+    assert err.startswith("perikope: error: ")
+    assert complaint in err
+
+
+def test_index_and_search(index, capsys):
+    code, out, _ = run(capsys, "search", index, "how often descaling the KX-200")
+    assert code == 0
+    assert out.index("d1#p1") < out.index("d2#p1")
+    assert "KX-200 › Descaling" in out
+    assert "Every three months." in out
+
+
+def test_search_as_json(index, capsys):
+    code, out, _ = run(capsys, "search", index, "descaling", "--json", "-k", 1)
+    hit = json.loads(out)
+    assert code == 0
+    assert hit["document"] in ("d1", "d2")
+    assert set(hit) >= {"rank", "score", "document", "passage", "path", "text", "highlights", "before", "after", "metadata"}
+
+
+def test_search_for_a_word_that_is_nowhere(index, capsys):
+    assert run(capsys, "search", index, "zeppelin")[:2] == (0, "no passage holds any of these words\n")
+
+
+def test_append(index, tmp_path, capsys):
+    more = tmp_path / "more.jsonl.gz"
+    with gzip.open(more, "wt") as file:
+        file.write(json.dumps({"id": "d3", "passages": ["A zeppelin."]}) + "\n")
+    assert run(capsys, "index", more, "--to", index, "--append")[0] == 0
+    assert "d3#@1" in run(capsys, "search", index, "zeppelin")[1]
+
+
+def test_explain(index, capsys):
+    code, out, _ = run(capsys, "explain", index, "descaling", "d1#p1")
+    assert code == 0
+    assert "Sim(q, passage with titles)" in out
+    tree = json.loads(run(capsys, "explain", index, "descaling", "d1#p1", "--json")[1])
+    assert tree["operation"] == "sum"
+
+
+def test_run_and_eval(index, tmp_path, capsys):
+    topics, qrels, out = tmp_path / "topics.tsv", tmp_path / "qrels.txt", tmp_path / "run.txt"
+    topics.write_text("1\thow often descaling the KX-200\n2\tzeppelin\n")
+    qrels.write_text("1 0 d1#p1 1\n2 0 d2#p1 1\n")
+    code, _, err = run(capsys, "run", index, topics, "--out", out)
+    assert code == 1
+    assert "topic 2: no passage holds any of its words" in err
+    assert out.read_text().splitlines()[0].startswith("1 Q0 d1#p1 1 ")
+    code, table, _ = run(capsys, "eval", qrels, out, "--measures", "RR MAP(D)")
+    assert code == 0
+    assert table.split() == ["run", "RR", "MAP(D)", "queries", str(out), "0.5000", "0.5000", "2"]
+    record = json.loads(run(capsys, "eval", qrels, out, "--measures", "RR", "--json", "--per-query")[1])
+    assert record["per_query"] == {"RR": {"1": 1.0, "2": 0.0}}
+
+
+@pytest.mark.parametrize("command", ["models", "measures", "formats"])
+def test_lists(command, capsys):
+    code, out, _ = run(capsys, command)
+    assert code == 0
+    assert len(out.splitlines()) >= 4
+
+
+def test_one_model_shows_its_parameters(capsys):
+    _, out, _ = run(capsys, "models", "qsf_v")
+    assert "alpha=0.8  in [0, 1]; tuning tries 0.0, 0.1" in out
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in cli.COMMANDS)])
+def test_help_has_an_example(command):
+    shown = CliRunner().invoke(cli.perikope, [*command, "--help"])
+    assert shown.exit_code == 0
+    assert "Example" in shown.output
+
+
+def test_mistakes_in_names_and_values(index, capsys):
+    fails(capsys, "unknown model 'bm52'; did you mean 'bm25'? valid: bm25,", "search", index, "x", "--model", "bm52")
+    fails(capsys, "unknown parameter of qsf_v 'alfa'; did you mean 'alpha'?", "search", index, "x", "--model", "qsf_v(alfa=1)")
+    fails(capsys, "alpha=2.0 is out of range; it must be in [0, 1]", "search", index, "x", "--model", "qsf_v(alpha=2)")
+    fails(capsys, "cannot read 'qsf_v(': expected", "search", index, "x", "--model", "qsf_v(")
+    fails(capsys, "unknown fetch model 'tfidf'", "search", index, "x", "--fetch", "tfidf")
+    fails(capsys, "unknown measure 'nDCF'", "eval", os.devnull, os.devnull, "--measures", "nDCF")
+    fails(capsys, "No such command", "serch", index)
+    fails(capsys, "Missing argument", "search", index)
+
+
+def test_mistakes_in_queries_and_places(index, tmp_path, capsys):
+    fails(capsys, "the query is empty", "search", index, "")
+    fails(capsys, "only stop words", "search", index, "the of")
+    fails(capsys, "is not an index", "search", tmp_path, "pump")
+    fails(capsys, "is not an index", "search", tmp_path / "nowhere", "pump")
+    fails(capsys, "no passage 'p9'", "explain", index, "descaling", "d1#p9")
+
+
+def test_mistakes_in_input_leave_nothing_behind(files, tmp_path, capsys):
+    def index_fails(content, complaint, *options):
+        path = tmp_path / "bad.jsonl"
+        path.write_text(content)
+        fails(capsys, complaint, "index", path, "--to", tmp_path / "new", *options)
+        assert not (tmp_path / "new").exists()
+
+    good = json.dumps(DOCUMENTS[0]) + "\n"
+    index_fails(good + "{", "bad.jsonl:2: not valid JSON")
+    index_fails(good + '{"title": "x"}', "bad.jsonl:2: the document has no id")
+    index_fails(good + '{"id": "d9", "passages": []}', "bad.jsonl:2: document 'd9' is empty")
+    index_fails(good + good, "document 'd1' is already there")
+    index_fails(good, "unknown format 'pdf'", "--format", "pdf")
+    index_fails(good, "unknown stemmer", "--stemmer", "lovins")
+    index_fails(good, "words:0", "--segment", "words:0")
+    index_fails(good, "cannot read stop words", "--stopwords", "nowhere.txt")
+    index_fails(good, "is not a language code", "--language", "english!")
+    fails(capsys, "nowhere", "index", tmp_path / "nowhere", "--to", tmp_path / "new")
+
+
+def test_a_failed_append_leaves_the_index_as_it_was(index, tmp_path, capsys):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(json.dumps({"id": "d3", "passages": ["text"]}) + "\n{")
+    fails(capsys, "bad.jsonl:2", "index", path, "--to", index, "--append")
+    assert "d3" not in run(capsys, "search", index, "text descaling")[1]
+
+
+def test_unreadable_files_of_a_folder_are_counted(tmp_path, capsys):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "good.md").write_text("# Pumps\n\nA rotor turns.\n")
+    (folder / "bad.md").write_bytes(b"\xff\xfe\x00bad")
+    (folder / "empty.txt").write_text("")
+    code, out, err = run(capsys, "index", folder, "--to", tmp_path / "index")
+    assert code == 1
+    assert "1 documents with 1 passages" in out
+    assert "skipped 2 unreadable files" in err
+    assert "bad.md" in err
+    assert "empty.txt" in err
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
+    path = tmp_path / "evil.jsonl"
+    path.write_text(json.dumps({"id": "d1", "title": "a\x1b]0;owned\x07", "passages": ["pump \x1b[31mred"]}) + "\n")
+    run(capsys, "index", path, "--to", tmp_path / "index")
+    out = run(capsys, "search", tmp_path / "index", "pump")[1]
+    assert "\x1b" not in out
+    assert "\x07" not in out
+
+
+def test_the_demo_finds_by_context_what_words_alone_do_not(capsys):
+    code, out, _ = run(capsys, "demo")
+    assert code == 0
+    assert out.count("(the answer is in place 1)") == 3
+    assert out.count("bm25: each passage by itself   (the answer is in place 1)") == 0
+
+
+def test_a_reader_that_leaves_early_is_no_error(index):
+    command = f"{sys.executable} -m perikope.cli search {index} descaling | head -c 1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stderr == ""

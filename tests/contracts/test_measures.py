@@ -1,0 +1,94 @@
+"""What every measure promises, run over the registry."""
+
+import copy
+
+import pytest
+from hypothesis import given, settings
+
+from perikope.measures import MEASURES, Definition, Measure, evaluate, parse_measure
+from tests.support import measuring
+
+REACHES_ONE = {"AP", "APD", "PRES", "RR", "nDCG"}
+
+
+def spellings(definition: Definition) -> list[str]:
+    """The measure with and without a cutoff and with a second value for every parameter, where it takes them."""
+    ends = [] if definition.needs_cutoff else [""]
+    ends += ["@1", "@3", "@50"] if definition.takes_cutoff else []
+    middles = ["", *(f"({name}=2)" for name in definition.parameters)]
+    return [definition.name + middle + end for middle in middles for end in ends]
+
+
+ALL = [parse_measure(spelling) for _, definition in MEASURES.items() for spelling in spellings(definition)]
+every_measure = pytest.mark.parametrize("measure", ALL, ids=str)
+few = settings(max_examples=30)
+
+
+def test_the_registry_holds_the_measures_of_the_papers_and_of_trec_eval() -> None:
+    assert {"AP", "APD", "Judged", "P", "PD", "PRES", "RR", "Recall", "Success", "nDCG"} <= set(MEASURES.names())
+
+
+def test_every_spelling_means_one_measure() -> None:
+    names = [name for _, definition in MEASURES.items() for name in (definition.name, *definition.aliases)]
+    assert len(names) == len(set(names))
+
+
+def test_every_alias_is_another_spelling_of_its_measure() -> None:
+    for name, definition in MEASURES.items():
+        end = "@5" if definition.needs_cutoff else ""
+        for alias in definition.aliases:
+            assert parse_measure(alias + end) == parse_measure(name + end)
+
+
+def test_every_measure_says_what_it_is() -> None:
+    for name, definition in MEASURES.items():
+        assert definition.function.__doc__, name
+        assert ">>>" in definition.function.__doc__, name
+
+
+@every_measure
+def test_its_name_parses_to_itself(measure: Measure) -> None:
+    assert parse_measure(str(measure)) == measure
+    assert str(parse_measure(str(measure))) == str(measure)
+
+
+@every_measure
+@few
+@given(ranked=measuring.ranked, judged=measuring.judged)
+def test_it_is_between_0_and_1_and_always_the_same(measure: Measure, ranked: list[str], judged: dict[str, int]) -> None:
+    before = copy.deepcopy((ranked, judged))
+    value = measure(ranked, judged)
+    assert isinstance(value, float)
+    assert 0 <= value <= 1
+    assert measure(ranked, judged) == value
+    assert (ranked, judged) == before
+
+
+@every_measure
+@few
+@given(judged=measuring.judged)
+def test_it_is_0_for_an_empty_list(measure: Measure, judged: dict[str, int]) -> None:
+    assert measure([], judged) == 0
+    assert evaluate(measure, {"q": judged}, {}).mean == {measure.asked: 0}
+
+
+@every_measure
+@few
+@given(ranked=measuring.ranked, judged=measuring.judged)
+def test_it_does_not_depend_on_the_order_of_judgements(measure: Measure, ranked: list[str], judged: dict[str, int]) -> None:
+    reordered = dict(reversed(judged.items()))
+    assert measure(ranked, reordered) == pytest.approx(measure(ranked, judged), abs=1e-12)
+
+
+def has_room(measure: Measure) -> bool:
+    """AP and PRES can only reach 1 when everything relevant fits above the cutoff."""
+    return measure.definition.name in {"RR", "nDCG"} or measure.cutoff is None or measure.cutoff >= len(measuring.NAMES)
+
+
+@pytest.mark.parametrize("measure", [m for m in ALL if m.definition.name in REACHES_ONE and has_room(m)], ids=str)
+@few
+@given(judged=measuring.judged)
+def test_the_best_order_gives_1(measure: Measure, judged: dict[str, int]) -> None:
+    with_relevant = {**judged, "A#1": 3}
+    best = sorted(with_relevant, key=with_relevant.__getitem__, reverse=True)
+    assert measure(best, with_relevant) == pytest.approx(1, abs=1e-12)

@@ -1,0 +1,149 @@
+"""HTML: titles, boilerplate, loose text, tables, encodings and hostile pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perikope.document import Document, Kind
+from perikope.errors import UnreadableFile
+from perikope.formats import read
+from tests.support.trees import check_tree, passages, titles
+
+
+def load(tmp_path: Path, page: str | bytes) -> Document:
+    path = tmp_path / "page.html"
+    path.write_bytes(page if isinstance(page, bytes) else page.encode())
+    [document] = read(path)
+    check_tree(document)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<title>Pumps</title><p>x", ["Pumps"]),
+        ("<h1>Pumps</h1><p>x", ["Pumps"]),
+        ("<title>Pumps - Site</title><h1>Pumps</h1><p>x", ["Pumps"]),
+        ("<title>Pumps</title><h1>Pumps and seals</h1><p>x", ["Pumps and seals"]),
+        ("<title>Site</title><h1>Pumps</h1><p>x", ["Site", "Pumps"]),
+        ("<title>Pump</title><h1>Pumps</h1><p>x", ["Pump", "Pumps"]),
+        ("<h2>First</h2><h1>Pumps</h1><p>x", ["First", "Pumps"]),
+        ("<h1>A</h1><h1>B</h1><p>x", ["A", "B"]),
+        ("<title>T</title><h1><img src=x></h1><p>x", ["T"]),
+        ("<title>T</title><blockquote><h1>T</h1></blockquote><p>x", ["T"]),
+    ],
+)
+def test_titles(page: str, expected: list[str], tmp_path: Path) -> None:
+    assert titles(load(tmp_path, page)) == expected
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<nav>n</nav><p>x</p><footer>f</footer>", ["n", "x", "f"]),
+        ("<nav>n</nav><main><p>x</p><aside>a</aside></main><footer>f</footer>", ["x"]),
+        ("<nav>n</nav><article>x<article>y</article></article>between<article>z</article>", ["x", "y", "z"]),
+        ("<article>a</article><div role=main>x</div>", ["x"]),
+        ("<main><script>1</script></main><article> </article><p>x</p>", ["x"]),
+        ("<main></main><p>x</p>", ["x"]),
+    ],
+)
+def test_boilerplate_stays_out_where_content_is_marked(page: str, expected: list[str], tmp_path: Path) -> None:
+    assert passages(load(tmp_path, page)) == expected
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("a <b>b</b> c<div>d<p>e</p>f <i>g</i></div>h", ["a b c", "d", "e", "f g", "h"]),
+        ("<p>a<!-- no -->b<script>no</script>c<template>no</template></p>", ["abc"]),
+        ("<p>a\n\t b&nbsp; c<br>d<wbr>e</p>", ["a b c de"]),
+        ("<table><tr><td>a<td><ul><li>b<li>c</ul><tr><th> <td></table>", ["a | b c"]),
+        ("<pre>\n\n  a\n   <b>b</b><br>c<div>d</div>e\n\n</pre>", ["  a\n   b\nc\nd\ne"]),
+        ("<ul><li><p>a</p><p>b</p></li><li>c</ul>", ["a", "b", "c"]),
+        ("<a href=x><div>a</div><div>b</div></a>", ["a", "b"]),
+        ("<my-note>a</my-note> <math><mi>x</mi><annotation>no</annotation></math>", ["a x"]),
+        ("<p>&lt;b&gt; &amp;eacute; &eacute; &#x1F600;</p>", ["<b> &eacute; é 😀"]),
+        ("<select><option>no</select><textarea>no</textarea><p>x", ["x"]),
+    ],
+)
+def test_runs_of_text_are_passages(page: str, expected: list[str], tmp_path: Path) -> None:
+    assert passages(load(tmp_path, page)) == expected
+
+
+def test_rows_of_a_table_inside_a_layout_table_are_rows(tmp_path: Path) -> None:
+    page = "<table><tr><td>left</td><td><table><tr><td>a</td><td>b</td></tr></table></td></tr></table>"
+    assert passages(load(tmp_path, page)) == ["left", "a | b"]
+
+
+def test_a_section_takes_the_id_of_its_heading_or_of_the_division_it_opens(tmp_path: Path) -> None:
+    page = "<div id=a><h2>A</h2><p>x</div><div id=b><p>y</p><h2>B</h2></div><section id=c><h2 id=d>D</h2>z</section><h2>E</h2>"
+    document = load(tmp_path, page)
+    by_title = {document.text_of(i): document.span_ids.get(document.spans.parent[i], "") for i in document.of_kind(Kind.TITLE)}
+    assert by_title == {"A": "a", "B": "", "D": "d", "E": ""}
+
+
+def test_links(tmp_path: Path) -> None:
+    page = "<base href='http://no.fetch/'><p><a href='#a'>a</a><a href='#b'></a><a href='page.html#c'>c</a><a href='x.html?q=1#y'>x</a>"
+    page += "<a href='//host/p'>h</a><a href='ftp://no'>f</a><a href='http://[bad'>b</a><a>n</a><a href='data:x'>d</a></p>"
+    document = load(tmp_path, page)
+    assert [target for _, target in document.references] == ["a", "c"]
+    assert document.cites == ("x.html?q=1", "//host/p")
+
+
+def test_a_reference_in_a_heading_is_one_of_its_section(tmp_path: Path) -> None:
+    document = load(tmp_path, "<h2>A</h2><h2>See <a href='#x'>x</a></h2><p id=x>y")
+    [(source, target)] = document.references
+    assert (document.spans.kind[source], target) == (Kind.SECTION, "x")
+
+
+def test_languages(tmp_path: Path) -> None:
+    page = "<html lang=de-AT><body lang='no such'><h2 lang=fr>t</h2><p>a</p><div xml:lang=it>b<p lang=''>c</p></div><p>d"
+    document = load(tmp_path, page)
+    languages = [document.labels[document.spans.language[i]] for i in document.of_kind(Kind.PASSAGE)]
+    assert (document.language, languages) == ("de", ["de", "it", "it", "de"])
+
+
+def test_language_and_headings_hold_across_marked_content(tmp_path: Path) -> None:
+    page = "<div lang=fr><article><h2>A</h2><p>a</article></div><article>b</article>"
+    document = load(tmp_path, page)
+    first, second = document.of_kind(Kind.PASSAGE)
+    assert document.labels[document.spans.language[first]] == "fr"
+    assert document.labels[document.spans.language[second]] == "en"
+    assert document.spans.parent[second] == 0
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<p>café".encode(),
+        "\ufeff<p>café".encode(),
+        '<meta charset="bogus"><p>café'.encode(),
+        "<p>café".encode("latin-1"),
+        "<p>café".encode("utf-16"),
+        '<meta charset="iso-8859-1"><p>café'.encode("latin-1"),
+        '<?xml version="1.0" encoding="UTF-8"?><html xmlns="http://www.w3.org/1999/xhtml"><body><p>café</p></body></html>'.encode(),
+        '<meta charset="koi8-r"><p>caf&eacute;'.encode("koi8-r"),
+    ],
+)
+def test_encodings(page: bytes, tmp_path: Path) -> None:
+    assert passages(load(tmp_path, page)) == ["café"]
+
+
+def test_repeated_metadata_becomes_a_list(tmp_path: Path) -> None:
+    page = "<meta name=author content=A><meta name=AUTHOR content=B><meta name=date content=2013><meta name=robots content=x><p>x"
+    assert load(tmp_path, page).metadata == {"author": ["A", "B"], "date": "2013"}
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "blockquote", "ul><li", "table><tr><td"])
+def test_hostile_nesting_is_refused_and_not_cut_off(tag: str, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="nested too deeply"):
+        load(tmp_path, "<p>before</p>" + f"<{tag}>" * 100_000 + "deep")
+
+
+def test_entities_from_outside_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("SECRET", encoding="utf-8")
+    page = f'<!DOCTYPE html [<!ENTITY x SYSTEM "file://{tmp_path}/secret"><!ENTITY y "{"z" * 99}">]><p>a &x; &y;</p>'
+    assert "SECRET" not in load(tmp_path, page).text

@@ -1,0 +1,62 @@
+"""Inline content: white space, marks that outlive a passage, and where links lead."""
+
+from __future__ import annotations
+
+import pytest
+
+from perikope.formats._inline import Inline, link_target
+
+
+def test_open_marks_go_on_in_the_next_run() -> None:
+    inline = Inline()
+    inline.open("link", "x")
+    inline.text(" one ")
+    assert inline.take() == ("one", [("link", 0, 3)], ["x"])
+    assert inline.take() == ("", [], [])
+    inline.text("two")
+    inline.close()
+    inline.text(" three")
+    assert inline.take() == ("two three", [("link", 0, 3)], ["x"])
+
+
+def test_marks_without_words_leave_no_trace() -> None:
+    inline = Inline()
+    inline.text("a")
+    inline.open("b", "x")
+    inline.close()
+    inline.open("b")
+    inline.text(" ")
+    inline.close()
+    assert inline.take() == ("a", [], [])
+
+
+def test_kept_white_space_moves_marks_with_it() -> None:
+    inline = Inline()
+    inline.text("\n\n  a ", keep=True)
+    inline.open("b")
+    inline.text("b \n", keep=True)
+    inline.close()
+    assert inline.take(keep=True) == ("  a b", [("b", 4, 5)], [])
+
+
+@pytest.mark.parametrize(
+    ("href", "expected"),
+    [
+        ("", ("", "")),
+        ("#", ("", "")),
+        ("  #a%20b ", ("a b", "")),
+        ("?q=1", ("", "")),
+        ("b.md", ("", "a/b.md")),
+        ("./b.md?q", ("", "a/b.md?q")),
+        ("../../x.md", ("", "../x.md")),
+        ("/x.md#y", ("", "/x.md")),
+        ("page.md#y", ("y", "")),
+        ("page.md", ("", "")),
+        ("HTTPS://Example.org/A#b", ("", "https://Example.org/A")),
+        ("http:x", ("", "")),
+        ("file:///etc/passwd", ("", "")),
+        ("http://[", ("", "")),
+    ],
+)
+def test_link_targets(href: str, expected: tuple[str, str]) -> None:
+    assert link_target(href, "a/page.md") == expected

@@ -1,0 +1,118 @@
+"""Markdown: titles, front matter, references and the edges of CommonMark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perikope.document import Document, Kind
+from perikope.errors import UnreadableFile
+from perikope.formats import read
+from perikope.formats.markdown import front_matter
+from tests.support.trees import check_tree, passages, titles
+
+
+def load(tmp_path: Path, text: str, name: str = "page.md") -> Document:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    [document] = read(tmp_path)
+    check_tree(document)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "sections"),
+    [
+        ("# Pumps\n\ntext", "Pumps", 0),
+        ("<!-- licence -->\n\n# Pumps\n\ntext", "Pumps", 0),
+        ("text\n\n# Pumps", "", 1),
+        ("# Pumps\n\ntext\n\n# Seals", "", 2),
+        ("## Pumps\n\n# Seals", "", 2),
+        ("> # Pumps\n\ntext", "", 0),
+        ("#\n\ntext", "", 0),
+        ("---\ntitle: Pumps\n---\n# pumps\n\ntext", "Pumps", 0),
+        ("---\ntitle: Pumps\n---\n# Overview\n\ntext", "Pumps", 1),
+    ],
+)
+def test_the_only_first_heading_of_level_one_is_the_title(text: str, title: str, sections: int, tmp_path: Path) -> None:
+    document = load(tmp_path, text)
+    assert document.title == title
+    assert sum(1 for _ in document.of_kind(Kind.SECTION)) == sections + 1
+
+
+def test_headings_nest_by_level_and_may_skip_one(tmp_path: Path) -> None:
+    document = load(tmp_path, "# A\n## B\n#### C\n### D\n# E\n")
+    parents = [document.spans.parent[i] for i in document.of_kind(Kind.SECTION)]
+    sections = list(document.of_kind(Kind.SECTION))
+    assert [sections.index(parent) if parent >= 0 else None for parent in parents] == [None, 0, 1, 2, 2, 0]
+
+
+def test_anchors_are_those_of_github(tmp_path: Path) -> None:
+    document = load(tmp_path, "x\n# What's *new*, in 2.0?\n# Äpfel & Birnen\n# a\n# a\n# a-1\n# !\n")
+    assert list(document.span_ids.values()) == ["whats-new-in-20", "äpfel--birnen", "a", "a-1", "a-1-1"]
+
+
+def test_links_become_references_and_citations_that_are_ids_of_other_documents(tmp_path: Path) -> None:
+    hrefs = ["#s", "other.md#x", "../up.md", "page.md#s", "https://example.org/#f", "mailto:x@y.z", "%C3%A4%20b.md", "other.md"]
+    links = " ".join(f"[x]({href})" for href in hrefs)
+    document = load(tmp_path, f"{links}\n\n# s\n\ntext [i](#%C3%A4)", "folder/page.md")
+    assert document.cites == ("folder/other.md", "up.md", "https://example.org/", "folder/ä b.md")
+    assert [target for _, target in document.references] == ["s", "ä"]
+
+
+def test_marks_cover_their_words_only(tmp_path: Path) -> None:
+    document = load(tmp_path, "a ***b*** `c  d` **e\nf**[](x.md)\n")
+    marks = [(document.labels[document.spans.tag[i]], document.text_of(i)) for i in document.of_kind(Kind.MARK)]
+    assert marks == [("it", "b"), ("b", "b"), ("code", "c d"), ("b", "e f")]
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "rest"),
+    [
+        ("---\na: b: c\nquoted: \"x\"\nempty:\n# note\n---\ntext", {"a": "b: c", "quoted": "x"}, "text"),
+        ("---\ntags:\n  - a\n  - 'b'\n...\ntext", {"tags": ["a", "b"]}, "text"),
+        ("---\nlist: []\nurl: http://x.y/z\n---", {"list": [], "url": "http://x.y/z"}, ""),
+        ("---\na: b\ntext", {}, "---\na: b\ntext"),
+        ("---\nprose without a key\n---\n", {}, "---\nprose without a key\n---\n"),
+        (" ---\na: b\n---\n", {}, " ---\na: b\n---\n"),
+    ],
+)  # fmt: skip
+def test_front_matter(text: str, values: dict[str, object], rest: str) -> None:
+    assert front_matter(text) == (values, rest)
+
+
+def test_a_careless_language_in_front_matter_is_kept_as_metadata(tmp_path: Path) -> None:
+    document = load(tmp_path, "---\nlanguage: English\nid: mine\n---\ntext")
+    assert (document.id, document.language, document.metadata) == ("mine", "en", {"language": "English"})
+
+
+def test_blocks_in_a_tight_item_follow_it(tmp_path: Path) -> None:
+    assert passages(load(tmp_path, "- one\n  ```\n  code\n  ```\n  > quoted\n- two\n")) == ["one", "code", "quoted", "two"]
+
+
+def test_only_text_is_kept_of_html(tmp_path: Path) -> None:
+    text = "<style>p {}</style>\n\n<details><summary>More &lt;3</summary>\n\n*inside*\n\n</details>\n\n<!-- no -->\n"
+    assert passages(load(tmp_path, text)) == ["More <3", "inside"]
+
+
+def test_image_text_is_read(tmp_path: Path) -> None:
+    assert passages(load(tmp_path, "![a *big* `pump`\nhere](x.png)\n\n![](y.png)\n")) == ["a big pump here"]
+
+
+def test_headings_in_containers_are_passages(tmp_path: Path) -> None:
+    document = load(tmp_path, "x\n\n## A\n\n- # in a list\n\nafter\n")
+    assert titles(document) == ["A"]
+    assert passages(document) == ["x", "in a list", "after"]
+
+
+@pytest.mark.parametrize("text", ["> " * 200 + "deep", "- " * 200 + "deep"], ids=["quotes", "lists"])
+def test_hostile_nesting_is_refused_and_not_cut_off(text: str, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="nested deeper than 100"):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize("text", ["[" * 20_000 + "x", "![" * 5_000 + "x", "*a **b " * 3_000, "a" + "`" * 9_999 + "x"])
+def test_hostile_inline_content_is_read(text: str, tmp_path: Path) -> None:
+    assert load(tmp_path, text).text

@@ -1,0 +1,147 @@
+"""Finding files: order, formats, links, devices, and which problems are raised or skipped."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perikope.errors import InputError, UnreadableFile, UsageError
+from perikope.formats import FORMATS, Source, _source, read, sources
+
+
+def make(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"text of {name}", encoding="utf-8")
+
+
+def test_folders_are_walked_in_sorted_order_without_hidden_files(tmp_path: Path) -> None:
+    make(tmp_path, "b.txt", "a/z.md", "a/b/c.text", "c.TXT", ".hidden.txt", ".git/x.txt", "image.png", "readme")
+    assert [document.id for document in read(tmp_path)] == ["a/b/c.text", "a/z.md", "b.txt", "c.TXT"]
+
+
+def test_paths_are_read_in_the_order_given_and_named_files_go_by_their_name(tmp_path: Path) -> None:
+    make(tmp_path, "one/b.txt", "one/a.txt", "two/c.md", ".hidden.txt")
+    paths = [tmp_path / "two", str(tmp_path / "one" / "b.txt"), tmp_path / ".hidden.txt", tmp_path / "one"]
+    assert [document.id for document in read(paths)] == ["c.md", "b.txt", ".hidden.txt", "a.txt", "b.txt"]
+
+
+def test_a_source_says_where_it_comes_from(tmp_path: Path) -> None:
+    make(tmp_path, "a/b.md")
+    assert list(sources(tmp_path, language="EN-us")) == [Source(str(tmp_path / "a" / "b.md"), "a/b.md", "en", "markdown", named=False)]
+
+
+def test_compressed_files_are_known_by_the_inner_suffix(tmp_path: Path) -> None:
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"packed text"))
+    [document] = read(tmp_path)
+    assert (document.id, document.text) == ("a.txt.gz", "packed text")
+
+
+def test_a_format_asked_for_takes_unknown_suffixes_but_not_those_of_other_formats(tmp_path: Path) -> None:
+    make(tmp_path, "20news", "a.txt", "b.dat", "page.html", "notes.md")
+    assert [document.id for document in read(tmp_path, format="text")] == ["20news", "a.txt", "b.dat"]
+    [named] = read(tmp_path / "notes.md", format="text")
+    assert named.text == "text of notes.md"
+
+
+def test_links_out_of_the_folder_and_circles_are_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    make(tmp_path, "secret.txt", "other/x.txt", "folder-2/y.txt", "folder/a.txt", "folder/sub/b.txt")
+    (folder / "out.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "beside.txt").symlink_to(tmp_path / "folder-2" / "y.txt")
+    (folder / "outside").symlink_to(tmp_path / "other")
+    (folder / "sub" / "circle").symlink_to(folder)
+    (folder / "nowhere.txt").symlink_to(folder / "missing.txt")
+    (folder / "inside.txt").symlink_to(folder / "sub" / "b.txt")
+    assert [document.id for document in read(folder)] == ["a.txt", "inside.txt", "sub/b.txt"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_pipes_are_never_opened(tmp_path: Path) -> None:
+    make(tmp_path, "a.txt")
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert [document.id for document in read(tmp_path)] == ["a.txt"]
+    with pytest.raises(UnreadableFile, match="not a regular file"):
+        list(read(tmp_path / "pipe.txt"))
+
+
+def test_unreadable_files_in_folders_are_reported_and_skipped(tmp_path: Path) -> None:
+    make(tmp_path, "a.txt", "d.txt")
+    (tmp_path / "b.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "c.txt").write_bytes(b"\0\1")
+    (tmp_path / "e.md").write_bytes(b"---\n")
+    problems: list[UnreadableFile] = []
+    assert [document.id for document in read(tmp_path, on_problem=problems.append)] == ["a.txt", "d.txt"]
+    assert [Path(str(problem.path)).name for problem in problems] == ["b.txt", "c.txt", "e.md"]
+    with pytest.raises(UnreadableFile, match=r"b\.txt: is not UTF-8"):
+        list(read(tmp_path))
+    with pytest.raises(UnreadableFile, match="zero bytes"):
+        list(read(tmp_path / "c.txt", on_problem=problems.append))
+    assert len(problems) == 3
+
+
+def test_what_the_system_refuses_is_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "a.txt", "sub/b.txt")
+
+    def refuse(*_: object, **__: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(_source.os, "open", refuse)
+    with pytest.raises(UnreadableFile, match=r"a\.txt: cannot be read \(Permission denied\)"):
+        list(read(tmp_path))
+    monkeypatch.setattr(_source.os, "scandir", refuse)
+    problems: list[UnreadableFile] = []
+    with pytest.raises(InputError, match="no file in this folder"):
+        list(read(tmp_path, on_problem=problems.append))
+    assert len(problems) == 1
+
+
+def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_source, "MAX_BYTES", 1 << 20)
+    (tmp_path / "bomb.txt.gz").write_bytes(gzip.compress(b"a" * (2 << 20)))
+    with pytest.raises(UnreadableFile, match="larger than 1 MB"):
+        list(read(tmp_path / "bomb.txt.gz"))
+
+
+def test_mistakes_are_found_before_the_first_document(tmp_path: Path) -> None:
+    make(tmp_path, "a.txt", "b.xyz")
+    with pytest.raises(InputError, match=r"missing: there is no such file"):
+        read([tmp_path / "a.txt", tmp_path / "missing"])
+    with pytest.raises(UsageError, match=r"--format .*\bhtml\b.*\btext\b"):
+        read([tmp_path / "a.txt", tmp_path / "b.xyz"])
+    with pytest.raises(UsageError, match="unknown format 'markdwon'; did you mean 'markdown'"):
+        read(tmp_path, format="markdwon")
+    with pytest.raises(UsageError, match="'english' is not a language code"):
+        read(tmp_path, language="english")
+
+
+def test_a_folder_without_a_known_file_says_which_suffixes_are_known(tmp_path: Path) -> None:
+    make(tmp_path, "b.xyz")
+    with pytest.raises(InputError, match=r"suffixes known: .*\.html.*\.md"):
+        list(read(tmp_path))
+
+
+def test_names_that_are_not_utf8_become_ids_that_can_be_written(tmp_path: Path) -> None:
+    try:
+        (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("text", encoding="utf-8")
+    except OSError:
+        pytest.skip("the file system takes UTF-8 names only")
+    assert [document.id for document in read(tmp_path)] == ["caf\\xe9.txt"]
+
+
+def test_the_byte_order_mark_and_line_ends_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\rthree")
+    [document] = read(tmp_path / "a.txt")
+    assert document.text == "one\ntwo\nthree"
+
+
+def test_importing_formats_loads_none_of_them() -> None:
+    code = "import sys, perikope.formats; print(*(name for name in ('numpy', 'lxml', 'markdown_it') if name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
+    assert FORMATS.names() == sorted(FORMATS.names())

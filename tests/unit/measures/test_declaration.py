@@ -1,0 +1,68 @@
+import pytest
+
+from perikope.errors import UsageError
+from perikope.measures import Measure, parse_measure, parse_measures
+
+
+@pytest.mark.parametrize(
+    ("asked", "canonical"),
+    [
+        ("nDCG@10", "nDCG@10"),
+        ("nDCG", "nDCG"),
+        ("AP(rel=2)@100", "AP(rel=2)@100"),
+        ("AP(rel=1)@100", "AP@100"),
+        ("MAP", "AP"),
+        ("MAP@100", "AP@100"),
+        ("MAP(rel=2)@100", "AP(rel=2)@100"),
+        ("MAP(D)", "APD"),
+        ("MAP(D, rel=2)", "APD(rel=2)"),
+        ("PREC(D)", "PD"),
+        ("MRR", "RR"),
+        ("MRR@10", "RR@10"),
+        ("R@5", "Recall@5"),
+        ("Recall", "Recall"),
+        ("PRES", "PRES@100"),
+        ("PRES@50", "PRES@50"),
+        (" P ( rel = 2 ) @ 5 ", "P(rel=2)@5"),
+    ],
+)
+def test_every_spelling_has_one_canonical_name(asked: str, canonical: str) -> None:
+    measure = parse_measure(asked)
+    assert str(measure) == repr(measure) == canonical
+    assert measure.asked == asked.strip()
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("BLEU", r"unknown measure 'BLEU';.* valid: AP, APD, .*nDCG, .*MAP\(D\)"),
+        ("nDGC@10", "did you mean 'nDCG'"),
+        ("AP(level=2)", "unknown parameter of AP 'level'.* valid: rel"),
+        ("nDCG(rel=2)", r"unknown parameter of nDCG 'rel'.* valid: \(none\)"),
+        ("AP(2)@10", "AP.2.: parameters of AP are given as name=value; there are: rel"),
+        ("MAP(X)", "parameters of MAP are given as name=value"),
+        ("AP(rel=0)", "rel=0 is out of range; it must be at least 1"),
+        ("AP(rel=1.5)", "rel must be a whole number"),
+        ("P", "P needs a cutoff, such as P@10"),
+        ("P@0", "the cutoff must be at least 1"),
+        ("MAP(D)@10", "APD takes no cutoff"),
+        ("nDCG@ten", "expected a whole number after '@'"),
+        ("AP(rel=2", "expected ',' or '\\)'"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_what_there_is(asked: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_measure(asked)
+
+
+def test_several_measures_are_cut_at_the_spaces_outside_parentheses() -> None:
+    expected = ["nDCG@10", "APD", "AP(rel=2)@5", "PRES@100"]
+    assert [str(measure) for measure in parse_measures("nDCG@10  MAP( D ) AP( rel = 2 )@5\nPRES@100")] == expected
+    assert [str(measure) for measure in parse_measures(["nDCG@10 MAP(D)", parse_measure("AP(rel=2)@5"), "PRES"])] == expected
+    assert parse_measures("") == []
+
+
+def test_measures_are_equal_whatever_they_were_asked_by() -> None:
+    assert {parse_measure("MAP"), parse_measure("AP"), parse_measure("AP(rel=1)")} == {parse_measure("AP")}
+    assert parse_measure("AP@5") != parse_measure("AP")
+    assert isinstance(parse_measure("AP"), Measure)

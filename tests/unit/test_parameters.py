@@ -1,0 +1,77 @@
+from typing import Annotated, Literal
+
+import pytest
+
+from perikope.errors import UsageError
+from perikope.grammar import parse
+from perikope.parameters import Grid, Nested, Range, bind, parameters_of
+
+
+def resolve(value):
+    return f"<{value}>"
+
+
+def declared(
+    matches,
+    *,
+    alpha: Annotated[float, Range(0, 1), Grid(step=0.1)] = 0.6,
+    k: Annotated[int, Range(1)] = 20,
+    mu: Annotated[float, Range(0, low_open=True), Grid((500.0, 1000.0))] = 1000.0,
+    kernel: Literal["gauss", "trapezoid"] = "gauss",
+    base: Annotated[object, Nested(resolve)] = "bm25",
+    needed: float,
+    perhaps: float | None = None,
+): ...
+
+
+PARAMETERS = parameters_of(declared)
+
+
+def bound(**given):
+    return bind("model", PARAMETERS, {"needed": 1, **given})
+
+
+def test_only_keyword_parameters_count():
+    assert list(PARAMETERS) == ["alpha", "k", "mu", "kernel", "base", "needed", "perhaps"]
+
+
+def test_defaults_are_filled_in_and_nested_things_resolved():
+    expected = {"alpha": 0.6, "k": 20, "mu": 1000.0, "kernel": "gauss", "base": "<bm25>", "needed": 1.0, "perhaps": None}
+    assert bound() == expected
+
+
+def test_values_take_the_declared_type():
+    assert isinstance(bound(alpha=1)["alpha"], float)
+    assert bound(kernel=parse("trapezoid"))["kernel"] == "trapezoid"
+    assert bound(base=parse("plm(sigma=2)"))["base"] == "<plm(sigma=2)>"
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"alpha": 1.5}, r"model: alpha=1.5 is out of range; it must be in \[0, 1\]"),
+        ({"alpha": float("nan")}, "out of range"),
+        ({"alpha": True}, "alpha must be a number, not true"),
+        ({"alpha": "much"}, 'alpha must be a number, not "much"'),
+        ({"k": 0}, "k=0 is out of range; it must be at least 1"),
+        ({"k": 2.5}, "k must be a whole number"),
+        ({"mu": 0}, "mu=0.0 is out of range; it must be above 0"),
+        ({"kernel": "box"}, "unknown value of model's kernel 'box'; valid: gauss, trapezoid"),
+        ({"alfa": 1}, "unknown parameter of model 'alfa'; did you mean 'alpha'\\?"),
+    ],
+)
+def test_a_wrong_value_names_what_is_allowed(given, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        bound(**given)
+
+
+def test_a_parameter_without_default_must_be_given():
+    with pytest.raises(UsageError, match="model needs needed"):
+        bind("model", PARAMETERS, {})
+
+
+def test_grids_come_from_the_declaration():
+    assert PARAMETERS["alpha"].grid_values() == (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    assert PARAMETERS["mu"].grid_values() == (500.0, 1000.0)
+    assert PARAMETERS["kernel"].grid_values() == ("gauss", "trapezoid")
+    assert PARAMETERS["k"].grid_values() == (20,)
