@@ -148,7 +148,7 @@ def _join_segment(segment: Segment, query: Query, documents: Integers) -> dict[s
         if number >= 0:
             slot_of_term[number] = slot
     first_token = segment["document.first_token"].astype(np.int64, copy=False)
-    term, position, end_occurrence = scan(segment["tokens"], first_token[documents], first_token[documents + 1], slot_of_term, 1 << 12)
+    term, position, end_occurrence = scan(segment["tokens"], first_token[documents], first_token[documents + 1], slot_of_term)
     sections, document_of_section, first_section = _gather(segment["document.first_section"], documents)
     passages, document_of_passage, _ = _gather(segment["document.first_passage"], documents)
     parent = segment["section.parent"][sections].astype(np.int64)

@@ -14,7 +14,7 @@ from perikope import cli
 DOCUMENTS = [
     {
         "id": "d1",
-        "title": "KX-200 heat pump",
+        "title": "KX-200",
         "sections": [{"title": "Descaling", "passages": [{"id": "p1", "text": "Every three months."}]}],
     },
     {"id": "d2", "title": "Pumps", "passages": [{"id": "p1", "text": "Descaling of pumps is not needed."}]},

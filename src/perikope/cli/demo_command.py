@@ -46,7 +46,7 @@ def printable_lines(text: str) -> str:
 
 def _show(title: str, comparison: Comparison, hits: list[Hit]) -> None:
     place = comparison.place(hits)
-    click.echo(f"\n  {title}   (the answer is in place {place or 'none'})")
+    click.echo(f"\n  {title}   ({f'the answer is in place {place}' if place else 'the answer is not found'})")
     for hit in hits[:3]:
         _line(hit, hit.name == comparison.answer)
     if place is not None and place > 3:

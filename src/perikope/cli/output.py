@@ -34,13 +34,20 @@ def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
             bar.update(1)
 
 
-def marked(hit: Hit) -> str:
-    """The text of a hit with the query's terms in bold."""
+def marked(hit: Hit, width: int) -> str:
+    """The text of a hit, wrapped, with the query's terms in bold."""
+    bold = [
+        any(start <= at < end for start, end in hit.highlights)
+        for at, character in enumerate(printable(hit.text))
+        if not character.isspace()
+    ]
     pieces, at = [], 0
-    for start, end in hit.highlights:
-        pieces += [printable(hit.text[at:start]), click.style(printable(hit.text[start:end]), bold=True)]
-        at = end
-    return "".join([*pieces, printable(hit.text[at:])])
+    # Wrapping moves spaces alone, so the other characters keep their order.
+    for character in _fill(printable(hit.text), width):
+        visible = not character.isspace()
+        pieces.append(click.style(character, bold=True) if visible and bold[at] else character)
+        at += visible
+    return "".join(pieces).replace("\x1b[0m\x1b[1m", "")
 
 
 def show(hit: Hit, *, context: bool = False) -> str:
@@ -54,8 +61,7 @@ def show(hit: Hit, *, context: bool = False) -> str:
     texts = [(hit.before, False), (hit.text, True), (hit.after, False)] if context else [(hit.text, True)]
     for text, is_hit in texts:
         if text:
-            shown = marked(hit) if is_hit else click.style(shorten(printable(text), width - 8), dim=True)
-            lines.append(_fill(shown, width))
+            lines.append(marked(hit, width) if is_hit else "     " + click.style(shorten(printable(text), width - 8), dim=True))
     return "\n".join(lines)
 
 

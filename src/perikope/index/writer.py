@@ -71,7 +71,7 @@ class SegmentBuilder:
             writer.write_strings("terms", names)
             writer.write_strings("document_ids", [name.encode("utf-8", "surrogatepass") for name in self.document_ids])
             writer.write("document_id_order", np.array(sorted(range(len(self)), key=self.document_ids.__getitem__), np.uint32))
-            writer.write("id_span", np.array([span for span, _ in self._ids], np.uint64))
+            writer.write("id_span", np.array([span for span, _ in self._ids], np.int64))
             writer.write_strings("ids", [name for _, name in self._ids])
             self._text.write("text", writer)
             self._records.write("records", writer)

@@ -15,11 +15,11 @@ def offsets(lists):
     return np.cumsum([0, *map(len, lists)]).astype(np.int64)
 
 
-@given(lists_of_tokens, st.lists(st.integers(-1, 3), min_size=6, max_size=6), st.integers(0, 4))
-def test_scan(documents, slots, capacity):
+@given(lists_of_tokens, st.lists(st.integers(-1, 3), min_size=6, max_size=6))
+def test_scan(documents, slots):
     bounds = offsets(documents)
     tokens = np.array([token for document in documents for token in document], np.uint32)
-    term, position, end = scan(tokens, bounds[:-1], bounds[1:], np.array(slots, np.int16), capacity)
+    term, position, end = scan(tokens, bounds[:-1], bounds[1:], np.array(slots, np.int16))
     expected = [[(slots[token], at) for at, token in enumerate(document) if slots[token] >= 0] for document in documents]
     assert list(zip(term.tolist(), position.tolist(), strict=True)) == [pair for found in expected for pair in found]
     assert end.tolist() == offsets(expected)[1:].tolist()
