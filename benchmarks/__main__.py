@@ -1,75 +1,30 @@
-"""Speed beside a peer, in one run: `make bench`. Figures are for comparing columns, not for other machines.
+"""Speed beside the peers, in one run: `make bench`. Figures are for comparing rows, not for other machines.
 
-Uses the real collection in $PERIKOPE_SHARED_DATA or ../shared/data, or the demonstration's documents without it.
+python -m benchmarks                     startup, search and build
+python -m benchmarks startup search      these only
+python -m benchmarks build --help        one of them, with its options; also `memory` and `columns`
+python -m benchmarks --markdown FILE     adds the tables of build, memory and columns to a file
 """
 
-import os
-import subprocess
+import importlib
 import sys
-import tempfile
-import time
-from pathlib import Path
+from itertools import takewhile
 
-import bm25s
-
-import perikope as pk
-from perikope.build import build
-from perikope.demo import demo_corpus
-from perikope.io.topics import read_topics
-from perikope.text import words
-
-
-def timed(action, repeat=1):
-    """Best wall-clock seconds of an action, and its result."""
-    best, result = float("inf"), None
-    for _ in range(repeat):
-        started = time.perf_counter()
-        result = action()
-        best = min(best, time.perf_counter() - started)
-    return best, result
-
-
-def collection():
-    data = Path(os.environ.get("PERIKOPE_SHARED_DATA", "../shared/data")) / "evidence-inference"
-    if data.is_dir():
-        return data / "documents.jsonl.gz", [topic.query for topic in read_topics(data / "validation-topics.tsv")]
-    with demo_corpus() as folder:
-        return folder / "documents", [topic.query for topic in read_topics(folder / "topics.tsv")]
-
-
-def start_up(index: str) -> None:
-    python = [sys.executable, "-c", "import perikope"]
-    search = [sys.executable, "-m", "perikope.cli", "search", index, "pump"]
-    with tempfile.TemporaryDirectory() as cache:
-        environment = os.environ | {"PERIKOPE_CACHE": cache}
-        first, _ = timed(lambda: subprocess.run(search, check=True, capture_output=True, env=environment))
-        warm, _ = timed(lambda: subprocess.run(search, check=True, capture_output=True, env=environment), 3)
-    imported, _ = timed(lambda: subprocess.run(python, check=True), 5)
-    print(f"import perikope {imported:.3f} s · first search ever {first:.1f} s · search with a warm cache {warm:.2f} s")
+SMALL = ("startup", "search")
+LARGE = ("build", "memory", "columns")
 
 
 def main() -> None:
-    source, queries = collection()
-    with tempfile.TemporaryDirectory() as folder:
-        for attempt in range(2):  # the first compiles
-            target = str(Path(folder, f"index{attempt}"))
-            seconds, report = timed(lambda target=target: build(target, [str(source)]))
-        index = pk.Index.open(target)
-        size = sum(path.stat().st_size for path in Path(target).iterdir())
-        print(f"{source}: {report.documents} documents, {report.passages} passages; built in {seconds:.1f} s, {size / 1e6:.1f} MB")
-        start_up(target)
-
-        texts = [document.text_of(i) for document in pk.read(source) for i in document.of_kind(pk.Kind.PASSAGE)]
-        peer = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
-        peer.index([words(text.lower()) for text in texts], show_progress=False)
-        tokens = [words(query.lower()) for query in queries]
-        print(f"\n{'milliseconds a query, one thread':<34}{'k=10':>8}{'k=1000':>8}")
-        for model in ("bm25", "psg_doc", "qsf_v", "qsf_v_title"):
-            row = [timed(lambda model=model, k=k: [index.search(query, model=model, k=k) for query in queries], 2)[0] for k in (10, 1000)]
-            print(f"perikope {model:<25}" + "".join(f"{1000 * seconds / len(queries):8.2f}" for seconds in row))
-        retrieve = lambda k: [peer.retrieve([query], k=min(k, len(texts)), show_progress=False) for query in tokens]  # noqa: E731
-        row = [timed(lambda k=k: retrieve(k), 2)[0] for k in (10, 1000)]
-        print(f"{'bm25s over all passages, no context':<34}" + "".join(f"{1000 * seconds / len(queries):8.2f}" for seconds in row))
+    names = list(takewhile(lambda argument: argument in SMALL + LARGE, sys.argv[1:]))
+    options = sys.argv[1 + len(names) :]
+    names = names or [*SMALL, "build"]
+    if options and (not set(names) & set(LARGE) or (options[0] in ("-h", "--help") and len(names) > 1)):
+        raise SystemExit(__doc__)
+    if small := [name for name in names if name in SMALL]:
+        importlib.import_module("benchmarks.search").main(small)
+    for name in names:
+        if name in LARGE:
+            importlib.import_module(f"benchmarks.{name}").main(options)
 
 
 if __name__ == "__main__":

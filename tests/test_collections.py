@@ -5,7 +5,7 @@ import pytest
 
 from perikope.api import Index
 from perikope.batch import search_topics
-from perikope.build import build
+from perikope.build import BuildOptions, build
 from perikope.io.judgements import read_judgements
 from perikope.io.topics import read_topics
 from perikope.measures import evaluate
@@ -33,7 +33,7 @@ MARGIN = 0.01
 def indexes(shared_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("collections")
     for name, (documents, _, _) in COLLECTIONS.items():
-        build(str(folder / name), [str(shared_data / documents)], stemmer="porter")
+        build(str(folder / name), [str(shared_data / documents)], BuildOptions(stemmer="porter"))
     return {name: Index.open(folder / name) for name in COLLECTIONS}
 
 

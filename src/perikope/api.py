@@ -13,7 +13,7 @@ from perikope.errors import UsageError
 from perikope.fetch import Candidates
 from perikope.fetch.models import parse_fetch_model
 from perikope.fetch.search import fetch as fetch_documents
-from perikope.index.commit import IndexWriter, create
+from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.reader import Snapshot
 from perikope.matches import Matches, join
 from perikope.models import Model, parse_model
@@ -105,64 +105,95 @@ class Index:
     [('d1', ('Pumps',), 'A magnet drives the rotor.')]
     """
 
-    def __init__(self, folder: str | PathLike[str]) -> None:
+    def __init__(self, folder: str | PathLike[str], *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> None:
+        """Open an index; `memory` bounds what adding takes, `wait` is how long to wait for another writer, in seconds."""
         self.folder = Path(folder)
-        self._snapshot = Snapshot(self.folder)
+        self.memory = memory
+        self.wait = wait
+        self._snapshot = Snapshot.open(self.folder)
         self._writer: IndexWriter | None = None
 
     @classmethod
     def create(
-        cls, folder: str | PathLike[str], *, language: str = "en", stemmer: str = "snowball", stopwords: str | Sequence[str] = "default"
+        cls,
+        folder: str | PathLike[str],
+        *,
+        language: str = "en",
+        stemmer: str = "snowball",
+        stopwords: str | Sequence[str] = "default",
+        memory: int = DEFAULT_MEMORY,
     ) -> Index:
         """Make an empty index in a new or empty folder."""
         chosen = stopwords if isinstance(stopwords, str) else tuple(stopwords)
         create(Path(folder), Analyzer(stemmer, chosen), language)  # type: ignore[arg-type]
-        return cls(folder)
+        return cls(folder, memory=memory)
 
     @classmethod
-    def open(cls, folder: str | PathLike[str]) -> Index:
+    def open(cls, folder: str | PathLike[str], *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> Index:
         """Open an index as its last commit left it."""
-        return cls(folder)
+        return cls(folder, memory=memory, wait=wait)
 
     @property
-    def language(self) -> str:
-        """The language in which queries are read unless another is given."""
-        return self._snapshot.manifest.language
+    def languages(self) -> list[str]:
+        """The languages of the documents, the index's own first."""
+        return list(self._snapshot.languages)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How text is analysed: stemmer and stop words."""
+        return dict(self._snapshot.manifest.analysis)
 
     @property
     def documents(self) -> int:
         """How many documents there are."""
-        return self._snapshot.documents
+        return self._snapshot.totals.documents
 
     @property
     def passages(self) -> int:
         """How many passages they have."""
-        return self._snapshot.passages
+        return self._snapshot.totals.passages
 
     @property
     def fingerprint(self) -> str:
         """A short text that differs wherever the content differs."""
         return self._snapshot.manifest.fingerprint
 
-    def add(self, documents: Iterable[Document]) -> None:
-        """Take documents; they can be found after `commit`."""
-        if self._writer is None:
-            self._writer = IndexWriter(self.folder)
-        self._writer.add(documents)
+    def add(self, documents: Document | Iterable[Document], *, replace: bool = False) -> None:
+        """Take documents; they can be found after `commit`. With `replace`, one that has the same id goes."""
+        self._write().add([documents] if isinstance(documents, Document) else documents, replace=replace)
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Delete documents by their ids; they are found until `commit`. Returns how many."""
+        return self._write().delete([ids] if isinstance(ids, str) else ids)
 
     def commit(self) -> None:
-        """Make what was added durable and findable."""
+        """Make all changes durable and visible at once."""
         if self._writer is not None:
-            manifest = self._writer.commit()
-            self._writer.close()
-            self._writer = None
-            self._snapshot = Snapshot(self.folder, manifest)
+            self._snapshot = self._writer.commit()
+            self.rollback()
 
     def rollback(self) -> None:
-        """Forget what was added since the last commit."""
+        """Forget the changes since the last commit."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+    def compact(self) -> None:
+        """Commit, and merge all segments; deleted text is gone from the disk afterwards."""
+        self._snapshot = self._write().compact()
+        self.rollback()
+
+    def refresh(self) -> bool:
+        """See what others have committed since; returns whether anything has changed."""
+        latest = Snapshot.open(self.folder)
+        changed = latest.manifest.generation != self._snapshot.manifest.generation
+        self._snapshot = latest if changed else self._snapshot
+        return changed
+
+    def _write(self) -> IndexWriter:
+        if self._writer is None:
+            self._writer = IndexWriter(self.folder, memory=self.memory, wait=self.wait)
+        return self._writer
 
     def search(
         self,
@@ -177,10 +208,12 @@ class Index:
     ) -> Results:
         """The best `k` passages of the best `documents` documents.
 
-        `query` fetches the documents; `browse_query`, where given, scores their passages.
+        `query` fetches the documents; `browse_query`, where given, scores their passages. A query is looked for in every
+        language that the index holds, or in the one given.
         """
-        if k < 1 or documents < 1:
-            raise UsageError(f"k and documents must be at least 1, not {min(k, documents)}")
+        for name, value in (("k", k), ("documents", documents)):
+            if not isinstance(value, int) or value < 1:
+                raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}")
         snapshot = self._snapshot
         chosen = parse_model(model)
         matches = self._matches(snapshot, query, browse_query, fetch, documents, language)
@@ -192,6 +225,9 @@ class Index:
     def explain(self, query: str, passage: str, **options: Any) -> Node:
         """Why a passage, named `document#passage`, has its score; takes the options of `search`."""
         document, wanted = split_name(passage)
+        if not wanted:
+            raise UsageError(f"{passage!r} names no passage; write it as document#passage, as search prints it")
+        self.check_query(query, language=options.get("language", ""))
         number = self._snapshot.find_document(document)
         if number < 0:
             raise UsageError(f"there is no document {document!r} in {self.folder}")
@@ -202,23 +238,31 @@ class Index:
         results = self.search(query, **options)
         place = (results.matches.number_of_document == number).nonzero()[0]
         if not place.size:
-            raise UsageError(f"document {document!r} was not fetched for this query; ask for more documents (--documents)")
+            raise UsageError(
+                f"document {document!r} was not fetched for this query: it holds none of its words, or is not among the best documents"
+            )
         row = int((results.matches.document_of_passage == place[0]).nonzero()[0][0]) + ids.index(wanted)
         return results.score.explain(row)
 
     def check_query(self, query: str, *, language: str = "") -> Query:
         """The query as the index reads it; an error where it holds nothing to look for."""
-        return parse_query(query, self._snapshot.analyzer, language or self.language)
+        return _parse(self._snapshot, query, language)
 
     def _matches(self, snapshot: Snapshot, query: str, browse_query: str, fetch: str, documents: int, language: str) -> Matches:
-        spoken = language or self.language
-        fetched = parse_query(query, snapshot.analyzer, spoken)
-        browsed: Query = parse_query(browse_query, snapshot.analyzer, spoken) if browse_query else fetched
+        fetched = _parse(snapshot, query, language)
+        browsed = _parse(snapshot, browse_query, language) if browse_query else fetched
         candidates: Candidates = fetch_documents(snapshot, fetched, parse_fetch_model(fetch), documents)
         return join(snapshot, browsed, candidates)
 
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r}, {self.documents} documents, {self.passages} passages)"
+
+
+def _parse(snapshot: Snapshot, query: str, language: str) -> Query:
+    """The query in the given language, or in every language that the index holds."""
+    if not isinstance(query, str):
+        raise UsageError(f"the query must be text, not {type(query).__name__}")
+    return parse_query(query, snapshot.analyzer, [language] if language else snapshot.languages)
 
 
 def _some(ids: list[str]) -> str:
@@ -243,11 +287,11 @@ def _hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float
     passages = segment.passages_of(local)
     passage = passages.start + _position(matches, row, candidate)
     text = segment.text(local)
-    span = int(segment["passage.span"][passage])
+    span = segment.span_of("passage.span", local, passage)
     here = segment.characters(span)
 
     def neighbour(other: int) -> str:
-        return text[segment.characters(int(segment["passage.span"][other]))] if other in passages else ""
+        return text[segment.characters(segment.span_of("passage.span", local, other))] if other in passages else ""
 
     return Hit(
         rank=rank,
@@ -273,7 +317,7 @@ def _titles(snapshot: Snapshot, matches: Matches, candidate: int, row: int, text
     section = int(matches.section_of_passage[row])
     titles: list[str] = []
     while section >= 0:
-        title_span = int(segment["section.title_span"][segment.sections_of(local).start + section - first])
+        title_span = segment.span_of("section.title_span", local, segment.sections_of(local).start + section - first)
         if title_span >= 0:
             titles.insert(0, text[segment.characters(title_span)])
         section = int(matches.parent_of_section[section])

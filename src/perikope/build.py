@@ -2,59 +2,212 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from perikope.api import Index
-from perikope.errors import InputError, UnreadableFile
-from perikope.formats import read
+from perikope.document import Document
+from perikope.errors import InputError, UnreadableFile, UsageError
+from perikope.formats import FileEntry, Source, documents, sources
+from perikope.index.commit import DEFAULT_MEMORY, IndexWriter
+from perikope.index.reader import Snapshot
 from perikope.segment import segmenter
 from perikope.text import read_stopwords
+from perikope.workers import Job, Task, build_segments, tasks
+
+_SELF, _WORKER = 100 << 20, 150 << 20
+"""What the program itself takes, and what each worker process takes, before the first document."""
+
+LARGE_INPUT = 48 << 20
+"""From this size on a second process pays: it costs a second to start."""
+
+OnProgress = Callable[[int, int], None]
+"""Called with documents and bytes done since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What was added and what had to be skipped."""
+    """What the index holds now, what has changed and what had to be skipped."""
 
     documents: int
     passages: int
+    added: int
+    deleted: int
     skipped: tuple[UnreadableFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How files are read and indexed."""
+
+    format: str = "auto"
+    language: str | None = None
+    stemmer: str | None = None
+    stopwords: str | None = None
+    """None: as the index has it, or English, snowball and the default list for a new one."""
+    segment: str = "markup"
+    append: bool = False
+    replace: bool = False
+    sync: bool = False
+    memory: int = DEFAULT_MEMORY
+    workers: int | None = None
+    """None: as many as there are cores where the input is large, else none."""
+    wait: float = 0.0
 
 
 def build(
     folder: str,
     paths: Sequence[str],
+    options: BuildOptions | None = None,
     *,
-    append: bool = False,
-    format: str = "auto",
-    language: str = "en",
-    stemmer: str = "snowball",
-    stopwords: str = "default",
-    segment: str = "markup",
+    delete: Sequence[str] = (),
+    on_progress: OnProgress | None = None,
 ) -> BuildReport:
     """Index files and folders; an error leaves the index as it was, or no index where there was none."""
-    cut = segmenter(segment)
+    options = options or BuildOptions()
+    segmenter(options.segment)
     existed = Path(folder).exists()
-    if append:
+    adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / "manifest.json").exists())
+    if adding:
         index = Index.open(folder)
+        _check_settings(index, options)
+        before = index.documents
     else:
-        words = stopwords if stopwords in ("default", "none") else read_stopwords(stopwords)
-        index = Index.create(folder, language=language, stemmer=stemmer, stopwords=words)
-    before = index.documents, index.passages
-    skipped: list[UnreadableFile] = []
+        language, stemmer = options.language or "en", options.stemmer or "snowball"
+        before = Index.create(folder, language=language, stemmer=stemmer, stopwords=_stopwords(options.stopwords or "default")).documents
     try:
-        index.add(cut(document) for document in read(list(paths), format=format, language=language, on_problem=skipped.append))
-        index.commit()
-        if index.documents == before[0]:
+        with IndexWriter(Path(folder), memory=max(options.memory - _SELF - _WORKER // 2, 32 << 20), wait=options.wait) as writer:
+            skipped = _change(writer, paths, options, delete, on_progress or (lambda documents, size: None))
+            deleted = writer.deleted
+            after = writer.commit().totals
+        if not adding and not after.documents:
             raise InputError("; ".join(str(problem) for problem in skipped[:3]) or "there are no documents in it", path=", ".join(paths))
     except BaseException:
-        index.rollback()
-        if not append:
+        if not adding:
             _remove(Path(folder), keep_folder=existed)
         raise
-    return BuildReport(index.documents - before[0], index.passages - before[1], tuple(skipped))
+    return BuildReport(after.documents, after.passages, after.documents - before + deleted, deleted, tuple(skipped))
+
+
+def _stopwords(given: str) -> str | tuple[str, ...]:
+    return given if given in ("default", "none") else read_stopwords(given)
+
+
+def _check_settings(index: Index, options: BuildOptions) -> None:
+    """An index has one text analysis: asking for another while adding is a mistake that must not pass in silence."""
+    has = index.settings
+    stopwords = None if options.stopwords is None else _stopwords(options.stopwords)
+    wanted = {"stemmer": options.stemmer, "stopwords": list(stopwords) if isinstance(stopwords, tuple) else stopwords}
+    for name, value in wanted.items():
+        if value is not None and value != has[name]:
+            raise UsageError(f"{index.folder} was made with another setting (--{name}): leave the option out, or build a new index")
+
+
+def _change(
+    writer: IndexWriter, paths: Sequence[str], options: BuildOptions, delete: Sequence[str], on_progress: OnProgress
+) -> list[UnreadableFile]:
+    writer.delete(delete)
+    skipped: list[UnreadableFile] = []
+    sync = _Sync(writer.snapshot) if options.sync else None
+    found: Iterable[Source] = (
+        sources(
+            list(paths),
+            format=options.format,
+            language=options.language or writer.snapshot.manifest.language,
+            on_problem=skipped.append,
+            select=sync.select if sync else None,
+        )
+        if paths
+        else ()
+    )
+    workers = options.workers if options.workers is not None else _workers(paths)
+    replace = options.replace or options.sync
+    if workers > 1:
+        memory = max((options.memory - _SELF) // workers - _WORKER, 32 << 20)
+        prefix = writer.segment_path("p").stem
+        job = Job(writer.folder, writer.snapshot.manifest.analysis, options.segment, memory, prefix)
+        outcome = build_segments(job, tasks(found), workers, lambda count, task: on_progress(count, _bytes(task)))
+        writer.adopt(outcome.entries, replace=replace)
+        skipped += outcome.skipped
+    else:
+        writer.add(_read(found, options.segment, skipped, on_progress), replace=replace)
+    if sync:
+        # Numbers of the old snapshot: what was read meanwhile is not meant, even where a document moved to another file.
+        writer.delete_numbers(sync.outdated())
+    return skipped
+
+
+def _read(found: Iterable[Source], segment: str, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:
+    cut = segmenter(segment)
+    for source in found:
+        count = 0
+        try:
+            for document in documents(source):
+                yield cut(document)
+                count += 1
+                if count % 256 == 0:
+                    on_progress(256, 0)
+        except UnreadableFile as problem:
+            if source.named:
+                raise
+            skipped.append(problem)
+        on_progress(count % 256, _bytes([source]))
+
+
+class _Sync:
+    """What an index holds of each file, against what the files are now."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._known: dict[str, tuple[str, list[int]]] = {}
+        self._kept: set[str] = set()
+        for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
+            for local in np.flatnonzero(segment.alive).tolist():
+                source, digest = segment.source(local)
+                self._known.setdefault(source, (digest, []))[1].append(int(base) + local)
+
+    def select(self, entry: FileEntry, digest: str) -> bool:
+        """Whether a file must be read: it is new, or its content has changed."""
+        if entry.id in self._known and self._known[entry.id][0] == digest:
+            self._kept.add(entry.id)
+            return False
+        return True
+
+    def outdated(self) -> list[int]:
+        """The documents of files that have changed or vanished; those that came from no file stay."""
+        return [number for source, (_, numbers) in self._known.items() if source and source not in self._kept for number in numbers]
+
+
+def input_size(paths: Sequence[str]) -> int:
+    """Bytes of the files and folders, as they lie on disk."""
+    total = 0
+    for path in paths:
+        if os.path.isdir(path):
+            total += sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(path) for name in names)
+        elif os.path.exists(path):
+            total += os.path.getsize(path)
+    return total
+
+
+def _workers(paths: Sequence[str]) -> int:
+    packed = sum(4 if path.endswith((".gz", ".zip", ".tgz", ".bz2", ".xz")) else 1 for path in paths) / max(len(paths), 1)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if input_size(paths) * packed >= LARGE_INPUT else 1
+
+
+def _bytes(task: Task) -> int:
+    return sum(len(source.content) if isinstance(source.content, bytes) else _file_size(source.path) for source in task)
+
+
+def _file_size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _remove(folder: Path, *, keep_folder: bool) -> None:

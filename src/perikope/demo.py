@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from perikope.api import Hit, Index
-from perikope.build import build
+from perikope.build import BuildOptions, build
 from perikope.io.judgements import Judgements, read_judgements
 from perikope.io.topics import Topic, read_topics
 from perikope.signals import Node
@@ -51,6 +51,22 @@ def demonstrate() -> tuple[str, list[Comparison]]:
         judgements = read_judgements(corpus / "qrels.txt")
         facts = f"{index.documents} documents with {index.passages} passages"
         return facts, [_compare(index, topic, judgements) for topic in read_topics(corpus / "topics.tsv")]
+
+
+def warm_up() -> None:
+    """Use every kernel once: build from the demonstration's documents in two segments, search, delete, merge."""
+    from perikope.models import MODELS
+
+    with demo_corpus() as corpus, TemporaryDirectory(prefix="perikope-warmup-") as temporary:
+        folder = str(Path(temporary, "index"))
+        files = sorted(str(path) for path in (corpus / "documents").iterdir())
+        build(folder, files[: len(files) // 2])
+        build(folder, files[len(files) // 2 :], BuildOptions(append=True))
+        index = Index.open(folder)
+        for model in MODELS.names():
+            list(index.search("pump with a magnetic coupling", model=model))
+        index.delete([index.search("pump")[0].document])
+        index.compact()
 
 
 def _compare(index: Index, topic: Topic, judgements: Judgements) -> Comparison:

@@ -27,11 +27,16 @@ class Kind(IntEnum):
     MARK = 4
 
 
-@dataclass(frozen=True, slots=True)
+# To look up a member of an enumeration and to put it into an array takes as long as to add a whole span of plain numbers.
+_PASSAGE, _TITLE, _MARK = int(Kind.PASSAGE), int(Kind.TITLE), int(Kind.MARK)
+
+
+@dataclass(slots=True)
 class Spans:
     """The tree, one column a property; `tag`, `part` and `language` are numbers of `Document.labels`.
 
-    `part` and `language` are inherited: every span carries the value that holds for it.
+    `part` and `language` are inherited: every span carries the value that holds for it. Not frozen: the columns grow anyway,
+    and making a frozen one takes a tenth of the time of making a short document.
     """
 
     kind: array[int] = field(default_factory=lambda: array("B"))
@@ -47,13 +52,15 @@ class Spans:
 
     def append(self, kind: int, tag: int, parent: int, start: int, end: int, part: int, language: int) -> int:
         """Add one span and return its number."""
-        for column, value in zip(
-            (self.kind, self.tag, self.parent, self.start, self.end, self.part, self.language),
-            (kind, tag, parent, start, end, part, language),
-            strict=True,
-        ):
-            column.append(value)
-        return len(self.kind) - 1
+        number = len(self.kind)
+        self.kind.append(kind)
+        self.tag.append(tag)
+        self.parent.append(parent)
+        self.start.append(start)
+        self.end.append(end)
+        self.part.append(part)
+        self.language.append(language)
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,10 @@ class Document:
     span_ids: Mapping[int, str] = field(default_factory=dict)
     references: tuple[tuple[int, str], ...] = ()
     """Internal references: (span that refers, id of the span it refers to)."""
+    source: str = ""
+    """The file it was read from, by its default id; an archive, where it was read from a member of one."""
+    source_hash: str = ""
+    """The hash of that file's bytes, which tells whether it has to be read again; nothing where hashes were not asked for."""
 
     @property
     def title(self) -> str:
@@ -137,6 +148,8 @@ class TreeBuilder:
         self.id = id
         self.metadata = dict(metadata or {})
         self.cites = list(cites)
+        self.source = ""
+        self.source_hash = ""
         self._text: list[str] = []
         self._length = 0
         self._needs_break = False
@@ -153,7 +166,7 @@ class TreeBuilder:
 
     def open(self, kind: Kind, tag: str, *, id: str = "", part: str = "", language: str = "") -> int:
         """Open a span inside the one that is open; part and language are inherited where not given."""
-        if kind is not Kind.MARK:
+        if kind != _MARK:
             self._needs_break = self._length > 0
         parent = self._open[-1] if self._open else -1
         spans = self._spans
@@ -191,7 +204,7 @@ class TreeBuilder:
             spans.start[number] = self._length
             self._hollow = True
         spans.end[number] = self._length
-        if spans.kind[number] != Kind.MARK:
+        if spans.kind[number] != _MARK:
             self._needs_break = self._length > 0
         return number
 
@@ -204,8 +217,7 @@ class TreeBuilder:
 
     def title(self, text: str, tag: str = "title") -> None:
         """Add the title of the section that is open."""
-        with self.span(Kind.TITLE, tag):
-            self.text(text)
+        self._leaf(_TITLE, text, tag)
 
     def passage(
         self,
@@ -219,21 +231,11 @@ class TreeBuilder:
         refs: Sequence[str] = (),
     ) -> int:
         """Add a whole passage; marks are (tag, start, end) in characters of it."""
-        number = self.open(Kind.PASSAGE, tag, id=id, part=part, language=language)
-        self.text(text)
-        start = self._length - len(text)
-        spans = self._spans
-        enclosing = [number]
-        for mark_tag, first, last in sorted(marks, key=lambda mark: (mark[1], -mark[2])):
-            while len(enclosing) > 1 and spans.end[enclosing[-1]] < start + last:
-                enclosing.pop()  # ends before this one does, so it does not hold it
-            mark = spans.append(
-                Kind.MARK, self._label(mark_tag), enclosing[-1], start + first, start + last, spans.part[number], spans.language[number]
-            )
-            enclosing.append(mark)
+        number = self._leaf(_PASSAGE, text, tag, id, part, language)
+        if marks:
+            self._add_marks(number, self._length - len(text), marks)
         for target in refs:
-            self.refer(target)
-        self.close()
+            self._references.append((number, target))
         return number
 
     def heading(self, level: int, text: str, tag: str = "", *, id: str = "", part: str = "", language: str = "") -> None:
@@ -263,11 +265,55 @@ class TreeBuilder:
         text = "".join(self._text)
         if not self.id.strip():
             raise InputError('the document has no id; give it one ("id" in JSON Lines)')
-        if not any(character.isalnum() for character in text):
+        if not any(map(str.isalnum, text)):
             raise InputError(f"document {self.id!r} is empty; remove it or give it text")
         return Document(
-            self.id, text, self._spans, tuple(self._labels), self.metadata, tuple(self.cites), self._span_ids, tuple(self._references)
+            self.id,
+            text,
+            self._spans,
+            tuple(self._labels),
+            self.metadata,
+            tuple(self.cites),
+            self._span_ids,
+            tuple(self._references),
+            self.source,
+            self.source_hash,
         )
+
+    def _leaf(self, kind: int, text: str, tag: str, id: str = "", part: str = "", language: str = "") -> int:
+        # What open, text and close do, in one step: most spans are leaves.
+        spans, parent = self._spans, self._open[-1]
+        if not text:
+            self._hollow = True
+        else:
+            if self._length:
+                self._text.append("\n")
+                self._length += 1
+            self._text.append(text)
+        start = self._length
+        self._length += len(text)
+        self._needs_break = self._length > 0
+        number = spans.append(
+            kind,
+            self._label(tag),
+            parent,
+            start,
+            self._length,
+            self._label(part) if part else spans.part[parent],
+            self._label(language) if language else spans.language[parent],
+        )
+        if id:
+            self._span_ids[number] = id
+        return number
+
+    def _add_marks(self, passage: int, start: int, marks: Sequence[tuple[str, int, int]]) -> None:
+        spans = self._spans
+        part, language = spans.part[passage], spans.language[passage]
+        enclosing = [passage]
+        for tag, first, last in sorted(marks, key=lambda mark: (mark[1], -mark[2])):
+            while len(enclosing) > 1 and spans.end[enclosing[-1]] < start + last:
+                enclosing.pop()  # ends before this one does, so it does not hold it
+            enclosing.append(spans.append(_MARK, self._label(tag), enclosing[-1], start + first, start + last, part, language))
 
     def _settle_empty_spans(self) -> None:
         # An empty block closed before its parent's first character lies before the parent; parents come first, so one pass will do.

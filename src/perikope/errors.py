@@ -45,6 +45,7 @@ def unknown(kind: str, name: str, valid: Iterable[str]) -> UsageError:
     unknown model 'bm52'; did you mean 'bm25'? valid: bm25, psg
     """
     names = list(valid)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f" did you mean {near[0]!r}?" if near else ""
+    folded = {known.lower(): known for known in reversed(names)}
+    near = difflib.get_close_matches(name.lower(), folded, n=1)
+    hint = f" did you mean {folded[near[0]]!r}?" if near else ""
     return UsageError(f"unknown {kind} {name!r};{hint} valid: {', '.join(names) or '(none)'}")

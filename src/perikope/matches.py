@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.fetch import Candidates
+from perikope.index.layout import OF_PASSAGE, OF_SECTION
 from perikope.index.reader import Snapshot, Statistics
 from perikope.index.segments import Segment
 from perikope.kernels.join import add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
+from perikope.kernels.tokens import SLOTS
 from perikope.query.terms import Query
 
 Integers = NDArray[np.int64]
@@ -142,32 +144,51 @@ def assemble(query: Query, statistics: Statistics, numbers: Integers, scores: Fl
 
 def _join_segment(segment: Segment, query: Query, documents: Integers) -> dict[str, NDArray[Any]]:
     """The columns of one segment's candidates; numbers of documents and sections count within these candidates."""
-    slot_of_term = np.full(len(segment.terms), -1, np.int16)
+    slot_of_term = np.full(max(len(segment.terms), SLOTS), -1, np.int16)
     for slot, name in enumerate(query.terms):
         number = segment.term_number(name)
         if number >= 0:
             slot_of_term[number] = slot
-    first_token = segment["document.first_token"].astype(np.int64, copy=False)
-    term, position, end_occurrence = scan(segment["tokens"], first_token[documents], first_token[documents + 1], slot_of_term)
+    codes = segment["document.first_code"]
+    term, position, end_occurrence = scan(
+        segment["tokens"], codes[documents].astype(np.int64), codes[documents + 1].astype(np.int64), slot_of_term
+    )
     sections, document_of_section, first_section = _gather(segment["document.first_section"], documents)
     passages, document_of_passage, _ = _gather(segment["document.first_passage"], documents)
-    parent = segment["section.parent"][sections].astype(np.int64)
+    section = {name: segment[f"section.{name}"][sections].astype(np.int64) for name in OF_SECTION}
+    passage = {name: segment[f"passage.{name}"][passages].astype(np.int64) for name in OF_PASSAGE}
+    _check_tree(segment, section["parent"], first_section, document_of_section, passage["section"], document_of_passage)
     return {
         "length_of_document": segment["document.length"][documents].astype(np.int64),
-        "parent_of_section": np.where(parent >= 0, parent + first_section[document_of_section], -1),
+        "parent_of_section": np.where(section["parent"] >= 0, section["parent"] + first_section[document_of_section], -1),
         "document_of_section": document_of_section,
-        "title_length_of_section": segment["section.title_length"][sections].astype(np.int64),
-        "title_first_of_section": segment["section.title_first"][sections].astype(np.int64),
-        "title_end_of_section": segment["section.title_end"][sections].astype(np.int64),
+        "title_length_of_section": section["title_length"],
+        "title_first_of_section": section["title_first"],
+        "title_end_of_section": section["title_end"],
         "document_of_passage": document_of_passage,
-        "section_of_passage": segment["passage.section"][passages] + first_section[document_of_passage],
-        "first_token_of_passage": segment["passage.first_token"][passages].astype(np.int64),
-        "end_token_of_passage": segment["passage.end_token"][passages].astype(np.int64),
-        "length_of_passage": segment["passage.length"][passages].astype(np.int64),
+        "section_of_passage": passage["section"] + first_section[document_of_passage],
+        "first_token_of_passage": passage["first_token"],
+        "end_token_of_passage": passage["end_token"],
+        "length_of_passage": passage["length"],
         "term_of_occurrence": term,
         "position_of_occurrence": position,
         "end_occurrence_of_document": end_occurrence,
     }
+
+
+def _check_tree(
+    segment: Segment,
+    parent: Integers,
+    first_section: Integers,
+    document_of_section: Integers,
+    section: Integers,
+    document_of_passage: Integers,
+) -> None:
+    """Kernels walk up the tree without looking: parents must come before their children, and sections must be there."""
+    own_number = np.arange(parent.size) - first_section[document_of_section]
+    sections = np.diff(np.append(first_section, parent.size))
+    if np.any(parent >= own_number) or np.any(parent < -1) or np.any(section < 0) or np.any(section >= sections[document_of_passage]):
+        raise segment.columns.damaged("has a damaged tree of sections")
 
 
 def _gather(offsets: NDArray[Any], documents: Integers) -> tuple[Integers, Integers, Integers]:

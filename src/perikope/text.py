@@ -167,4 +167,5 @@ def read_stopwords(path: str) -> tuple[str, ...]:
         with open(path, encoding="utf-8") as file:
             return tuple(sorted({fold(word) for line in file for word in line.split("#")[0].split()}))
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read stop words: {error}", path=path) from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError(f"cannot read stop words: {reason}; give default, none or a file", path=path) from None

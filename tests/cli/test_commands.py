@@ -175,7 +175,7 @@ def test_unreadable_files_of_a_folder_are_counted(tmp_path, capsys):
     (folder / "empty.txt").write_text("")
     code, out, err = run(capsys, "index", folder, "--to", tmp_path / "index")
     assert code == 1
-    assert "1 documents with 1 passages" in out
+    assert "1 document added" in out
     assert "skipped 2 unreadable files" in err
     assert "bad.md" in err
     assert "empty.txt" in err
@@ -198,6 +198,6 @@ def test_the_demo_finds_by_context_what_words_alone_do_not(capsys):
 
 
 def test_a_reader_that_leaves_early_is_no_error(index):
-    command = f"{sys.executable} -m perikope.cli search {index} descaling | head -c 1"
+    command = f"{sys.executable} -m perikope search {index} descaling | head -c 1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
     assert done.stderr == ""

@@ -28,7 +28,7 @@ def snapshot():
 
 @pytest.fixture(scope="module")
 def query(snapshot):
-    return parse_query("magnet rotor of a pump rotor absent", snapshot.analyzer, "en")
+    return parse_query("magnet rotor of a pump rotor absent", snapshot.analyzer, ["en"])
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ OCCURRENCES = {"A": {2: 0, 12: 1, 30: 0, 31: 1, 33: 1}, "B": {10: 0}}
 
 @pytest.fixture
 def carmel():
-    query = Query("t1 t2", "en", ("en:t1", "en:t2"), (1.0, 1.0))
+    query = Query("t1 t2", ("en:t1", "en:t2"), (1.0, 1.0))
     statistics = Statistics(1000, 100_000, 5000, 100_000, *(np.array([10, 100]) for _ in range(4)))
     ranges = [(d, first, last + 1) for d, document in enumerate(PASSAGES.values()) for first, last in document]
     numbers = lambda values: np.array(values, np.int64)  # noqa: E731

@@ -18,7 +18,8 @@ ANALYZER = Analyzer()
 def plain_scores(documents, text, model):
     """Score by (document id, number of the passage), for the passages of documents that hold a query term."""
     plain = PlainCollection(documents, ANALYZER)
-    parsed = parse_query(text, ANALYZER, "en")
+    held = {document.labels[i] for document in documents for i in document.spans.language}
+    parsed = parse_query(text, ANALYZER, ["en", "fr"] if "fr" in held else ["en"])
     query = dict(zip(parsed.terms, parsed.weights, strict=True))
     fetched = [d for d in plain.documents if set(query) & set(d.all_terms)]
     passages = {(d.document.id, i): (d, p) for d in fetched for i, p in enumerate(d.passages)}

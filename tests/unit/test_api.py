@@ -87,7 +87,7 @@ def test_explain_names_what_is_missing(index):
         index.explain("heat pump", "nowhere#off")
     with pytest.raises(UsageError, match="no passage 'p9'; it has off, @2, @3"):
         index.explain("heat pump", "manual%207#p9")
-    with pytest.raises(UsageError, match="was not fetched"):
+    with pytest.raises(UsageError, match="was not fetched for this query"):
         index.explain("rotor", "manual%207#off")
 
 
@@ -124,9 +124,14 @@ def test_a_second_writer_is_told(tmp_path):
 def test_places_that_are_no_index_are_named(tmp_path):
     with pytest.raises(IndexFormatError, match="is not an index: make one with"):
         Index.open(tmp_path)
-    Index.create(tmp_path / "index")
+    index = Index.create(tmp_path / "index")
+    Index.create(tmp_path / "index")  # nothing in it yet, so nothing to lose
+    index.add(plain_document("d1", "", "rotor"))
+    index.commit()
     with pytest.raises(UsageError, match="already an index"):
         Index.create(tmp_path / "index")
+    with pytest.raises(IndexFormatError, match="is not an index: it is not a folder"):
+        Index.open(tmp_path / "index" / "manifest.json")
     (tmp_path / "file").write_text("x")
     with pytest.raises(UsageError, match="not empty"):
         Index.create(tmp_path)
@@ -149,6 +154,46 @@ def test_parts_have_languages_of_their_own():
         builder.passage("Les pompes et la vanne.")
     builder.passage("The pumps and the valve.")
     index = index_of([builder.build()])
-    assert [hit.tag for hit in index.search("pompe", model="bm25", language="fr")] == ["p"]
-    assert list(index.search("pompe", model="bm25")) == []
+    assert index.languages == ["en", "fr"]
+    assert [hit.text for hit in index.search("pompe", model="bm25", language="fr")] == ["Les pompes et la vanne."]
+    assert [hit.text for hit in index.search("pompe", model="bm25")] == ["Les pompes et la vanne."]
+    assert list(index.search("pompe", model="bm25", language="en")) == []
     assert [hit.text for hit in index.search("pumping", model="bm25")] == ["The pumps and the valve."]
+
+
+def test_mistakes_in_python_are_named(index):
+    for mistake in ({"query": None}, {"query": "pump", "k": 2.5}, {"query": "pump", "documents": "3"}):
+        with pytest.raises(UsageError):
+            index.search(**mistake)
+    with pytest.raises(UsageError, match="names no passage"):
+        index.explain("heat pump", "other")
+
+
+def test_deleting_and_replacing(tmp_path):
+    index = Index.create(tmp_path / "index")
+    index.add([plain_document("d1", "", "rotor"), plain_document("d2", "", "rotor seal")])
+    index.commit()
+    other = Index.open(index.folder)
+    index.add(plain_document("d1", "", "rotor valve"), replace=True)
+    assert index.delete("d2") == 1
+    index.commit()
+    assert [hit.text for hit in index.search("rotor")] == ["rotor valve"]
+    assert len(other.search("rotor")) == 2, "a reader keeps its snapshot"
+    assert other.refresh()
+    assert not other.refresh()
+    assert [hit.document for hit in other.search("rotor")] == ["d1"]
+    with pytest.raises(UsageError, match="no document 'd2'"):
+        index.delete(["d2"])
+    index.rollback()
+
+
+def test_a_writer_can_wait_for_another(tmp_path):
+    first = Index.create(tmp_path / "index")
+    first.add(plain_document("d1", "", "rotor"))
+    second = Index.open(first.folder, wait=30)
+    thread = threading.Timer(0.3, first.commit)
+    thread.start()
+    second.add(plain_document("d2", "", "rotor"))
+    second.commit()
+    thread.join()
+    assert second.documents == 2

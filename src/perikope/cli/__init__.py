@@ -6,13 +6,14 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 import click
 
 from perikope import __version__
 from perikope.errors import PerikopeError
 
-COMMANDS = ("index", "search", "explain", "run", "eval", "models", "measures", "formats", "demo")
+COMMANDS = ("index", "search", "explain", "run", "eval", "compact", "check", "models", "measures", "formats", "warmup", "demo")
 
 USER_ERROR = 2
 
@@ -49,8 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                # A terminal that cannot show a character gets a question mark, not a stack trace.
+                stream.reconfigure(errors="replace")
         code = perikope.main(arguments, prog_name="perikope", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.NoArgsIsHelpError as help_wanted:
         click.echo(help_wanted.format_message())

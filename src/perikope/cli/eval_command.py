@@ -23,12 +23,20 @@ def command(qrels: str, runs: tuple[str, ...], measures: str, per_query: bool, o
     Example:
       perikope eval qrels.txt bm25.run qsf_v.run --measures "nDCG@10 MAP(D) PRES@100"
     """
+    from perikope.errors import UsageError
     from perikope.io.judgements import read_judgements
     from perikope.io.runs import read_run
-    from perikope.measures import evaluate
+    from perikope.measures import evaluate, parse_measures
 
+    wanted = parse_measures(measures)
+    if not wanted:
+        raise UsageError("give at least one measure, such as nDCG@10; see `perikope measures`")
     judgements = read_judgements(qrels)
-    evaluations = {path: evaluate(measures, judgements, read_run(path), only_run_queries=only_run_queries) for path in runs}
+    loaded = {path: read_run(path) for path in runs}
+    for path, run in loaded.items():
+        if not run.keys() & judgements.keys():
+            click.echo(f"warning: {printable(path)} has no query that {printable(qrels)} judges", err=True)
+    evaluations = {path: evaluate(wanted, judgements, run, only_run_queries=only_run_queries) for path, run in loaded.items()}
     if as_json:
         for path, evaluation in evaluations.items():
             record: dict[str, object] = {"run": path, "queries": len(evaluation.queries), "mean": dict(evaluation.mean)}

@@ -1,43 +1,65 @@
-"""`perikope index`: make an index from files, or add to one."""
+"""`perikope index`: make an index from files, or change one."""
 
 from __future__ import annotations
 
+import sys
 import time
 
 import click
 
-from perikope.cli.output import printable
+from perikope.cli.options import size_option
+from perikope.cli.output import count, printable
 
 
 @click.command(name="index")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.argument("paths", nargs=-1, metavar="[PATH…]")
 @click.option("--to", "folder", required=True, metavar="INDEX", help="The folder of the index.")
 @click.option("--append", is_flag=True, help="Add to an index that is there.")
-@click.option("--format", "format_name", default="auto", show_default=True, metavar="NAME", help="See `perikope formats`.")
-@click.option("--language", default="en", show_default=True, metavar="CODE", help="Of documents that do not say, and of queries.")
-@click.option("--stemmer", default="snowball", show_default=True, metavar="NAME", help="snowball, porter or none.")
-@click.option("--stopwords", default="default", show_default=True, metavar="LIST", help="default, none or a file.")
+@click.option("--replace", is_flag=True, help="Add, replacing documents that have the same id.")
+@click.option("--sync", is_flag=True, help="Make the index hold what is in PATH now: new, changed and vanished files are found by content.")
+@click.option("--delete", multiple=True, metavar="ID", help="Delete a document; may be given several times.")
+@click.option("--format", default="auto", show_default=True, metavar="NAME", help="See `perikope formats`.")
+@click.option("--language", metavar="CODE", help="Of documents that do not say.  [default: en, or the index's own]")
+@click.option("--stemmer", metavar="NAME", help="snowball, porter or none.  [default: snowball]")
+@click.option("--stopwords", metavar="LIST", help="default, none or a file.  [default: default]")
 @click.option(
     "--segment", default="markup", show_default=True, metavar="HOW", help="Passages: markup, sentences, words:100 or windows:100/50."
 )
-def command(
-    paths: tuple[str, ...], folder: str, append: bool, format_name: str, language: str, stemmer: str, stopwords: str, segment: str
-) -> int:
-    """Make an index from files and folders.
+@size_option
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes; as many as cores for large input where not given.")
+@click.option("--wait", default=0.0, metavar="SECONDS", help="How long to wait for another writer.")
+def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **options: str | int | bool | None) -> int:
+    """Make an index from files, folders and archives, or change one.
 
     \b
     Examples:
       perikope index docs/ --to idx
       perikope index more.jsonl.gz --to idx --append
+      perikope index docs/ --to idx --sync
+      perikope index --to idx --delete report-7
     """
-    from perikope.build import build
+    from perikope.build import BuildOptions, build, input_size
+    from perikope.errors import UsageError
 
+    if not paths and not delete:
+        raise UsageError("give files or folders to index, or ids to --delete")
     started = time.perf_counter()
-    report = build(
-        folder, paths, append=append, format=format_name, language=language, stemmer=stemmer, stopwords=stopwords, segment=segment
-    )
+    visible = sys.stderr.isatty()
+    with click.progressbar(length=input_size(paths) if visible else 1, label="reading", file=sys.stderr, hidden=not visible) as bar:
+        done = 0
+
+        def advance(documents: int, size: int) -> None:
+            nonlocal done
+            done += documents
+            bar.label = f"{done} documents, {done / (time.perf_counter() - started):.0f}/s"
+            bar.update(size)
+
+        report = build(folder, paths, BuildOptions(**options), delete=delete, on_progress=advance)  # type: ignore[arg-type]
     seconds = time.perf_counter() - started
-    click.echo(f"{report.documents} documents with {report.passages} passages added to {folder} in {seconds:.1f} s")
+    changed = f"{count(report.added, 'document')} added" + (f", {report.deleted} removed" if report.deleted else "")
+    click.echo(
+        f"{folder}: {changed} in {seconds:.1f} s; it holds {count(report.documents, 'document')} with {count(report.passages, 'passage')}"
+    )
     if report.skipped:
         click.echo(f"skipped {len(report.skipped)} unreadable file{'s' if len(report.skipped) > 1 else ''}:", err=True)
         for problem in report.skipped[:20]:

@@ -17,13 +17,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_JOINERS = "\u200c\u200d"
+
+
 def printable(text: str) -> str:
     """Text without control characters: what came out of a document must not drive the terminal.
 
-    >>> printable("a\\x1b[31mb\\tc")
-    'a [31mb c'
+    Controls become spaces; invisible marks go, but for the joiners that some scripts and emoji need.
+
+    >>> printable("a\\x1b[31mb\\tc co\\u00adop")
+    'a [31mb c coop'
     """
-    return "".join(" " if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") else character for character in text)
+    return "".join(
+        " " if category in ("Cc", "Cs", "Zl", "Zp") else "" if category == "Cf" and character not in _JOINERS else character
+        for character, category in ((character, unicodedata.category(character)) for character in text)
+    )
 
 
 def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
@@ -34,40 +42,73 @@ def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
             bar.update(1)
 
 
-def marked(hit: Hit, width: int) -> str:
+EXCERPT = 700
+"""Characters of a hit that are shown; a longer one is cut around its first query terms."""
+
+
+def marked(hit: Hit, width: int, full: bool) -> str:
     """The text of a hit, wrapped, with the query's terms in bold."""
-    bold = [
-        any(start <= at < end for start, end in hit.highlights)
-        for at, character in enumerate(printable(hit.text))
-        if not character.isspace()
-    ]
-    pieces, at = [], 0
+    first, last = (0, len(hit.text)) if full else _excerpt(hit)
+    bold = bytearray(len(hit.text))
+    for start, end in hit.highlights:
+        bold[start:end] = b"\x01" * (end - start)
+    # One character at a time, so that each keeps its mark whatever becomes of its neighbours.
+    visible = [(character, mark) for at, mark in enumerate(bold[first:last], first) for character in printable(hit.text[at])]
+    marks = [mark for character, mark in visible if not character.isspace()]
+    text = "".join(character for character, _ in visible)
+    wrapped = _fill(("… " if first else "") + text + (" …" if last < len(hit.text) else ""), width)
+    pieces, at = [], -1 if first else 0
     # Wrapping moves spaces alone, so the other characters keep their order.
-    for character in _fill(printable(hit.text), width):
-        visible = not character.isspace()
-        pieces.append(click.style(character, bold=True) if visible and bold[at] else character)
-        at += visible
+    for character in wrapped:
+        seen = not character.isspace()
+        pieces.append(click.style(character, bold=True) if seen and 0 <= at < len(marks) and marks[at] else character)
+        at += seen
     return "".join(pieces).replace("\x1b[0m\x1b[1m", "")
 
 
-def show(hit: Hit, *, context: bool = False) -> str:
+def _excerpt(hit: Hit) -> tuple[int, int]:
+    """The part of a long text that is shown: from somewhat before the first query term, cut at spaces."""
+    if len(hit.text) <= EXCERPT:
+        return 0, len(hit.text)
+    first = max(0, (hit.highlights[0][0] if hit.highlights else 0) - EXCERPT // 4)
+    first = hit.text.rfind(" ", 0, first) + 1 if first else 0
+    last = min(len(hit.text), first + EXCERPT)
+    space = hit.text.rfind(" ", first, last)
+    return first, space if last < len(hit.text) and space > first else last
+
+
+def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:
     """A hit in a few lines: score and name, heading path, text."""
     width = min(shutil.get_terminal_size().columns, 110)
     head = f"{hit.rank:>3}. {hit.score:.4f}  {click.style(printable(hit.name), fg='green')}"
     path = " › ".join(printable(title) for title in hit.path)
     lines = [head + (f"  [{hit.part}]" if hit.part else "")]
     if path:
-        lines.append(textwrap.fill(path, width, initial_indent="     ", subsequent_indent="     "))
-    texts = [(hit.before, False), (hit.text, True), (hit.after, False)] if context else [(hit.text, True)]
-    for text, is_hit in texts:
-        if text:
-            lines.append(marked(hit, width) if is_hit else "     " + click.style(shorten(printable(text), width - 8), dim=True))
+        lines.append(_fill(path, width))
+    text = marked(hit, width, full)
+    if context:
+        text = "   > " + text[5:]
+        around = [
+            f"     {click.style(shorten(printable(other), width - 8), dim=True)}" if other else "" for other in (hit.before, hit.after)
+        ]
+        lines += [line for line in (around[0], text, around[1]) if line]
+    else:
+        lines.append(text)
     return "\n".join(lines)
 
 
 def shorten(text: str, width: int) -> str:
     """Text cut at a word to fit a line."""
     return textwrap.shorten(text, max(width, 20), placeholder=" …")
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "document"), count(2, "document")
+    ('1 document', '2 documents')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _fill(text: str, width: int) -> str:

@@ -18,7 +18,9 @@ from perikope.cli.output import printable, progress
 @click.option("--tag", default="", metavar="NAME", help="The run's name in the last column; the model's name where not given.")
 @search_options
 def command(index: str, topics: str, out: str, k: int, tag: str, **options: str | int) -> int:
-    """Rank passages for every topic (TSV `qid<TAB>text` or JSON Lines) and write a TREC run.
+    """Rank passages for every topic and write a TREC run.
+
+    Topics are TSV, `qid<TAB>text`, or JSON Lines with `qid`, `query` and optionally `browse`, a second form that scores passages.
 
     \b
     Example:
@@ -26,6 +28,7 @@ def command(index: str, topics: str, out: str, k: int, tag: str, **options: str 
     """
     from perikope.api import Index
     from perikope.batch import search_topics
+    from perikope.errors import UsageError
     from perikope.io.runs import write_run
     from perikope.io.topics import read_topics
     from perikope.models import parse_model
@@ -33,6 +36,8 @@ def command(index: str, topics: str, out: str, k: int, tag: str, **options: str 
     started = time.perf_counter()
     model = parse_model(str(options.pop("model")))
     wanted = read_topics(topics)
+    if not wanted:
+        raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
     without: list[str] = []
     rankings = search_topics(Index.open(index), wanted, without.append, model=model, k=k, **options)
     write_run(out, progress(rankings, len(wanted), "topics"), tag or model.definition.name)

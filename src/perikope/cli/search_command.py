@@ -15,9 +15,10 @@ from perikope.cli.output import show
 @click.argument("query", metavar="QUERY")
 @click.option("-k", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages.")
 @click.option("--context", is_flag=True, help="Show the passages before and after each hit.")
+@click.option("--full", is_flag=True, help="Show long passages whole.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, a line a hit.")
 @search_options
-def command(index: str, query: str, k: int, context: bool, as_json: bool, **options: str | int) -> int:
+def command(index: str, query: str, k: int, context: bool, full: bool, as_json: bool, **options: str | int) -> int:
     """Find passages.
 
     \b
@@ -29,10 +30,12 @@ def command(index: str, query: str, k: int, context: bool, as_json: bool, **opti
 
     from perikope.api import Index
 
-    results = Index.open(index).search(query, k=k, **options)  # type: ignore[arg-type]
+    opened = Index.open(index)
+    results = opened.search(query, k=k, **options)  # type: ignore[arg-type]
     if as_json:
         for hit in results:
             click.echo(json.dumps(asdict(hit), ensure_ascii=False))
     else:
-        click.echo("\n\n".join(show(hit, context=context) for hit in results) or "no passage holds any of these words")
+        nothing = "no passage holds any of these words" if opened.documents else "the index is empty"
+        click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results) or nothing)
     return 0

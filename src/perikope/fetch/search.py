@@ -15,8 +15,8 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int) -
     """The best `documents` documents; equal scores are in the order of their ids."""
     statistics = snapshot.statistics(query.terms)
     average_length = statistics.tokens / max(statistics.documents, 1)
-    scores = np.zeros(snapshot.documents)
-    matching = np.zeros(snapshot.documents, bool)
+    scores = np.zeros(snapshot.numbers)
+    matching = np.zeros(snapshot.numbers, bool)
     for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
         lengths = segment["document.length"]
         for slot, name in enumerate(query.terms):

@@ -4,23 +4,32 @@ A format is one file in this package with one function:
 
     @reader("text", suffixes=(".txt",))
     def read(source: Source) -> Iterator[Document]: ...
+
+Packed files and archives are opened here: a format reads a stream and does not know where it comes from.
 """
 
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from perikope.document import Document
 from perikope.errors import InputError, UnreadableFile, UsageError, unknown
-from perikope.formats._source import Source, document_id, language_or_nothing, unreadable, walk
+from perikope.formats import _archives
+from perikope.formats._source import MAX_BYTES, Source, document_id, file_hash, language_or_nothing, unreadable
+from perikope.formats._unpack import DAMAGE, stem
+from perikope.formats._walk import walk
 from perikope.registry import Registry
 
-__all__ = ["FORMATS", "Format", "Source", "documents", "read", "reader", "sources"]
+__all__ = ["FORMATS", "FileEntry", "Format", "Source", "documents", "file_hash", "files", "line_chunks", "read", "reader", "sources"]
+
+CHUNK = 4 << 20
+"""Bytes of lines that one worker gets at a time: some thousand documents, so that handing them over costs little."""
 
 Reader = Callable[[Source], Iterator[Document]]
+OnProblem = Callable[[UnreadableFile], None]
 Path = str | os.PathLike[str]
 
 
@@ -32,17 +41,31 @@ class Format:
     suffixes: tuple[str, ...]
     read: Reader
     summary: str
+    by_lines: bool = False
+    """Each line is a document and stands for itself, so that a file may have any size and be read in chunks."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file on disk that would be read."""
+
+    id: str
+    """The default id of its document, and `Document.source` of all of its documents."""
+    path: str
+    format: str
+    """A format's name, or `tar` or `zip`."""
+    named: bool = True
 
 
 FORMATS: Registry[Format] = Registry("format", "perikope.formats")
 
 
-def reader(name: str, *, suffixes: tuple[str, ...]) -> Callable[[Reader], Reader]:
+def reader(name: str, *, suffixes: tuple[str, ...], by_lines: bool = False) -> Callable[[Reader], Reader]:
     """Register a function as the reader of a format; the first line of its docstring is the summary."""
 
     def register(function: Reader) -> Reader:
         summary = (function.__doc__ or "").strip().partition("\n")[0]
-        FORMATS.add(name, Format(name, suffixes, function, summary))
+        FORMATS.add(name, Format(name, suffixes, function, summary, by_lines))
         return function
 
     return register
@@ -53,15 +76,16 @@ def read(
     *,
     format: str = "auto",
     language: str = "en",
-    on_problem: Callable[[UnreadableFile], None] | None = None,
+    on_problem: OnProblem | None = None,
+    hashes: bool = True,
 ) -> Iterator[Document]:
-    """The documents of files and folders, in order; `on_problem` hears of files in folders that had to be skipped.
+    """The documents of files, archives and folders, in order; `on_problem` hears of files in folders that had to be skipped.
 
     >>> read("missing.md")
     Traceback (most recent call last):
     perikope.errors.InputError: missing.md: there is no such file or folder; check the path
     """
-    found = sources(paths, format=format, language=language, on_problem=on_problem)
+    found = sources(paths, format=format, language=language, on_problem=on_problem, hashes=hashes)
     return _read_all(found, on_problem)
 
 
@@ -70,78 +94,176 @@ def sources(
     *,
     format: str = "auto",
     language: str = "en",
-    on_problem: Callable[[UnreadableFile], None] | None = None,
+    on_problem: OnProblem | None = None,
+    hashes: bool = True,
+    select: Callable[[FileEntry, str], bool] | None = None,
 ) -> Iterator[Source]:
-    """The files that `read` would read, each with its format; mistakes in the arguments are found before the first."""
-    if format != "auto" and format not in FORMATS:
-        raise unknown("format", format, ["auto", *FORMATS.names()])
+    """What `read` would read, each with its format; mistakes in the arguments are found before the first.
+
+    `select` is asked for each file, with its hash, whether to read it.
+
+    A member of an archive can be read only until the next source is asked for; see `Source.portable`.
+    """
     code = language_or_nothing(language)
     if not code:
         raise UsageError(f"{language!r} is not a language code; use one such as en, fr or de")
+    entries = files(paths, format=format, on_problem=on_problem)
+    return _sources(entries, Source("", "", code, format), _reporter(on_problem), hashes, select)
+
+
+def files(paths: Path | Iterable[Path], *, format: str = "auto", on_problem: OnProblem | None = None) -> Iterator[FileEntry]:
+    """The files on disk that `read` would open, archives as one; their `file_hash` tells which have changed."""
+    if format != "auto" and format not in FORMATS:
+        raise unknown("format", format, ["auto", *FORMATS.names()])
     given = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
-    template = Source("", "", code, format)
     for path in given:
         if not os.path.exists(path):
             raise InputError("there is no such file or folder; check the path", path=path)
         if not os.path.isdir(path):
-            _named(path, template)
-    return _find(given, template, on_problem or _raise)
+            _named(path, format)
+    return _find(given, format, _reporter(on_problem))
 
 
 def documents(source: Source) -> Iterator[Document]:
-    """The documents of one file; whatever keeps it from being read is an `InputError`."""
+    """The documents of one file, member or chunk; whatever keeps it from being read is an `InputError`."""
     try:
-        yield from FORMATS[source.format].read(source)
-    except (OSError, EOFError, zlib.error) as error:
+        for document in FORMATS[source.format].read(source):
+            # Builders are told; only a format that builds documents by itself does not know.
+            if document.source != source.source:
+                document = replace(document, source=source.source, source_hash=source.source_hash)
+            yield document
+    except DAMAGE as error:
         raise unreadable(source.path, error) from error
     except RecursionError:
         raise UnreadableFile("is nested too deeply to be read; flatten it", path=source.path) from None
 
 
-def _read_all(found: Iterable[Source], on_problem: Callable[[UnreadableFile], None] | None) -> Iterator[Document]:
+def line_chunks(source: Source, size: int = CHUNK) -> Iterator[Source]:
+    """The lines of a source of a format that is read by lines, in portable pieces for several workers.
+
+    Each piece is a source that holds whole lines, of at least `size` bytes unless it is the last, and knows their numbers.
+    """
+    found, line = False, 1
+    try:
+        with source.open() as stream:
+            while data := stream.read(size):
+                if not data.endswith(b"\n"):
+                    rest = stream.readline(MAX_BYTES + 1)
+                    if len(rest) > MAX_BYTES:
+                        number = line + data.count(b"\n")
+                        raise InputError(f"the line is longer than {MAX_BYTES >> 20} MB; split the document", path=source.path, line=number)
+                    data += rest
+                if data.strip(b"\xef\xbb\xbf \t\r\n"):
+                    found = True
+                    yield replace(source, content=data, first_line=line)
+                line += data.count(b"\n")
+    except DAMAGE as error:
+        raise unreadable(source.path, error) from error
+    if not found:
+        raise UnreadableFile("is empty; remove it or write one document a line", path=source.path)
+
+
+def _read_all(found: Iterable[Source], on_problem: OnProblem | None) -> Iterator[Document]:
+    report = _reporter(on_problem)
     for source in found:
         try:
             yield from documents(source)
         except UnreadableFile as problem:
             if source.named or on_problem is None:
                 raise
+            report(problem)
+
+
+def _sources(
+    entries: Iterable[FileEntry], template: Source, on_problem: OnProblem, hashes: bool, select: Callable[[FileEntry, str], bool] | None
+) -> Iterator[Source]:
+    for entry in entries:
+        try:
+            # Before it is read: where it changes in between, the next comparison of hashes finds the change.
+            digest = file_hash(entry.path) if hashes else ""
+            if select is not None and not select(entry, digest):
+                continue
+            source = replace(
+                template, path=entry.path, id=entry.id, format=entry.format, named=entry.named, source=entry.id, source_hash=digest
+            )
+            if entry.format in _archives.KINDS:
+                yield from _in_archive(source, template.format, on_problem)
+            else:
+                yield source
+        except UnreadableFile as problem:
+            if entry.named:
+                raise
             on_problem(problem)
 
 
-def _find(paths: list[str], template: Source, on_problem: Callable[[UnreadableFile], None]) -> Iterator[Source]:
+def _in_archive(archive: Source, asked: str, on_problem: OnProblem) -> Iterator[Source]:
+    matched = False
+
+    def report(problem: UnreadableFile) -> None:
+        nonlocal matched
+        matched = True
+        on_problem(problem)
+
+    format_of = partial(_format_of, asked=asked)
+    for member in _archives.members(archive.path, archive.id, archive.format, format_of=format_of, on_problem=report):
+        matched = True
+        yield replace(archive, path=member.path, id=member.id, format=member.format, named=False, content=member.stream)
+    if archive.named and not matched:
+        raise InputError(f"no file in this archive is of a known format; {_known_suffixes()}", path=archive.path)
+
+
+def _find(paths: list[str], asked: str, on_problem: OnProblem) -> Iterator[FileEntry]:
     for path in paths:
         if os.path.isdir(path):
-            yield from _in_folder(path, template, on_problem)
+            yield from _in_folder(path, asked, on_problem)
         else:
-            yield _named(path, template)
+            yield _named(path, asked)
 
 
-def _named(path: str, template: Source) -> Source:
-    format = template.format if template.format != "auto" else _format_by_suffix(path)
+def _named(path: str, asked: str) -> FileEntry:
+    format = _format_of(path, "auto")
+    if asked != "auto" and format not in _archives.KINDS:
+        format = asked
     if not format:
         names = ", ".join(FORMATS.names())
         raise UsageError(f"cannot tell the format of {path} by its name; say it with --format (format= in Python), one of: {names}")
-    return replace(template, path=path, id=document_id(os.path.basename(path)), format=format)
+    return FileEntry(document_id(os.path.basename(path)), path, format)
 
 
-def _in_folder(folder: str, template: Source, on_problem: Callable[[UnreadableFile], None]) -> Iterator[Source]:
+def _in_folder(folder: str, asked: str, on_problem: OnProblem) -> Iterator[FileEntry]:
     matched = False
     for relative in walk(folder, on_problem):
-        by_suffix = _format_by_suffix(relative)
-        # A format that was asked for also takes files of unknown suffix, but not those that are plainly something else.
-        format = by_suffix if template.format == "auto" else template.format
-        if format and by_suffix in ("", format):
+        format = _format_of(relative, asked)
+        if format:
             matched = True
-            yield replace(template, path=os.path.join(folder, relative), id=document_id(relative), format=format, named=False)
+            yield FileEntry(document_id(relative), os.path.join(folder, relative), format, named=False)
     if not matched:
-        suffixes = ", ".join(sorted(suffix for _, known in FORMATS.items() for suffix in known.suffixes))
-        raise InputError(f"no file in this folder is of a known format; suffixes known: {suffixes} (also with .gz)", path=folder)
+        raise InputError(f"no file in this folder is of a known format; {_known_suffixes()}", path=folder)
 
 
-def _format_by_suffix(path: str) -> str:
-    name = os.path.basename(path).lower().removesuffix(".gz")
-    return next((format.name for _, format in FORMATS.items() if name.endswith(format.suffixes)), "")
+def _format_of(path: str, asked: str) -> str:
+    """The format, or kind of archive, that a file found in a folder or an archive is read as; nothing where it is passed over."""
+    name = stem(os.path.basename(path)).lower()
+    by_suffix = next((format.name for _, format in FORMATS.items() if name.endswith(format.suffixes)), "")
+    if not by_suffix and (kind := _archives.archive_kind(path)):
+        return kind
+    # A format that was asked for also takes files of unknown suffix, but not those that are plainly something else.
+    return by_suffix if asked == "auto" else asked if by_suffix in ("", asked) else ""
 
 
-def _raise(problem: UnreadableFile) -> None:
-    raise problem
+def _known_suffixes() -> str:
+    suffixes = ", ".join(sorted(suffix for _, known in FORMATS.items() for suffix in known.suffixes))
+    return f"suffixes known: {suffixes} (also with .gz, .bz2 or .xz, and in .zip and .tar archives)"
+
+
+def _reporter(on_problem: OnProblem | None) -> OnProblem:
+    """What to do with a file in a folder that cannot be read: tell, or raise where nobody listens."""
+
+    def report(problem: UnreadableFile) -> None:
+        if on_problem is None:
+            raise problem
+        # Whoever keeps the problem would keep the reader's frames with it, and in them what was read of the file.
+        problem.__cause__ = problem.__context__ = None
+        on_problem(problem.with_traceback(None))
+
+    return report

@@ -1,55 +1,81 @@
-"""Source: one file to be read, and the folder walk that finds files; knows nothing of formats.
+"""Source: one file to be read, or one member of an archive; knows nothing of formats.
 
-Input is hostile: only regular files are opened, links do not lead out of the folder, sizes are bounded.
+Input is hostile: only regular files are opened, and sizes are bounded.
 """
 
 from __future__ import annotations
 
-import gzip
+import hashlib
+import io
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import IO, cast
+from typing import IO
 
 from perikope.document import Document, TreeBuilder
-from perikope.errors import InputError, UnreadableFile
+from perikope.errors import InputError, UnreadableFile, UsageError
+from perikope.formats._unpack import DAMAGE, BoundedStream, read_up_to, unpacked
 
 MAX_BYTES = 1 << 28
-"""One document may be 256 MB, decompressed; offsets are 32 bits, and a small archive must not fill the memory."""
+"""One document may be 256 MB, unpacked; offsets are 32 bits, and a small archive must not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file with the id and language that its document gets unless the file says otherwise."""
+    """A file with the id and language that its document gets unless the file says otherwise.
+
+    A member of an archive is a source too. It holds an open stream, which can be read once, and only until the next source is
+    asked for; it cannot be pickled, but what `carried` makes of it can. All others are portable.
+    """
 
     path: str
+    """The place as messages show it; for a member the archive's path, a slash and the member's name."""
     id: str
     language: str = "en"
     format: str = "auto"
     named: bool = True
     """Given by itself rather than found in a folder: what is wrong with it is then an error."""
+    source: str = ""
+    """The default id of the file on disk; for a member that of the archive, which is read again as a whole when it changes."""
+    source_hash: str = ""
+    """The `file_hash` of the file on disk, if it was asked for."""
+    first_line: int = 0
+    """The number of the first line where this is a chunk of lines of a file; 0 for a whole file."""
+    content: bytes | BoundedStream | None = field(default=None, repr=False, compare=False)
+    """Unpacked bytes; or the stream of a member, packed where its name says so; or nothing: the file at `path`."""
+
+    @property
+    def portable(self) -> bool:
+        """Whether it can be pickled, kept, and read more than once."""
+        return not isinstance(self.content, BoundedStream)
+
+    def carried(self) -> Source:
+        """The same, portable: a member of an archive then carries its bytes, which must fit into one document."""
+        try:
+            return self if self.portable else replace(self, content=self.data())
+        except DAMAGE as error:
+            raise unreadable(self.path, error) from error
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """The bytes as a stream, decompressed where the name ends in `.gz`."""
-        # Not to block on a pipe; looked at when open, because a name may have come to mean another file since.
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(self.path, flags), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UnreadableFile("is not a regular file; copy its content into one", path=self.path)
-            if self.path.lower().endswith(".gz"):
-                with gzip.GzipFile(fileobj=file) as stream:
-                    yield cast(IO[bytes], stream)
-            else:
-                yield file
+        """The bytes as a stream, unpacked where the name ends in `.gz`, `.bz2` or `.xz`."""
+        if isinstance(self.content, bytes):
+            yield io.BytesIO(self.content)
+        elif self.content is not None:
+            if self.content.closed or self.content.tell():
+                raise UsageError(f"{self.path} is in an archive: read it once, before the next source is taken, or keep source.carried()")
+            yield unpacked(self.content, self.path)
+        else:
+            with open_regular(self.path) as file:
+                yield unpacked(file, self.path)
 
     def data(self) -> bytes:
         """All bytes of a file that holds one document."""
         with self.open() as stream:
-            data = stream.read(MAX_BYTES + 1)
+            data = read_up_to(stream, MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise UnreadableFile(f"is larger than {MAX_BYTES >> 20} MB; split it into several documents", path=self.path)
         return data
@@ -67,10 +93,36 @@ class Source:
 
     def finish(self, builder: TreeBuilder) -> Document:
         """Build the one document of this file; that it is empty makes the file unreadable."""
+        builder.source, builder.source_hash = self.source, self.source_hash
         try:
             return builder.build()
         except InputError as error:
             raise UnreadableFile(str(error), path=self.path) from None
+
+
+@contextmanager
+def open_regular(path: str) -> Iterator[IO[bytes]]:
+    """A file on disk as a stream, as it is; pipes, devices and folders are refused."""
+    # Not to block on a pipe; looked at when open, because a name may have come to mean another file since.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags), "rb", 1 << 16) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise UnreadableFile("is not a regular file; copy its content into one", path=path)
+        yield file
+
+
+def file_hash(path: str | os.PathLike[str]) -> str:
+    """The BLAKE2b hash of a file's bytes as they are on disk, 128 bits in hexadecimal: two files with the same are the same."""
+    path = os.fspath(path)
+    try:
+        digest = hashlib.blake2b(digest_size=16)
+        with open_regular(path) as file:
+            # Not `hashlib.file_digest`: it clears a large buffer first, which takes longer than to read a small file.
+            while piece := file.read(1 << 17):
+                digest.update(piece)
+        return digest.hexdigest()
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 @lru_cache(maxsize=1024)
@@ -81,7 +133,6 @@ def language_or_nothing(tag: str) -> str:
     ('de', '')
     """
     # Imported here because it brings numpy along, which listing the formats does not need.
-    from perikope.errors import UsageError
     from perikope.text import language_code
 
     try:
@@ -90,45 +141,12 @@ def language_or_nothing(tag: str) -> str:
         return ""
 
 
-def walk(folder: str, on_problem: Callable[[UnreadableFile], None]) -> Iterator[str]:
-    """Paths of the regular files under a folder, relative to it, in sorted order; hidden ones are left out."""
-    root = os.path.realpath(folder)
-    # A stack rather than recursion: folders may nest deeper than Python's calls.
-    waiting = [("", True)]
-    while waiting:
-        relative, is_folder = waiting.pop()
-        if not is_folder:
-            yield relative
-            continue
-        path = os.path.join(folder, relative)
-        try:
-            with os.scandir(path) as entries:
-                visible = sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
-        except OSError as error:
-            on_problem(unreadable(path, error))
-            continue
-        for entry in reversed(visible):
-            inside = os.path.join(relative, entry.name)
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append((inside, True))
-            elif entry.is_file(follow_symlinks=False) or _is_file_inside(entry, root):
-                waiting.append((inside, False))
-
-
 def unreadable(path: str, error: BaseException) -> UnreadableFile:
     """What the operating system or a decompressor said about a file, as our error."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return UnreadableFile(f"cannot be read ({reason}); check the file and its permissions", path=path)
+    return UnreadableFile(f"cannot be read ({' '.join(reason.split())}); check the file and its permissions", path=path)
 
 
 def document_id(path: str) -> str:
     """A relative path as an id: with forward slashes, and writable as UTF-8 whatever bytes the name holds."""
     return os.fsencode(path.replace(os.sep, "/")).decode("utf-8", "backslashreplace")
-
-
-def _is_file_inside(entry: os.DirEntry[str], root: str) -> bool:
-    # Links to folders are never followed: what they show is met under its own name, and they can go in circles.
-    if not entry.is_symlink():
-        return False
-    target = os.path.realpath(entry.path)
-    return target.startswith(os.path.join(root, "")) and os.path.isfile(target)

@@ -15,7 +15,9 @@ import json
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import IO, Any, NoReturn
+from typing import IO, Any
+
+import orjson
 
 from perikope.document import Document, Kind, TreeBuilder
 from perikope.errors import InputError, UnreadableFile
@@ -31,21 +33,20 @@ _SECTION = frozenset(("id", "title", "tag", "part", "language", *_CHILDREN))
 _PASSAGE = frozenset(("id", "tag", "text", "marks", "refs", "part", "language"))
 
 
-@reader("jsonl", suffixes=(".jsonl", ".ndjson"))
+@reader("jsonl", suffixes=(".jsonl", ".ndjson"), by_lines=True)
 def read(source: Source) -> Iterator[Document]:
     """JSON Lines, the neutral input: one document a line with sections, passages and metadata."""
     empty = True
     with source.open() as stream:
-        for number, line in _lines(stream, source.path):
+        for number, line in _lines(stream, source):
             try:
-                document = _Record(source.language).build(_parse(line))
-            except _RecordError as problem:
+                document = _Record(source).build(_parse(line))
+            except (_RecordError, InputError) as problem:
                 raise InputError(str(problem), path=source.path, line=number) from None
-            except InputError as error:
-                raise InputError(str(error), path=source.path, line=number) from None
             empty = False
             yield document
-    if empty:
+    # In a chunk of a file there may be nothing but blank lines.
+    if empty and not source.first_line:
         raise UnreadableFile("holds no document; write one JSON object a line, or remove the file", path=source.path)
 
 
@@ -61,12 +62,12 @@ class _RecordError(Exception):
         return f"{place}: {self.args[0]}" if place else str(self.args[0])
 
 
-def _lines(stream: IO[bytes], path: str) -> Iterator[tuple[int, bytes]]:
-    number = 0
+def _lines(stream: IO[bytes], source: Source) -> Iterator[tuple[int, bytes]]:
+    number = (source.first_line or 1) - 1
     while line := stream.readline(MAX_BYTES + 1):
         number += 1
         if len(line) > MAX_BYTES:
-            raise InputError(f"the line is longer than {MAX_BYTES >> 20} MB; split the document", path=path, line=number)
+            raise InputError(f"the line is longer than {MAX_BYTES >> 20} MB; split the document", path=source.path, line=number)
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
         if line and not line.isspace():
@@ -75,42 +76,20 @@ def _lines(stream: IO[bytes], path: str) -> Iterator[tuple[int, bytes]]:
 
 def _parse(line: bytes) -> object:
     try:
-        record: object = _DECODER.decode(line.decode("utf-8"))
-        if b"\\ud" in line.lower():
-            # Half a surrogate pair can be written in JSON but is no character, and could not be stored.
-            json.dumps(record, ensure_ascii=False).encode("utf-8")
-    except json.JSONDecodeError as error:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as wrong:
+            raise _RecordError(f"not UTF-8 text (byte {wrong.start + 1}); convert the file to UTF-8") from None
         raise _RecordError(f"not valid JSON: {error.msg} at character {error.pos + 1}; write one complete object a line") from None
-    except UnicodeDecodeError as error:
-        raise _RecordError(f"not UTF-8 text (byte {error.start + 1}); convert the file to UTF-8") from None
-    except UnicodeEncodeError:
-        raise _RecordError("holds half of a surrogate pair (\\ud800 to \\udfff alone); write the character itself") from None
-    except RecursionError:
-        raise _RecordError(f"nested deeper than {MAX_DEPTH}; flatten the document") from None
-    except ValueError as error:
-        raise _RecordError(f"not valid JSON: {error}; write it as text in quotes or leave it out") from None
-    return record
-
-
-def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError(f"the number {digits} is too large")
-    return number
-
-
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_finite)
 
 
 class _Record:
     """Makes the document of one record."""
 
-    def __init__(self, language: str) -> None:
-        self.language = language
+    def __init__(self, source: Source) -> None:
+        self.source = source
         self.ids: set[str] = set()
         self.builder: TreeBuilder
 
@@ -121,13 +100,14 @@ class _Record:
         id = _text(record, "id")
         if not id.strip():
             raise _RecordError('the document has no id; add "id": "…"')
-        metadata = {} if record.get("metadata") is None else record["metadata"]
-        if not isinstance(metadata, dict):
-            raise _RecordError(f'"metadata" must be an object such as {{"date": "2013-04-01"}}, not {_name(metadata)}')
-        _check_depth(metadata)
-        self.builder = TreeBuilder(
-            id, title=_text(record, "title"), language=_language(record) or self.language, metadata=metadata, cites=_texts(record, "cites")
-        )
+        metadata = record.get("metadata")
+        if metadata is not None:
+            if not isinstance(metadata, dict):
+                raise _RecordError(f'"metadata" must be an object such as {{"date": "2013-04-01"}}, not {_name(metadata)}')
+            _check_depth(metadata)
+        language = _language(record) or self.source.language
+        self.builder = TreeBuilder(id, title=_text(record, "title"), language=language, metadata=metadata, cites=_texts(record, "cites"))
+        self.builder.source, self.builder.source_hash = self.source.source, self.source.source_hash
         self.children(record, 0)
         return self.builder.build()
 
@@ -238,13 +218,13 @@ def _marks(item: dict[str, Any], length: int) -> list[tuple[str, int, int]]:
         raise _RecordError('"marks" must be a list of [tag, start, end], for example [["b", 4, 9]]')
     marks = []
     for mark in item["marks"]:
-        match mark:
-            case [str(tag), int(start), int(end)] if not isinstance(start, bool) and not isinstance(end, bool):
-                if not 0 <= start < end <= length:
-                    raise _RecordError(f"the mark {json.dumps(mark)} lies outside the text; it needs 0 <= start < end <= {length}")
-                marks.append((tag, start, end))
-            case _:
-                raise _RecordError(f'a mark must be [tag, start, end], for example ["b", 4, 9], not {json.dumps(mark)[:60]}')
+        # By type and not by instance: true and false are no positions.
+        if not isinstance(mark, list) or [type(value) for value in mark] != [str, int, int]:
+            raise _RecordError(f'a mark must be [tag, start, end], for example ["b", 4, 9], not {json.dumps(mark)[:60]}')
+        tag, start, end = mark
+        if not 0 <= start < end <= length:
+            raise _RecordError(f"the mark {json.dumps(mark)} lies outside the text; it needs 0 <= start < end <= {length}")
+        marks.append((tag, start, end))
     return marks
 
 

@@ -2,7 +2,7 @@
 
     magic, version                          64 bytes
     column, column, …                       each aligned to 64 bytes, little-endian
-    footer (JSON)                           name → type, offset, length, checksum; and the segment's own facts
+    footer (JSON)                           name → type, offset, length, checksum; and the file's own facts
     footer offset, length, checksum, magic  the last 28 bytes
 
 One file a segment: one thing to sync, to name in the manifest, to map and to check.
@@ -15,7 +15,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.errors import IndexFormatError
+from perikope.index import files
 
 MAGIC = b"PERIKOPE"
-VERSION = 1
+VERSION = 2
 _ALIGNMENT = 64
 _TAIL = struct.Struct("<QQI8s")
 _DTYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8")
@@ -34,83 +35,96 @@ _DTYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8")
 Array = NDArray[Any]
 
 
+def narrow(values: Array) -> Array:
+    """The same whole numbers in the smallest type that holds them."""
+    if not values.size:
+        return values.astype(np.uint8)
+    low, high = int(values.min()), int(values.max())
+    kinds: tuple[type[np.integer[Any]], ...] = (np.int8, np.int16, np.int32) if low < 0 else (np.uint8, np.uint16, np.uint32)
+    kind = next((kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max), np.int64 if low < 0 else np.uint64)
+    return values.astype(kind)
+
+
 class ColumnWriter:
     """Writes columns in the order they come; the file counts only once `close` has written the footer."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = open(path, "xb")  # noqa: SIM115 - closed by `close` or `__exit__`
+        self._file = files.NewFile(path)
         self._columns: dict[str, dict[str, object]] = {}
+        self._closed = False
         self._file.write(MAGIC + struct.pack("<I", VERSION))
 
     def write(self, name: str, values: Array) -> None:
         """Add one column."""
-        values = np.ascontiguousarray(values)
-        if values.dtype.byteorder == ">":
-            values = values.astype(values.dtype.newbyteorder("<"))
-        code = values.dtype.str[1:]
+        self.stream(name, values.dtype, [values])
+
+    def stream(self, name: str, kind: np.dtype[Any] | type[np.generic], chunks: Iterable[Array]) -> None:
+        """Add one column that comes in pieces."""
+        code = np.dtype(kind).str[1:]
         if code not in _DTYPES or name in self._columns:
-            raise ValueError(f"cannot write column {name!r} of type {values.dtype}")
-        self._file.write(b"\0" * (-self._file.tell() % _ALIGNMENT))
-        offset = self._file.tell()
-        data = values.reshape(-1).view(np.uint8).data
-        self._file.write(data)
-        self._columns[name] = {"type": code, "offset": offset, "length": int(values.size), "checksum": zlib.crc32(data)}
+            raise ValueError(f"cannot write column {name!r} of type {kind}")
+        self._file.write(b"\0" * (-self._file.size % _ALIGNMENT))
+        offset, length, checksum = self._file.size, 0, 0
+        for chunk in chunks:
+            data = np.ascontiguousarray(chunk, np.dtype("<" + code)).view(np.uint8).data
+            self._file.write(data)
+            checksum = zlib.crc32(data, checksum)
+            length += int(chunk.size)
+        self._columns[name] = {"type": code, "offset": offset, "length": length, "checksum": checksum}
 
     def write_strings(self, name: str, strings: list[bytes]) -> None:
         """Add a column of byte strings, as their bytes and where each ends."""
         self.write(f"{name}.ends", np.cumsum([len(string) for string in strings], dtype=np.uint64))
         self.write(f"{name}.bytes", np.frombuffer(b"".join(strings), np.uint8))
 
-    def close(self, facts: Mapping[str, object]) -> dict[str, int]:
+    def close(self, facts: Mapping[str, object]) -> dict[str, Any]:
         """Write the footer and make the file durable; returns what the manifest records about it."""
-        footer = json.dumps({"facts": dict(facts), "columns": self._columns}, ensure_ascii=False).encode()
-        offset = self._file.tell()
-        checksum = zlib.crc32(footer)
+        footer = json.dumps({"facts": dict(facts), "columns": self._columns}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        offset, checksum = self._file.size, zlib.crc32(footer)
         self._file.write(footer)
         self._file.write(_TAIL.pack(offset, len(footer), checksum, MAGIC))
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        size = self._file.tell()
-        self._file.close()
-        return {"size": size, "checksum": checksum}
+        self._file.finish()
+        self._closed = True
+        return {"file": self.path.name, "size": self._file.size, "checksum": checksum}
 
     def __enter__(self) -> ColumnWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if not self._file.closed:
-            self._file.close()
-            self.path.unlink(missing_ok=True)
+        if not self._closed:
+            self._file.discard()
 
 
 class ColumnFile(Mapping[str, Array]):
     """The columns of a file, mapped into memory and read-only; sizes and footer are checked on opening."""
 
-    def __init__(self, path: Path, expected: Mapping[str, int] | None = None) -> None:
+    def __init__(self, path: Path, expected: Mapping[str, Any] | None = None) -> None:
         self.path = path
         try:
             with open(path, "rb") as file:
                 self.size = os.fstat(file.fileno()).st_size
                 if self.size < _ALIGNMENT + _TAIL.size:
-                    raise self._damaged("is cut short")
+                    raise self.damaged("is cut short")
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except FileNotFoundError:
+            raise MissingFileError(f"{path} is missing: restore it from a copy or build the index again") from None
         except OSError as error:
             raise IndexFormatError(f"cannot open {path}: {error.strerror}") from None
         magic, version = self._map[: len(MAGIC)], struct.unpack_from("<I", self._map, len(MAGIC))[0]
         if magic != MAGIC:
-            raise self._damaged("is not a segment")
+            raise self.damaged("is not a segment")
         if version != VERSION:
             raise IndexFormatError(f"{path} has format version {version}, this program reads {VERSION}: build the index again")
         offset, length, self.checksum, tail = _TAIL.unpack_from(self._map, self.size - _TAIL.size)
         if tail != MAGIC or offset + length + _TAIL.size != self.size:
-            raise self._damaged("is cut short")
+            raise self.damaged("is cut short")
         footer = self._map[offset : offset + length]
         if zlib.crc32(footer) != self.checksum:
-            raise self._damaged("has a damaged footer")
+            raise self.damaged("has a damaged footer")
         if expected is not None and (expected["size"], expected["checksum"]) != (self.size, self.checksum):
-            raise self._damaged("is not the file that the manifest names")
-        content = json.loads(footer)
+            raise self.damaged("is not the file that the manifest names")
+        content = json.loads(footer.decode("utf-8", "surrogatepass"))
         self.facts: dict[str, Any] = content["facts"]
         self._places: dict[str, dict[str, Any]] = content["columns"]
         self._views = {name: self._view(name, place, offset) for name, place in self._places.items()}
@@ -119,7 +133,7 @@ class ColumnFile(Mapping[str, Array]):
         try:
             return self._views[name]
         except KeyError:
-            raise self._damaged(f"lacks the column {name!r}") from None
+            raise self.damaged(f"lacks the column {name!r}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._views)
@@ -135,38 +149,38 @@ class ColumnFile(Mapping[str, Array]):
         """The columns whose checksum is wrong; reads everything."""
         return [name for name, place in self._places.items() if zlib.crc32(self._views[name].view(np.uint8).data) != place["checksum"]]
 
+    def damaged(self, what: str) -> IndexFormatError:
+        """The error for a file that cannot be used."""
+        return IndexFormatError(f"{self.path} {what}: restore it from a copy or build the index again")
+
     def _view(self, name: str, place: Mapping[str, Any], limit: int) -> Array:
         code, offset, length = place["type"], place["offset"], place["length"]
         if code not in _DTYPES or offset % _ALIGNMENT or length < 0 or offset + length * int(code[1:]) > limit:
-            raise self._damaged(f"has a damaged column {name!r}")
+            raise self.damaged(f"has a damaged column {name!r}")
         return np.frombuffer(self._map, np.dtype("<" + code), length, offset)
 
-    def _damaged(self, what: str) -> IndexFormatError:
-        return IndexFormatError(f"{self.path} {what}: restore it from a copy or build the index again")
+
+class MissingFileError(IndexFormatError):
+    """A file that the manifest names is not there: damage, or a merge that went by between reading the one and opening the other."""
 
 
 class Strings:
     """Byte strings in one array, by number."""
 
-    __slots__ = ("_bytes", "_ends")
+    __slots__ = ("data", "ends")
 
     def __init__(self, ends: Array, data: Array) -> None:
-        self._ends, self._bytes = ends, data
+        if ends.size and (int(ends[-1]) != data.size or bool(np.any(ends[:-1] > ends[1:]))):
+            raise IndexFormatError("a column of strings is damaged: restore the index from a copy or build it again")
+        self.ends, self.data = ends, data
 
     def __len__(self) -> int:
-        return int(self._ends.size)
+        return int(self.ends.size)
 
     def __getitem__(self, number: int) -> bytes:
-        begin = int(self._ends[number - 1]) if number else 0
-        return self._bytes[begin : int(self._ends[number])].tobytes()
+        begin = int(self.ends[number - 1]) if number else 0
+        return self.data[begin : int(self.ends[number])].tobytes()
 
-    def find(self, wanted: bytes) -> int:
-        """The number of a string where they are sorted, or -1."""
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if self[middle] < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return low if low < len(self) and self[low] == wanted else -1
+    def text(self, number: int) -> str:
+        """A string as text."""
+        return self[number].decode("utf-8", "surrogatepass")

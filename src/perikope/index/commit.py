@@ -1,30 +1,47 @@
-"""The writer of an index: collects documents into segments and makes them visible all at once."""
+"""The writer of an index: collects changes and makes them visible all at once."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
+
+import numpy as np
 
 from perikope.document import Document
 from perikope.errors import IndexFormatError, InputError, UsageError
+from perikope.index import files
 from perikope.index import manifest as manifests
 from perikope.index.manifest import Manifest
+from perikope.index.merge import merge
 from perikope.index.reader import Snapshot
+from perikope.index.segments import Segment
+from perikope.index.tombstones import bury
 from perikope.index.writer import SegmentBuilder
 from perikope.text import Analyzer, language_code
 
 LOCK_FILE = "write.lock"
+MAX_SEGMENTS = 12
+"""More are merged: each costs a look-up a query term."""
+MERGED_AT_ONCE = 8
+MAX_TOKENS = 1 << 31
+"""Of one segment."""
+DEFAULT_MEMORY = 1 << 30
 
 
 def create(folder: Path, analyzer: Analyzer, language: str) -> None:
     """Make an empty index."""
     if (folder / manifests.FILE).exists():
-        raise UsageError(f"{folder} is already an index: add to it with --append, or remove it first")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        # One that never had a commit was left by a program that was stopped; it holds nothing that could be lost.
+        if manifests.load(folder).generation:
+            raise UsageError(f"{folder} is already an index: open it and add to it (--append), or choose another place")
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists and is not empty: choose another place for the index")
     manifest = Manifest(analyzer.settings(), language_code(language))
     try:
@@ -37,55 +54,118 @@ def create(folder: Path, analyzer: Analyzer, language: str) -> None:
 class IndexWriter:
     """The one process that may change an index, until it is closed; what was not committed is forgotten."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> None:
         self.folder = folder
+        self.memory = memory
         manifests.load(folder)
-        self._lock = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        self._lock = _lock(folder, wait)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise IndexFormatError(f"{folder} is being written by another process: try again when it has finished") from None
-        # Read again under the lock: the other writer may have committed meanwhile.
-        self._snapshot = Snapshot(folder)
-        self._builder = SegmentBuilder(self._snapshot.analyzer)
+            # Read under the lock: another writer may have committed meanwhile.
+            self._open(Snapshot.open(folder))
+            self._remove_leftovers()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._builder = SegmentBuilder(snapshot.analyzer)
+        self._new: list[dict[str, Any]] = []
         self._pending: set[str] = set()
-        self._remove_leftovers()
+        self._deleted: set[int] = set()
 
     @property
-    def pending(self) -> int:
-        """How many documents wait for the commit."""
-        return len(self._pending)
+    def changed(self) -> bool:
+        """Whether anything waits for the commit."""
+        return bool(self._new or len(self._builder) or self._deleted)
 
-    def add(self, documents: Iterable[Document]) -> None:
-        """Take documents; an id that is already there is an error."""
+    @property
+    def deleted(self) -> int:
+        """How many documents the commit will delete."""
+        return len(self._deleted)
+
+    def add(self, documents: Iterable[Document], *, replace: bool = False) -> None:
+        """Take documents; an id that is already there is an error, or with `replace` is deleted first."""
         for document in documents:
-            if document.id in self._pending or self._snapshot.find_document(document.id) >= 0:
-                raise InputError(f"document {document.id!r} is already there: give it another id or remove the first one")
+            there = self.snapshot.find_document(document.id)
+            if document.id in self._pending or (there >= 0 and there not in self._deleted and not replace):
+                raise InputError(_already_there(document.id))
+            if there >= 0:
+                self._deleted.add(there)
             self._pending.add(document.id)
             self._builder.add(document)
+            if self._builder.memory > self.memory:
+                self._flush()
 
-    def commit(self) -> Manifest:
-        """Make everything added so far durable and visible."""
-        manifest = self._snapshot.manifest
-        if not self._pending:
-            return manifest
-        path = self.folder / _segment_name(manifest.next_segment)
-        entry = self._builder.write(path)
-        manifest = replace(
-            manifest, segments=(*manifest.segments, entry), generation=manifest.generation + 1, next_segment=manifest.next_segment + 1
-        )
-        manifests.replace(self.folder, manifest)
-        self._snapshot = Snapshot(self.folder, manifest)
-        self._builder = SegmentBuilder(self._snapshot.analyzer)
-        self._pending = set()
-        return manifest
+    def adopt(self, entries: Sequence[dict[str, Any]], *, replace: bool = False) -> None:
+        """Take segments that other processes wrote into the folder; ids are checked as `add` does."""
+        segments = [Segment(self.folder, entry) for entry in entries]
+        for number, segment in enumerate(segments):
+            for other in segments[:number]:
+                for id in _common_ids(segment, other):
+                    raise InputError(_already_there(id))
+            for base, old in zip(self.snapshot.first_document.tolist(), self.snapshot.segments, strict=False):
+                for id in _common_ids(segment, old):
+                    there = int(base) + old.document_number(id)
+                    if not replace and there not in self._deleted:
+                        raise InputError(_already_there(id))
+                    self._deleted.add(there)
+            duplicate = _duplicate(segment)
+            if duplicate is not None:
+                raise InputError(_already_there(duplicate))
+        self._new += entries
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Delete documents; an id that is not there is an error. Returns how many."""
+        numbers = []
+        for id in ids:
+            number = self.snapshot.find_document(id)
+            if number < 0:
+                raise UsageError(f"there is no document {id!r} in {self.folder}")
+            numbers.append(number)
+        self._deleted.update(numbers)
+        return len(set(numbers))
+
+    def delete_numbers(self, numbers: Iterable[int]) -> None:
+        """Delete documents by their numbers in the snapshot."""
+        self._deleted.update(numbers)
+
+    def commit(self) -> Snapshot:
+        """Make all changes durable and visible at once; returns the new snapshot."""
+        if self.changed:
+            if len(self._builder):
+                self._flush()
+            entries = self._with_tombstones()
+            self._publish([*entries, *self._new])
+            # The commit stands; tidying up may fail (a full disk) without harm.
+            with contextlib.suppress(OSError):
+                self._tidy()
+        return self.snapshot
+
+    def compact(self) -> Snapshot:
+        """Merge everything into as few segments as there can be; deleted text is gone from the disk afterwards."""
+        self.commit()
+        group: list[Segment] = []
+        for segment in [*self.snapshot.segments]:
+            if group and sum(_tokens(member) for member in [*group, segment]) > MAX_TOKENS:
+                self._merge(group)
+                group = []
+            group.append(segment)
+        if len(group) > 1 or any(segment.tombstones for segment in group):
+            self._merge(group)
+        return self.snapshot
 
     def close(self) -> None:
-        """Let others write."""
+        """Let others write; forget what was not committed."""
         if self._lock >= 0:
+            if getattr(self, "_new", None):
+                self._remove_leftovers()
             os.close(self._lock)
             self._lock = -1
+
+    def segment_path(self, worker: str) -> Path:
+        """A path for a new segment that no other writer uses."""
+        return self.folder / f"segment-{self.snapshot.manifest.generation + 1:08d}-{worker}.columns"
 
     def __enter__(self) -> IndexWriter:
         return self
@@ -93,13 +173,112 @@ class IndexWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
+    def _flush(self) -> None:
+        self._new.append(self._builder.write(self.segment_path(f"w{len(self._new)}")))
+        self._builder = SegmentBuilder(self.snapshot.analyzer)
+
+    def _with_tombstones(self) -> list[dict[str, Any]]:
+        """The entries of the segments that are there, with the documents to delete written down."""
+        deleted = np.array(sorted(self._deleted), np.int64)
+        entries = []
+        for base, segment in zip(self.snapshot.first_document.tolist(), self.snapshot.segments, strict=False):
+            own = deleted[(deleted >= base) & (deleted < base + segment.documents)] - base
+            entry = dict(segment.entry)
+            if own.size:
+                stones = bury(segment, own)
+                name = f"{Path(entry['file']).stem}-deleted-{self.snapshot.manifest.generation + 1:08d}.columns"
+                entry["deleted"] = stones.write(self.folder / name)
+            if not own.size or segment.documents > entry["deleted"]["documents"]:
+                entries.append(entry)
+        return entries
+
+    def _publish(self, entries: list[dict[str, Any]]) -> None:
+        """Make these segments the index; what they replace is removed afterwards."""
+        manifest = replace(self.snapshot.manifest, segments=tuple(entries), generation=self.snapshot.manifest.generation + 1)
+        files.sync_folder(self.folder)
+        manifests.replace(self.folder, manifest)
+        self._open(Snapshot(self.folder, manifest))
+        with contextlib.suppress(OSError):
+            self._remove_leftovers()
+
+    def _tidy(self) -> None:
+        """Merge the smallest segments where there are too many, and rewrite those that are mostly deleted."""
+        while len(self.snapshot.segments) > MAX_SEGMENTS:
+            chosen: list[Segment] = []
+            for segment in sorted(self.snapshot.segments, key=_tokens)[:MERGED_AT_ONCE]:
+                if sum(map(_tokens, chosen)) + _tokens(segment) <= MAX_TOKENS:
+                    chosen.append(segment)
+            if len(chosen) < 2:
+                break
+            self._merge(chosen)
+        for segment in self.snapshot.segments:
+            if segment.tombstones and 2 * segment.tombstones.documents.size > segment.documents:
+                self._merge([segment])
+                break
+
+    def _merge(self, segments: list[Segment]) -> None:
+        inside = {segment.entry["file"] for segment in segments}
+        kept = [segment for segment in self.snapshot.segments if segment.entry["file"] in inside]
+        entry = merge(kept, self.segment_path("merged"), self.memory // 4)
+        entries: list[dict[str, Any]] = []
+        for segment in self.snapshot.segments:
+            if segment is kept[0]:
+                entries.append(entry)
+            elif segment not in kept:
+                entries.append(dict(segment.entry))
+        self._publish(entries)
+
     def _remove_leftovers(self) -> None:
-        """Segments that a writer left behind without committing them are in nobody's snapshot."""
-        known = {entry["file"] for entry in self._snapshot.manifest.segments}
+        """Files that no manifest names: from a writer that did not commit, or replaced since. Readers that have them mapped keep them."""
+        known = {entry["file"] for entry in self.snapshot.manifest.segments}
+        known |= {entry["deleted"]["file"] for entry in self.snapshot.manifest.segments if "deleted" in entry}
         for path in self.folder.glob("segment-*.columns"):
             if path.name not in known:
-                path.unlink()
+                files.remove(path)
 
 
-def _segment_name(number: int) -> str:
-    return f"segment-{number:06d}.columns"
+def _lock(folder: Path, wait: float) -> int:
+    try:
+        descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise IndexFormatError(f"cannot write to {folder}: {error.strerror}") from None
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() >= deadline:
+                os.close(descriptor)
+                message = f"{folder} is being written by another process: try again when it has finished, or wait for it (--wait SECONDS)"
+                raise IndexFormatError(message) from None
+            time.sleep(0.05)
+        else:
+            return descriptor
+
+
+def _already_there(id: str) -> str:
+    return (
+        f"document {id!r} is already there: replace it (--replace), or give one of the two another id; files are named by their path "
+        "inside the folder that is indexed, so index the folder that holds both"
+    )
+
+
+def _tokens(segment: Segment) -> int:
+    return int(segment.entry["tokens"])
+
+
+def _common_ids(segment: Segment, other: Segment) -> list[str]:
+    """The ids of live documents that are in both segments."""
+    found = np.isin(segment["document_hash"], other["document_hash"])
+    ids = [segment.document_id(int(number)) for number in segment["document_of_hash"][found]]
+    return sorted(id for id in ids if other.document_number(id) >= 0)
+
+
+def _duplicate(segment: Segment) -> str | None:
+    """An id that two documents of the segment have."""
+    hashes = segment["document_hash"]
+    for at in np.flatnonzero(hashes[1:] == hashes[:-1]).tolist():
+        first, second = (segment.document_id(int(segment["document_of_hash"][at + i])) for i in (0, 1))
+        if first == second:
+            return first
+    return None

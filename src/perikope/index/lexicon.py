@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.index.layout import STOP
 from perikope.kernels.lexicon import EMPTY, number_words, rehash
 from perikope.kernels.words import find_words
 from perikope.text import Analyzer, word_classes
-
-STOP = 0
-"""The term of every stop word: it keeps a place in the token stream and nothing else."""
 
 
 class Lexicon:
@@ -31,6 +29,11 @@ class Lexicon:
     def term_names(self) -> list[bytes]:
         """The name of each term, `language:term`, by number."""
         return [name.encode("utf-8", "surrogatepass") for name in self._term_numbers]
+
+    @property
+    def size(self) -> int:
+        """How many terms there are."""
+        return len(self._term_numbers)
 
     def words(self, characters: NDArray[np.uint32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Start and end of each word."""

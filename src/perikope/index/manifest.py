@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perikope.errors import IndexFormatError
+from perikope.index import files
 
 FILE = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,11 @@ class Manifest:
     language: str
     segments: tuple[dict[str, Any], ...] = ()
     generation: int = 0
-    next_segment: int = 1
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
         """A short text that differs wherever the content differs."""
-        content = json.dumps([self.analysis, self.language, [[s["file"], s["checksum"]] for s in self.segments]], sort_keys=True)
+        content = json.dumps([self.analysis, self.language, [[s["checksum"], s.get("deleted", {}).get("checksum")] for s in self.segments]])
         return f"{zlib.crc32(content.encode()):08x}"
 
 
@@ -38,7 +36,7 @@ def load(folder: Path) -> Manifest:
     path = folder / FILE
     try:
         content = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         hint = "it is not a folder" if folder.exists() and not folder.is_dir() else "make one with `perikope index FILES --to FOLDER`"
         raise IndexFormatError(f"{folder} is not an index: {hint}") from None
     except OSError as error:
@@ -49,37 +47,36 @@ def load(folder: Path) -> Manifest:
         found = content.get("format") if isinstance(content, dict) else None
         raise IndexFormatError(f"{folder} has index format {found}, this program reads {FORMAT}: build the index again")
     try:
-        return Manifest(
-            content["analysis"],
-            content["language"],
-            tuple(content["segments"]),
-            content["generation"],
-            content["next_segment"],
-            content["extra"],
-        )
-    except (KeyError, TypeError):
+        checksum = content.pop("checksum")
+        if checksum != _checksum(content):
+            raise ValueError("checksum")
+        return Manifest(content["analysis"], content["language"], tuple(content["segments"]), content["generation"])
+    except (KeyError, TypeError, ValueError):
         raise IndexFormatError(f"{path} is damaged: restore it from a copy or build the index again") from None
 
 
 def replace(folder: Path, manifest: Manifest) -> None:
     """Make a manifest the current one, atomically and durably."""
-    content = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         "generation": manifest.generation,
         "analysis": manifest.analysis,
         "language": manifest.language,
-        "next_segment": manifest.next_segment,
         "segments": list(manifest.segments),
-        "extra": manifest.extra,
     }
+    content["checksum"] = _checksum(content)
     temporary = folder / f"{FILE}.new"
-    with open(temporary, "wb") as file:
-        file.write(json.dumps(content, ensure_ascii=False, indent=1).encode())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, folder / FILE)
-    descriptor = os.open(folder, os.O_RDONLY)
+    files.remove(temporary)
+    file = files.NewFile(temporary)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        file.write(json.dumps(content, ensure_ascii=False, indent=1).encode())
+        file.finish()
+    except BaseException:
+        file.discard()
+        raise
+    files.rename(temporary, folder / FILE)
+    files.sync_folder(folder)
+
+
+def _checksum(content: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, ensure_ascii=False, sort_keys=True).encode())

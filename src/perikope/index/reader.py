@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.errors import IndexFormatError
 from perikope.index import manifest as manifests
+from perikope.index.columns import MissingFileError
 from perikope.index.manifest import Manifest
 from perikope.index.segments import Segment
-from perikope.text import Analyzer
+from perikope.index.tombstones import NO_COUNTS, Counts
+from perikope.text import ANALYSIS_VERSION, Analyzer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,37 @@ class Statistics:
 class Snapshot:
     """What a reader sees: it stays the same whatever a writer does meanwhile."""
 
-    def __init__(self, folder: Path, manifest: Manifest | None = None) -> None:
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
-        self.manifest = manifest or manifests.load(folder)
-        self.analyzer = Analyzer.from_settings(self.manifest.analysis)
-        self.segments = [Segment(folder / entry["file"], entry) for entry in self.manifest.segments]
+        self.manifest = manifest
+        if manifest.analysis.get("version") != ANALYSIS_VERSION:
+            found = manifest.analysis.get("version")
+            raise IndexFormatError(
+                f"{folder} was made with text analysis {found}, this program has {ANALYSIS_VERSION}: build the index again"
+            )
+        self.analyzer = Analyzer.from_settings(manifest.analysis)
+        self.segments = [Segment(folder, entry) for entry in manifest.segments]
         self.first_document = np.cumsum([0, *(segment.documents for segment in self.segments)])
-        self.documents = int(self.first_document[-1])
-        self.passages = sum(segment.passages for segment in self.segments)
+        held = {language for segment in self.segments for language in segment.columns.facts["languages"]}
+        self.languages = [manifest.language, *sorted(held - {manifest.language})]
+        self.totals: Counts = sum((segment.totals for segment in self.segments), NO_COUNTS)
+
+    @classmethod
+    def open(cls, folder: Path) -> Snapshot:
+        """The snapshot of the last commit."""
+        while True:
+            manifest = manifests.load(folder)
+            try:
+                return cls(folder, manifest)
+            except MissingFileError:
+                # A merge may have replaced the segments between reading their names and opening them.
+                if manifests.load(folder).generation == manifest.generation:
+                    raise
+
+    @property
+    def numbers(self) -> int:
+        """How many document numbers there are; deleted documents keep theirs until a merge."""
+        return int(self.first_document[-1])
 
     def locate(self, document: int) -> tuple[Segment, int]:
         """The segment of a document and its local number there."""
@@ -62,24 +88,13 @@ class Snapshot:
 
     def statistics(self, terms: Sequence[str]) -> Statistics:
         """Exact counts over all segments."""
-        counts = np.zeros((4, len(terms)), np.int64)
+        counts = np.zeros((len(terms), 4), np.int64)
         for segment in self.segments:
-            for column, name in enumerate(terms):
+            for row, name in enumerate(terms):
                 number = segment.term_number(name)
                 if number >= 0:
-                    counts[0, column] += segment.postings(number)[0].size
-                    for row, source in enumerate(("term.occurrences", "term.passages", "term.passage_occurrences"), 1):
-                        counts[row, column] += int(segment[source][number])
-        return Statistics(
-            self.documents,
-            sum(segment.indexed_tokens for segment in self.segments),
-            self.passages,
-            sum(segment.passage_tokens for segment in self.segments),
-            counts[0],
-            counts[1],
-            counts[2],
-            counts[3],
-        )
+                    counts[row] += segment.counts(number)
+        return Statistics(*self.totals, counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3])
 
     def part_statistics(self, terms: Sequence[str], part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Of each term: how many documents hold it in a part, and how often they do there in all."""

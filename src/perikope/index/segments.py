@@ -4,88 +4,140 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from perikope.errors import IndexFormatError
 from perikope.index.columns import Array, ColumnFile
+from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN
 from perikope.index.store import Store
+from perikope.index.tombstones import NO_COUNTS, Counts, Tombstones
+from perikope.kernels.postings import LARGE, WINDOW_BITS, select_part
+from perikope.kernels.strings import hash_strings
+from perikope.kernels.tokens import decode_tokens
 from perikope.names import running_number
 
 
 class Segment:
-    """An immutable, memory-mapped part of an index; documents have local numbers from 0."""
+    """An immutable, memory-mapped part of an index; documents have local numbers from 0, deleted ones keep theirs."""
 
-    def __init__(self, path: Path, entry: Mapping[str, Any] | None = None) -> None:
-        self.columns = ColumnFile(path, entry)
+    def __init__(self, folder: Path, entry: Mapping[str, Any]) -> None:
+        self.entry = entry
+        self.columns = ColumnFile(folder / entry["file"], entry)
         facts = self.columns.facts
         self.documents: int = facts["documents"]
-        self.indexed_tokens: int = facts["indexed_tokens"]
-        self.passages: int = facts["passages"]
-        self.passage_tokens: int = facts["passage_tokens"]
         self.labels: list[str] = facts["labels"]
         self.parts: list[str] = [self.labels[number] for number in facts["parts"]]
         self.terms = self.columns.strings("terms")
         self.document_ids = self.columns.strings("document_ids")
-        self._text = Store("text", self.columns)
-        self._records = Store("records", self.columns)
-        self._check_offsets()
+        self.text_store = Store("text", self.columns, self.documents)
+        self.record_store = Store("records", self.columns, self.documents)
+        self._ids = self.columns.strings("ids")
+        deleted = entry.get("deleted")
+        self.tombstones = Tombstones.open(folder, deleted, self.documents) if deleted else None
+        self._check()
         self.term_number = lru_cache(maxsize=1 << 16)(self._find_term)
 
     def __getitem__(self, column: str) -> Array:
         return self.columns[column]
 
-    def _find_term(self, name: str) -> int:
-        """The number of a term (`language:term`), or -1."""
-        return self.terms.find(name.encode("utf-8", "surrogatepass"))
+    @cached_property
+    def totals(self) -> Counts:
+        """Documents, indexed tokens, passages and tokens in passages, without what was deleted."""
+        facts = self.columns.facts
+        found = Counts(self.documents, facts["indexed_tokens"], facts["passages"], facts["passage_tokens"])
+        return found - self.tombstones.totals if self.tombstones else found
+
+    @cached_property
+    def alive(self) -> Array:
+        """Whether each document is still there."""
+        alive = np.ones(self.documents, bool)
+        if self.tombstones:
+            alive[self.tombstones.documents] = False
+        return alive
+
+    def counts(self, term: int) -> Counts:
+        """In how many documents and how often in all a term occurs; and the same for passages."""
+        first, end = self._windows(term)
+        found = Counts(
+            int(self["window.first_posting"][end]) - int(self["window.first_posting"][first]),
+            int(self["term.occurrences"][term]),
+            int(self["term.passages"][term]),
+            int(self["term.passage_occurrences"][term]),
+        )
+        return found - (self.tombstones.counts(term) if self.tombstones else NO_COUNTS)
 
     def postings(self, term: int) -> tuple[Array, Array]:
         """Documents that hold a term, in order, and how often."""
-        first, end = self._slice("term.first_posting", term)
-        return self["posting.document"][first:end], self["posting.frequency"][first:end]
+        documents, frequencies, _ = self._postings(term)
+        return self._alive(documents, frequencies)
 
     def part_postings(self, term: int, part: str) -> tuple[Array, Array]:
         """Documents that hold a term in one part, in order, and how often there."""
-        documents, frequencies = self.postings(term)
+        documents, frequencies, inside = self._postings(term)
         if part not in self.parts:
             return documents[:0], frequencies[:0]
-        if len(self.parts) == 1:
-            return documents, frequencies
-        first, end = self._slice("term.first_posting", term)
-        first_part = self["posting.first_part"][first : end + 1].astype(np.int64)
-        chosen = self["part_posting.part"][first_part[0] : first_part[-1]] == self.parts.index(part)
-        document_of_part_posting = np.repeat(documents, np.diff(first_part))
-        return document_of_part_posting[chosen], self["part_posting.frequency"][first_part[0] : first_part[-1]][chosen]
+        if len(self.parts) > 1:
+            first, end = (int(self["window.first_part"][window]) for window in self._windows(term))
+            stored = self.frequencies("part_frequency", np.arange(first, end))
+            frequencies = select_part(self["posting.parts"][inside].astype(np.uint64), frequencies, stored, self.parts.index(part))
+            documents, frequencies = documents[frequencies > 0], frequencies[frequencies > 0]
+        return self._alive(documents, frequencies)
+
+    def frequencies(self, name: str, rows: Array) -> Array:
+        """Frequencies of a column, with those that do not fit a byte put in."""
+        values = self[name][rows].astype(np.uint32)
+        places, large = self[f"{name}.large_at"], self[f"{name}.large"]
+        full = np.flatnonzero(values == LARGE)
+        at = np.searchsorted(places, rows[full])
+        if np.any(at >= min(places.size, large.size)) or np.any(places[np.minimum(at, places.size - 1)] != rows[full]):
+            raise self.columns.damaged(f"has damaged frequencies ({name})")
+        values[full] = large[at]
+        return values
+
+    def tokens(self, document: int) -> Array:
+        """The term of every token of a document, in reading order."""
+        first, end = self._slice("document.first_code", document)
+        wanted = int(self["document.tokens"][document])
+        tokens, found = decode_tokens(self["tokens"][first:end], wanted)
+        if found != wanted or (found and int(tokens.max()) >= len(self.terms)):
+            raise self.columns.damaged(f"has a damaged token stream (document {document})")
+        checked: Array = tokens
+        return checked
 
     def document_number(self, id: str) -> int:
         """The local number of a document, or -1."""
         wanted = id.encode("utf-8", "surrogatepass")
-        order = self["document_id_order"]
-        low, high = 0, order.size
-        while low < high:
-            middle = (low + high) // 2
-            if self.document_ids[int(order[middle])] < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return int(order[low]) if low < order.size and self.document_ids[int(order[low])] == wanted else -1
+        code = hash_strings(np.array([len(wanted)], np.uint64), np.frombuffer(wanted, np.uint8))[0]
+        hashes, numbers = self["document_hash"], self["document_of_hash"]
+        at = int(np.searchsorted(hashes, code))
+        while at < hashes.size and hashes[at] == code:
+            number = int(numbers[at])
+            if number < self.documents and self.alive[number] and self.document_ids[number] == wanted:
+                return number
+            at += 1
+        return -1
 
     def document_id(self, document: int) -> str:
         """The id of a document."""
-        return self.document_ids[document].decode("utf-8", "surrogatepass")
+        return self.document_ids.text(document)
 
     def text(self, document: int) -> str:
         """The whole text of a document."""
-        return self._text[document].decode("utf-8", "surrogatepass")
+        return self.text_store[document].decode("utf-8", "surrogatepass")
 
     def record(self, document: int) -> dict[str, Any]:
         """Metadata, cited documents and internal references of a document."""
-        data = self._records[document]
-        record: dict[str, Any] = json.loads(data) if data else {}
+        data = self.record_store[document]
+        record: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass")) if data else {}
         return record
+
+    def source(self, document: int) -> tuple[str, str]:
+        """The file a document came from, and the hash of its content then."""
+        number = int(self["document.source"][document])
+        return self.columns.strings("sources").text(number), self.columns.strings("source_hashes").text(number)
 
     def passages_of(self, document: int) -> range:
         """The passages of a document, by their number in the segment."""
@@ -95,16 +147,23 @@ class Segment:
         """The sections of a document, by their number in the segment."""
         return range(*self._slice("document.first_section", document))
 
-    def span_id(self, span: int) -> str | None:
+    def span_of(self, column: str, document: int, number: int) -> int:
+        """The span that a column of sections or passages names, by its number in the segment; -1 for none."""
+        own = int(self[column][number])
+        first, end = self._slice("document.first_span", document)
+        if own >= end - first:
+            raise self.columns.damaged(f"has a damaged column ({column})")
+        return first + own if own >= 0 else -1
+
+    def span_id(self, document: int, span: int) -> str | None:
         """The id that the source gave to a span (numbered in the segment), or None."""
-        at = int(np.searchsorted(self["id_span"], span))
-        if at < self["id_span"].size and self["id_span"][at] == span:
-            return self.columns.strings("ids")[at].decode("utf-8", "surrogatepass")
-        return None
+        first, end = self._slice("document.first_id", document)
+        found = np.flatnonzero(self["id.span"][first:end] == span - int(self["document.first_span"][document]))
+        return self._ids.text(first + int(found[0])) if found.size else None
 
     def passage_id(self, document: int, passage: int) -> str:
         """The id of a passage (numbered in the segment): its own, or its running number in the document."""
-        own = self.span_id(int(self["passage.span"][passage]))
+        own = self.span_id(document, self.span_of("passage.span", document, passage))
         return own if own is not None else running_number(passage - self.passages_of(document).start)
 
     def characters(self, span: int) -> slice:
@@ -113,23 +172,75 @@ class Segment:
 
     def label(self, property: str, span: int) -> str:
         """The `tag`, `part` or `language` of a span (numbered in the segment)."""
-        return self.labels[int(self[f"span.{property}"][span])]
+        number = int(self[f"span.{property}"][span])
+        if number >= len(self.labels):
+            raise self.columns.damaged(f"has a damaged column (span.{property})")
+        return self.labels[number]
+
+    def _find_term(self, name: str) -> int:
+        """The number of a term (`language:term`), or -1."""
+        wanted, order = name.encode("utf-8", "surrogatepass"), self["term_of_name"]
+        low, high = 0, order.size
+        while low < high:
+            middle = (low + high) // 2
+            if self.terms[int(order[middle])] < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return int(order[low]) if low < order.size and self.terms[int(order[low])] == wanted else -1
+
+    def _postings(self, term: int) -> tuple[Array, Array, slice]:
+        first_window, end_window = self._windows(term)
+        first_posting = self["window.first_posting"][first_window : end_window + 1].astype(np.int64)
+        inside = slice(int(first_posting[0]), int(first_posting[-1]))
+        high = self["window.number"][first_window:end_window].astype(np.uint32) << np.uint32(WINDOW_BITS)
+        documents = np.repeat(high, np.diff(first_posting)) | self["posting.document"][inside]
+        if documents.size and int(documents.max()) >= self.documents:
+            raise self.columns.damaged("has damaged postings")
+        return documents, self.frequencies("posting.frequency", np.arange(inside.start, inside.stop)), inside
+
+    def _alive(self, documents: Array, frequencies: Array) -> tuple[Array, Array]:
+        if self.tombstones is None:
+            return documents, frequencies
+        alive = self.alive[documents]
+        return documents[alive], frequencies[alive]
+
+    def _windows(self, term: int) -> tuple[int, int]:
+        return self._slice("term.first_window", term)
 
     def _slice(self, column: str, number: int) -> tuple[int, int]:
         offsets = self[column]
         return int(offsets[number]), int(offsets[number + 1])
 
-    def _check_offsets(self) -> None:
-        """Kernels trust offsets, so they are checked before one can see them."""
-        ranges = (
-            ("document.first_token", "tokens", self.documents),
+    def _check(self) -> None:
+        """Kernels trust offsets and sizes, so these are checked before one can see them; what they point to is checked on use."""
+        terms = len(self.terms)
+        ranges = [
+            ("document.first_code", "tokens", self.documents),
             ("document.first_span", "span.kind", self.documents),
             ("document.first_section", "section.parent", self.documents),
             ("document.first_passage", "passage.section", self.documents),
-            ("term.first_posting", "posting.document", len(self.terms)),
-        )
-        for offsets_name, target, count in ranges:
-            offsets = self[offsets_name]
-            rising = offsets.size == 0 or bool(np.all(offsets[:-1] <= offsets[1:]))
-            if offsets.size != count + 1 or offsets[0] != 0 or offsets[-1] != self[target].size or not rising:
-                raise IndexFormatError(f"{self.columns.path} has damaged offsets ({offsets_name}): build the index again")
+            ("document.first_id", "id.span", self.documents),
+            ("term.first_window", "window.number", terms),
+            ("window.first_posting", "posting.document", self["window.number"].size),
+        ]
+        sizes = [(name, terms) for name in ("term_of_name", "term.occurrences", "term.passages", "term.passage_occurrences")]
+        sizes += [(f"document.{name}", self.documents) for name in ("tokens", "length", "source")]
+        sizes += [(name, self.documents) for name in ("document_hash", "document_of_hash", "document_ids.ends")]
+        sizes += [(f"span.{name}", self["span.kind"].size) for name in OF_SPAN]
+        sizes += [(f"section.{name}", self["section.parent"].size) for name in OF_SECTION]
+        sizes += [(f"passage.{name}", self["passage.section"].size) for name in OF_PASSAGE]
+        sizes += [("posting.frequency", self["posting.document"].size), ("ids.ends", self["id.span"].size)]
+        if len(self.parts) > 1:
+            ranges.append(("window.first_part", "part_frequency", self["window.number"].size))
+            sizes += [("posting.parts", self["posting.document"].size), ("document.part_length", self.documents * len(self.parts))]
+        for name, target, count in ranges:
+            values = self[name]
+            rising = bool(np.all(values[:-1] <= values[1:]))
+            if values.size != count + 1 or values[0] != 0 or values[-1] != self[target].size or not rising:
+                raise self.columns.damaged(f"has damaged offsets ({name})")
+        for name, count in sizes:
+            if self[name].size != count:
+                raise self.columns.damaged(f"has a column of the wrong size ({name})")
+        if not 1 <= len(self.parts) <= MAX_PARTS or (terms and int(self["term_of_name"].max()) >= terms):
+            raise self.columns.damaged("has a damaged dictionary")

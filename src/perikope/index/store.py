@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import numpy as np
 import zstandard
 
 from perikope.errors import IndexFormatError
-from perikope.index.columns import ColumnFile, ColumnWriter
+from perikope.index.columns import ColumnFile, ColumnWriter, narrow
 
 BLOCK_SIZE = 1 << 16
 _CACHED_BLOCKS = 64
 
 
 class StoreWriter:
-    """Collects strings; a block is compressed as soon as it is full."""
+    """Collects strings; a block is compressed as soon as it is full, and carries a checksum of its own."""
 
     def __init__(self) -> None:
-        self._compressor = zstandard.ZstdCompressor(level=3)
+        self._compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
         self._pending: list[bytes] = []
         self._pending_size = 0
         self._lengths: list[int] = []
         self._blocks: list[bytes] = []
         self._first_string: list[int] = []
+        self.compressed_size = 0
 
     def append(self, data: bytes) -> None:
         """Add the next string."""
@@ -34,59 +35,103 @@ class StoreWriter:
         if self._pending_size >= BLOCK_SIZE:
             self._flush()
 
+    def append_block(self, block: bytes, lengths: list[int]) -> None:
+        """Add a whole compressed block as it stands in another store."""
+        self._flush()
+        self._first_string.append(len(self._lengths))
+        self._lengths += lengths
+        self._blocks.append(block)
+        self.compressed_size += len(block)
+
+    def take_blocks(self) -> list[bytes]:
+        """The blocks finished since the last call; for writing them while more come."""
+        blocks, self._blocks = self._blocks, []
+        return blocks
+
     def write(self, name: str, columns: ColumnWriter) -> None:
         """Write the columns of the store."""
-        self._flush()
-        columns.write(f"{name}.ends", np.cumsum(self._lengths, dtype=np.uint64))
+        self.stream(name, columns, ())
+
+    def stream(self, name: str, columns: ColumnWriter, steps: Iterable[object]) -> None:
+        """Write the columns of the store while `steps` goes on filling it, holding no more than one step's blocks."""
+        ends: list[int] = []
+
+        def blocks() -> Iterator[np.ndarray[tuple[int], np.dtype[np.uint8]]]:
+            for _ in steps:
+                yield from finished()
+            self._flush()
+            yield from finished()
+
+        def finished() -> Iterator[np.ndarray[tuple[int], np.dtype[np.uint8]]]:
+            for block in self.take_blocks():
+                ends.append((ends[-1] if ends else 0) + len(block))
+                yield np.frombuffer(block, np.uint8)
+
+        columns.stream(f"{name}.blocks.bytes", np.uint8, blocks())
+        columns.write(f"{name}.blocks.ends", np.array(ends, np.uint64))
+        columns.write(f"{name}.ends", narrow(np.cumsum(self._lengths, dtype=np.uint64)))
         columns.write(f"{name}.block_first", np.array(self._first_string, np.uint32))
-        columns.write_strings(f"{name}.blocks", self._blocks)
 
     def _flush(self) -> None:
         if self._pending:
             self._first_string.append(len(self._lengths) - len(self._pending))
-            self._blocks.append(self._compressor.compress(b"".join(self._pending)))
+            block = self._compressor.compress(b"".join(self._pending))
+            self._blocks.append(block)
+            self.compressed_size += len(block)
             self._pending, self._pending_size = [], 0
 
 
 class Store:
     """Reads strings; the blocks read last are kept, so that neighbours cost nothing. Safe to use from many threads."""
 
-    def __init__(self, name: str, columns: ColumnFile) -> None:
+    def __init__(self, name: str, columns: ColumnFile, strings: int) -> None:
         self._name = f"{columns.path}: {name}"
         self._ends = columns[f"{name}.ends"]
-        self._block_first = columns[f"{name}.block_first"]
+        self._first = columns[f"{name}.block_first"]
         self._blocks = columns.strings(f"{name}.blocks")
-        self._cache: OrderedDict[int, bytes] = OrderedDict()
-        self._lock = threading.Lock()
+        rising = bool(np.all(self._ends[:-1] <= self._ends[1:]) and np.all(self._first[:-1] < self._first[1:]))
+        complete = self._ends.size == strings and self._first.size == len(self._blocks) and bool(strings) == bool(self._first.size)
+        if not rising or not complete or (strings and (self._first[0] != 0 or self._first[-1] >= strings)):
+            raise IndexFormatError(f"{self._name} is damaged: restore the index from a copy or build it again")
+        # `lru_cache` needs no lock of ours: it is safe with threads, and in a child that was forked while another thread was reading.
+        self._block = lru_cache(maxsize=_CACHED_BLOCKS)(self._read_block)
 
     def __len__(self) -> int:
         return int(self._ends.size)
 
     def __getitem__(self, number: int) -> bytes:
-        block = int(np.searchsorted(self._block_first, number, "right")) - 1
-        begin_of_block = self._end(int(self._block_first[block]) - 1)
-        content = self._block(block)
-        return content[self._end(number - 1) - begin_of_block : self._end(number) - begin_of_block]
+        block = int(np.searchsorted(self._first, np.uint32(number), "right")) - 1
+        begin = self._end(int(self._first[block]) - 1)
+        return self._block(block)[self._end(number - 1) - begin : self._end(number) - begin]
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return len(self._blocks)
+
+    def raw_block(self, block: int) -> tuple[bytes, range]:
+        """A block as it is compressed, and the strings in it."""
+        return self._blocks[block], self._strings_of(block)
+
+    def length(self, number: int) -> int:
+        """The length of a string."""
+        return self._end(number) - self._end(number - 1)
+
+    def _strings_of(self, block: int) -> range:
+        last = int(self._first[block + 1]) if block + 1 < len(self._blocks) else len(self)
+        return range(int(self._first[block]), last)
 
     def _end(self, number: int) -> int:
         return int(self._ends[number]) if number >= 0 else 0
 
-    def _block(self, block: int) -> bytes:
-        with self._lock:
-            if block in self._cache:
-                self._cache.move_to_end(block)
-                return self._cache[block]
-        last = int(self._block_first[block + 1]) - 1 if block + 1 < len(self._blocks) else len(self) - 1
-        size = self._end(last) - self._end(int(self._block_first[block]) - 1)
+    def _read_block(self, block: int) -> bytes:
+        strings = self._strings_of(block)
+        size = self._end(strings[-1]) - self._end(strings[0] - 1)
+        data = self._blocks[block]
         try:
-            # The size is ours, not the frame's: a forged frame cannot make us allocate more than the index says.
-            content = zstandard.ZstdDecompressor().decompress(self._blocks[block], max_output_size=max(size, 1))
+            # A frame says itself how large it becomes, and is believed: so it must say what the index says.
+            if zstandard.frame_content_size(data) != size:
+                raise zstandard.ZstdError("it has another size than the index says")
+            return zstandard.ZstdDecompressor().decompress(data)
         except zstandard.ZstdError as error:
             raise IndexFormatError(f"{self._name} is damaged in block {block}: {error}") from None
-        if len(content) != size:
-            raise IndexFormatError(f"{self._name} is damaged in block {block}: {len(content)} bytes instead of {size}")
-        with self._lock:
-            self._cache[block] = content
-            if len(self._cache) > _CACHED_BLOCKS:
-                self._cache.popitem(last=False)
-        return content

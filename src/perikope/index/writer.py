@@ -4,85 +4,140 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.document import Document, Spans
-from perikope.index.columns import ColumnWriter
-from perikope.index.lexicon import STOP, Lexicon
+from perikope.errors import InputError
+from perikope.index import layout
+from perikope.index.columns import Array, ColumnWriter, narrow
+from perikope.index.layout import STOP, PostingsWriter, offsets
+from perikope.index.lexicon import Lexicon
 from perikope.index.store import StoreWriter
-from perikope.kernels.postings import count_units, invert, sum_runs
+from perikope.kernels.postings import count_units, invert, invert_parts
 from perikope.kernels.structure import derive_structure
+from perikope.kernels.tokens import encode_tokens
 from perikope.text import Analyzer, language_code
 
 BATCH_CHARACTERS = 1 << 20
 """Texts are analysed together up to this size: a kernel call costs more than a short text."""
 
+_BYTES_PER_TOKEN, _BYTES_PER_SPAN, _BYTES_PER_DOCUMENT, _BYTES_PER_TERM = 34, 150, 400, 400
+"""What building takes at its peak, when the segment is written; measured (benchmarks/memory.py) and rounded up."""
+
 _SPAN_COLUMNS = ("kind", "tag", "parent", "start", "end", "part", "language")
 _NO_SPANS = Spans()
-Array = NDArray[Any]
 
 
 class SegmentBuilder:
     """Takes documents one by one and writes them as one segment file."""
 
     def __init__(self, analyzer: Analyzer) -> None:
-        self.document_ids: list[str] = []
+        self.document_ids: list[bytes] = []
         self._labels: dict[str, int] = {"": 0}
+        self._parts: dict[int, int] = {}
+        self._sources: dict[str, int] = {}
+        self._source_hashes: list[str] = []
+        self._document_source: list[int] = []
         self._languages: dict[str, int] = {}
         self._language_list: list[str] = []
         self._lexicon = Lexicon(analyzer, self._language_list)
         self._text = StoreWriter()
         self._records = StoreWriter()
-        self._ids: list[tuple[int, bytes]] = []
+        self._id_names: list[bytes] = []
+        self._id_spans = array("I")
+        self._id_counts = array("I")
         self._batch = _Batch()
-        self._spans_before = 0
         self._columns: dict[str, list[Array]] = {}
+        self._tokens = 0
+        self._spans = 0
 
     def __len__(self) -> int:
         return len(self.document_ids)
 
+    @property
+    def memory(self) -> int:
+        """About how many bytes building and writing the segment takes."""
+        return (
+            _BYTES_PER_TOKEN * self._tokens + _BYTES_PER_SPAN * self._spans + _BYTES_PER_DOCUMENT * len(self)
+            + _BYTES_PER_TERM * self._lexicon.size + 2 * (self._text.compressed_size + self._records.compressed_size)
+        )  # fmt: skip
+
     def add(self, document: Document) -> None:
         """Take one document."""
-        batch = self._batch
-        self.document_ids.append(document.id)
+        self.document_ids.append(document.id.encode("utf-8", "surrogatepass"))
+        self._document_source.append(self._source(document))
         self._text.append(document.text.encode("utf-8", "surrogatepass"))
         self._records.append(_record(document))
+        self._id_counts.append(len(document.span_ids))
         for span, name in document.span_ids.items():
-            self._ids.append((self._spans_before + span, name.encode("utf-8", "surrogatepass")))
-        self._spans_before += len(document.spans)
-        batch.add(document, [self._number(self._labels, label) for label in document.labels])
-        if batch.characters >= BATCH_CHARACTERS:
+            self._id_spans.append(span)
+            self._id_names.append(name.encode("utf-8", "surrogatepass"))
+        labels = self._labels
+        self._batch.add(document, [labels.setdefault(label, len(labels)) for label in document.labels])
+        if self._batch.characters >= BATCH_CHARACTERS:
             self._analyse()
 
-    def write(self, path: Path) -> dict[str, object]:
-        """Write the segment; returns its entry for the manifest."""
+    def write(self, path: Path) -> dict[str, Any]:
+        """Write the segment; returns its entry for the manifest. The builder is empty afterwards."""
         self._analyse()
-        column = {name: np.concatenate(chunks) for name, chunks in self._columns.items()}
-        order, names = _sorted_terms(self._lexicon.term_names)
-        tokens = order[column.pop("tokens")]
+        column = {name: np.concatenate(self._columns.pop(name)) for name in list(self._columns)}
+        column |= {"document_source": np.array(self._document_source, np.uint32)}
+        names = self._lexicon.term_names
+        occurrences = np.bincount(column["tokens"], minlength=len(names))
+        occurrences[STOP] = 0
+        by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
+        number_of_term = _by_frequency(occurrences, by_name)
+        tokens = number_of_term[column.pop("tokens")]
+        first_token = offsets(column["document_tokens"])
         with ColumnWriter(path) as writer:
-            facts = _write_structure(writer, column, tokens)
-            facts |= _write_postings(writer, column, tokens, len(names))
-            writer.write("tokens", tokens)
-            writer.write_strings("terms", names)
-            writer.write_strings("document_ids", [name.encode("utf-8", "surrogatepass") for name in self.document_ids])
-            writer.write("document_id_order", np.array(sorted(range(len(self)), key=self.document_ids.__getitem__), np.uint32))
-            writer.write("id_span", np.array([span for span, _ in self._ids], np.int64))
-            writer.write_strings("ids", [name for _, name in self._ids])
+            facts = _write_structure(writer, column, tokens, first_token)
+            _write_terms(writer, names, by_name, number_of_term, occurrences)
+            self._write_postings(writer, column, tokens, first_token, len(names))
+            codes, first_code = encode_tokens(tokens, first_token)
+            writer.write("tokens", codes)
+            writer.write("document.first_code", narrow(first_code))
+            self._write_names(writer)
             self._text.write("text", writer)
             self._records.write("records", writer)
-            facts |= {"documents": len(self), "labels": list(self._labels)}
-            return {"file": path.name, **writer.close(facts), "documents": len(self)}
+            facts |= {"documents": len(self), "labels": list(self._labels), "parts": list(self._parts), "languages": self._language_list}
+            return {**writer.close(facts), "documents": len(self), "tokens": facts["tokens"]}
+
+    def _write_names(self, writer: ColumnWriter) -> None:
+        layout.write_document_ids(writer, self.document_ids)
+        layout.write_offsets(writer, "document.first_id", np.array(self._id_counts, np.int64))
+        writer.write("id.span", narrow(np.array(self._id_spans, np.uint32)))
+        writer.write_strings("ids", self._id_names)
+        writer.write_strings("sources", [name.encode("utf-8", "surrogatepass") for name in self._sources])
+        writer.write_strings("source_hashes", [text.encode() for text in self._source_hashes])
+
+    def _write_postings(self, writer: ColumnWriter, column: dict[str, Array], tokens: Array, first_token: Array, terms: int) -> None:
+        postings = invert(tokens, first_token, terms)
+        with PostingsWriter(writer.path.parent, len(self._parts)) as out:
+            if len(self._parts) > 1:
+                part_of_token = column.pop("token_part")
+                out.append(*postings, *invert_parts(tokens, part_of_token, first_token, *postings[:2]))
+                place = np.repeat(np.arange(len(self)), np.diff(first_token)) * len(self._parts) + part_of_token
+                writer.write("document.part_length", narrow(np.bincount(place[tokens != STOP], minlength=len(self) * len(self._parts))))
+            else:
+                out.append(*postings)
+            del postings
+            out.write(writer)
+        passages, passage_occurrences = count_units(tokens, column["passage_first"], column["passage_end"], terms)
+        writer.write("term.passages", narrow(passages))
+        writer.write("term.passage_occurrences", narrow(passage_occurrences))
 
     def _analyse(self) -> None:
         if not self._batch.texts:
             return
         labels = list(self._labels)
-        for name, chunk in self._batch.columns(self._lexicon, lambda label: self._language(labels[label])).items():
+        columns = self._batch.columns(self._lexicon, lambda label: self._language(labels[label]), self._part)
+        self._tokens += columns["tokens"].size
+        self._spans += columns["span_kind"].size
+        for name, chunk in columns.items():
             self._columns.setdefault(name, []).append(chunk)
         self._batch = _Batch()
 
@@ -90,11 +145,20 @@ class SegmentBuilder:
         code = language_code(label)
         if code not in self._languages:
             self._language_list.append(code)
-        return self._number(self._languages, code)
+        return self._languages.setdefault(code, len(self._languages))
 
-    @staticmethod
-    def _number(numbers: dict[str, int], label: str) -> int:
-        return numbers.setdefault(label, len(numbers))
+    def _part(self, label: int) -> int:
+        number = self._parts.setdefault(label, len(self._parts))
+        if number >= layout.MAX_PARTS:
+            raise InputError(
+                f"there are more than {layout.MAX_PARTS} different parts; a part is a kind of section (abstract, claims), not a name"
+            )
+        return number
+
+    def _source(self, document: Document) -> int:
+        if document.source not in self._sources:
+            self._source_hashes.append(document.source_hash)
+        return self._sources.setdefault(document.source, len(self._sources))
 
 
 class _Batch:
@@ -119,37 +183,42 @@ class _Batch:
         for name, column in self._spans.items():
             column.extend(getattr(document.spans, name))
 
-    def columns(self, lexicon: Lexicon, language_of_label: Any) -> dict[str, Array]:
+    def columns(self, lexicon: Lexicon, language_of_label: Callable[[int], int], part_of_label: Callable[[int], int]) -> dict[str, Array]:
         """Analyse the texts: the columns of these documents, with numbers that count within their document."""
-        span = {name: np.array(column, np.int32) for name, column in self._spans.items()}
+        span: dict[str, Array] = {name: np.array(column, np.int32) for name, column in self._spans.items()}
         document_of_span = np.repeat(np.arange(len(self.texts)), self._span_count)
-        first_span = np.cumsum([0, *self._span_count])
+        first_span = offsets(np.array(self._span_count))
         base = np.array(self._label_base)[document_of_span]
         for name in ("tag", "part", "language"):
             span[name] = np.array(self._label_maps, np.int32)[base + span[name]]
-        language_labels, inverse = np.unique(span["language"], return_inverse=True)
-        language = np.array([language_of_label(label) for label in language_labels], np.int32)[inverse]
 
         # Documents are joined by a line feed, which no word crosses.
         characters = np.frombuffer("\n".join(self.texts).encode("utf-32-le", "surrogatepass"), np.uint32)
         starts, ends = lexicon.words(characters)
         first_character = np.array(self._first_character)
-        first_token = np.searchsorted(starts, np.append(first_character, self.characters))
-        span_first = np.searchsorted(starts, span["start"] + first_character[document_of_span])
-        span_end = np.searchsorted(starts, span["end"] + first_character[document_of_span])
+        first_token = np.searchsorted(starts, np.append(first_character, self.characters).astype(np.int32))
+        span_base = first_character[document_of_span].astype(np.int32)
+        span_first = np.searchsorted(starts, span["start"] + span_base)
+        span_end = np.searchsorted(starts, span["end"] + span_base)
         places = span["parent"], first_span, first_token, span_first, span_end
-        tokens = lexicon.terms(characters, starts, ends, _spread(language, *places))
-
+        languages = _spread(_renumber(span["language"], language_of_label), *places)
         own_first = first_token[:-1][document_of_span]
         return {
-            "tokens": tokens,
-            "token_part": _spread(span["part"], *places),
-            "document_tokens": np.diff(first_token),
-            "document_spans": np.array(self._span_count),
-            **{f"span_{name}": span[name] for name in _SPAN_COLUMNS},
+            "tokens": lexicon.terms(characters, starts, ends, languages),
+            "token_part": _spread(_renumber(span["part"], part_of_label), *places).astype(np.uint8),
+            "document_tokens": np.diff(first_token).astype(np.uint32),
+            "document_spans": np.array(self._span_count, np.uint32),
+            "span_kind": span["kind"].astype(np.uint8),
+            **{f"span_{name}": span[name].astype(np.uint16) for name in ("tag", "part", "language")},
+            **{f"span_{name}": span[name] for name in ("parent", "start", "end")},
             "span_first_token": (span_first - own_first).astype(np.uint32),
             "span_end_token": (span_end - own_first).astype(np.uint32),
         }
+
+
+def _renumber(labels: Array, number_of: Callable[[int], int]) -> Array:
+    distinct, inverse = np.unique(labels, return_inverse=True)
+    return np.array([number_of(int(label)) for label in distinct], np.int32)[inverse]
 
 
 def _spread(values: Array, parent: Array, first_span: Array, first_token: Array, span_first: Array, span_end: Array) -> Array:
@@ -175,90 +244,62 @@ def _record(document: Document) -> bytes:
     return json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass") if record else b""
 
 
-def _sorted_terms(names: list[bytes]) -> tuple[Array, list[bytes]]:
-    """The number of each term in sorted order, and the names in that order; the stop term, the empty name, stays first."""
-    by_name = sorted(range(len(names)), key=names.__getitem__)
-    order = np.empty(len(names), np.uint32)
-    order[by_name] = np.arange(len(names), dtype=np.uint32)
-    return order, [names[i] for i in by_name]
+def _by_frequency(occurrences: Array, by_name: Array) -> Array:
+    """A new number for each term: the stop term first, then by falling frequency, so that most tokens have small numbers."""
+    order = by_name[np.argsort(-occurrences[by_name], kind="stable")]
+    order = np.concatenate([[STOP], order[order != STOP]])
+    number = np.empty(by_name.size, np.uint32)
+    number[order] = np.arange(by_name.size, dtype=np.uint32)
+    return number
 
 
-def _offsets(counts: Array) -> Array:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
+def _write_terms(writer: ColumnWriter, names: list[bytes], by_name: Array, number_of_term: Array, occurrences: Array) -> None:
+    in_order = np.argsort(number_of_term)
+    writer.write_strings("terms", [names[i] for i in in_order])
+    writer.write("term_of_name", number_of_term[by_name].astype(np.uint32))
+    writer.write("term.occurrences", narrow(occurrences[in_order]))
 
 
-def _write_structure(writer: ColumnWriter, column: dict[str, Array], tokens: Array) -> dict[str, object]:
-    """Write spans, sections and passages; returns the facts about them."""
-    first_token = _offsets(column["document_tokens"])
-    first_span = _offsets(column["document_spans"])
-    writer.write("document.first_token", first_token)
-    writer.write("document.first_span", first_span)
-    for name, kind in (("kind", np.uint8), ("tag", np.uint16), ("parent", np.int32), ("start", np.uint32), ("end", np.uint32),
-                       ("part", np.uint16), ("language", np.uint16), ("first_token", np.uint32), ("end_token", np.uint32)):  # fmt: skip
-        writer.write(f"span.{name}", column[f"span_{name}"].astype(kind))
-
+def _write_structure(writer: ColumnWriter, column: dict[str, Array], tokens: Array, first_token: Array) -> dict[str, Any]:
+    """Write documents, spans, sections and passages; returns the facts about them."""
+    first_span = offsets(column["document_spans"])
     section_of_span, parent_of_section, span_of_section, title_of_section, span_of_passage, ends = derive_structure(
-        column["span_kind"].astype(np.uint8), column["span_parent"], first_span.astype(np.int64)
+        column["span_kind"], column["span_parent"], first_span
     )
     document_of_span = np.repeat(np.arange(first_span.size - 1), column["document_spans"])
-    token_base = first_token[:-1].astype(np.int64)[document_of_span]
+    span_base, token_base = first_span[document_of_span], first_token[document_of_span]
     first, end = column["span_first_token"], column["span_end_token"]
     indexed_before = np.concatenate([[0], np.cumsum(tokens != STOP)])
-    length_of_span = indexed_before[token_base + end] - indexed_before[token_base + first]
-
-    writer.write("document.length", np.diff(indexed_before[first_token.astype(np.int64)]).astype(np.uint32))
-    writer.write("document.first_section", _offsets(np.diff(ends[0::2], prepend=0)))
-    writer.write("document.first_passage", _offsets(np.diff(ends[1::2], prepend=0)))
-    writer.write("section.parent", parent_of_section)
-    writer.write("section.span", span_of_section.astype(np.uint64))
-    writer.write("section.title_span", title_of_section)
+    length = indexed_before[token_base + end] - indexed_before[token_base + first]
     titled = title_of_section >= 0
-    for name, values in (("title_first", first), ("title_end", end), ("title_length", length_of_span)):
-        writer.write(f"section.{name}", np.where(titled, values[title_of_section], 0).astype(np.uint32))
-    writer.write("passage.span", span_of_passage.astype(np.uint64))
-    writer.write("passage.section", section_of_span[span_of_passage].astype(np.uint32))
-    for name, values in (("first_token", first), ("end_token", end), ("length", length_of_span)):
-        writer.write(f"passage.{name}", values[span_of_passage].astype(np.uint32))
+    own_base = span_base[span_of_section]
+
+    written: dict[str, Array] = {f"span.{name}": column[f"span_{name}"] for name in layout.OF_SPAN}
+    written |= {
+        "document.tokens": column["document_tokens"],
+        "document.length": np.diff(indexed_before[first_token]),
+        "document.source": column["document_source"],
+        "section.span": span_of_section - own_base,
+        "section.parent": parent_of_section,
+        "section.title_span": np.where(titled, title_of_section - own_base, -1),
+        "passage.span": span_of_passage - span_base[span_of_passage],
+        "passage.section": section_of_span[span_of_passage],
+        "passage.first_token": first[span_of_passage],
+        "passage.end_token": end[span_of_passage],
+        "passage.length": length[span_of_passage],
+    }
+    for name, values in (("title_first", first), ("title_end", end), ("title_length", length)):
+        written[f"section.{name}"] = np.where(titled, values[title_of_section], 0)
+    for name, values in written.items():
+        writer.write(name, narrow(values))
+    layout.write_offsets(writer, "document.first_span", column["document_spans"])
+    layout.write_offsets(writer, "document.first_section", np.diff(ends[0::2], prepend=0))
+    layout.write_offsets(writer, "document.first_passage", np.diff(ends[1::2], prepend=0))
     column["passage_first"] = (token_base + first)[span_of_passage]
     column["passage_end"] = (token_base + end)[span_of_passage]
     return {
         "tokens": int(tokens.size),
         "indexed_tokens": int(indexed_before[-1]),
         "passages": int(span_of_passage.size),
-        "passage_tokens": int(length_of_span[span_of_passage].sum()),
+        "passage_tokens": int(length[span_of_passage].sum()),
     }
-
-
-def _write_postings(writer: ColumnWriter, column: dict[str, Array], tokens: Array, terms: int) -> dict[str, object]:
-    """Write term → documents with the frequency in each part, and the statistics of terms; returns the facts about them."""
-    first_token = np.concatenate([[0], np.cumsum(column["document_tokens"])])
-    parts, part_of_token = np.unique(column["token_part"], return_inverse=True)
-    parts, part_of_token = (parts, part_of_token) if parts.size else (np.zeros(1, np.int32), part_of_token)
-    documents = first_token.size - 1
-    document_of_token = np.repeat(np.arange(documents), np.diff(first_token))
-    part_of_document = document_of_token * parts.size + part_of_token
-    # Runs of tokens of one part of one document; a part that is interrupted has several.
-    first = np.concatenate([[0], np.flatnonzero(np.diff(part_of_document)) + 1]) if tokens.size else np.zeros(0, np.int64)
-    end = np.append(first[1:], tokens.size) if tokens.size else first
-    order = np.argsort(part_of_document[first], kind="stable")
-    first, end = first[order], end[order]
-    posting = invert(tokens, first, end, terms)
-    units, unit_of_run = np.unique(part_of_document[first], return_inverse=True)
-    by_part = sum_runs(*posting, unit_of_run.astype(np.uint32))
-    by_document = sum_runs(*by_part[:3], (units // parts.size).astype(np.uint32))
-    writer.write("term.first_posting", by_document[0].astype(np.uint64))
-    writer.write("posting.document", by_document[1])
-    writer.write("posting.frequency", by_document[2])
-    if parts.size > 1:
-        writer.write("posting.first_part", by_document[3].astype(np.uint64))
-        writer.write("part_posting.part", (units % parts.size)[by_part[1]].astype(np.uint8))
-        writer.write("part_posting.frequency", by_part[2])
-        lengths = np.bincount(part_of_document[tokens != STOP], minlength=documents * parts.size)
-        writer.write("document.part_length", lengths.astype(np.uint32))
-    occurrences = np.bincount(tokens, minlength=terms)
-    occurrences[STOP] = 0
-    passages, passage_occurrences = count_units(tokens, column["passage_first"], column["passage_end"], terms)
-    writer.write("term.occurrences", occurrences.astype(np.uint64))
-    writer.write("term.passages", passages.astype(np.uint64))
-    writer.write("term.passage_occurrences", passage_occurrences.astype(np.uint64))
-    return {"parts": parts.tolist(), "terms": terms}

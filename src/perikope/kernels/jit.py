@@ -14,7 +14,7 @@ import numba
 from perikope import __version__
 
 
-def _cache_directory() -> str | None:
+def cache_directory() -> str | None:
     """A private folder of this user for compiled code, or None where there is no place to write."""
     base = os.environ.get("PERIKOPE_CACHE") or os.environ.get("XDG_CACHE_HOME")
     candidates = [Path(base)] if base else []
@@ -34,7 +34,7 @@ def _cache_directory() -> str | None:
     return None
 
 
-_DIRECTORY = _cache_directory()
+_DIRECTORY = cache_directory()
 if _DIRECTORY is None:
     warnings.warn("perikope: no writable cache folder (set PERIKOPE_CACHE); kernels are compiled anew in each process", stacklevel=2)
 else:

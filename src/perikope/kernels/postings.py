@@ -1,4 +1,8 @@
-"""Which documents hold each term, how often, and in which parts? Counting sorts over the token stream."""
+"""Which documents hold each term, how often, and in which parts? Inversion, and the form in which postings are kept.
+
+Postings are cut into windows of 65,536 documents: inside one a document is two bytes and its frequency one, so nothing has
+to be decoded before it is used, and no damaged posting can point outside its window. See ARCHITECTURE.md for what was measured.
+"""
 
 from __future__ import annotations
 
@@ -7,47 +11,142 @@ from numpy.typing import NDArray
 
 from perikope.kernels.jit import kernel
 
+WINDOW_BITS = 16
+LARGE = 255
+"""A frequency of this size or more is kept apart, by the number of its posting."""
+
 
 @kernel
 def invert(
-    tokens: NDArray[np.uint32], unit_first: NDArray[np.int64], unit_end: NDArray[np.int64], terms: int
+    tokens: NDArray[np.uint32], first_token: NDArray[np.int64], terms: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Postings of term → units (token ranges, in order): first posting of each term, unit and frequency of each posting.
+    """Postings of term → documents: first posting of each term, document and frequency of each posting.
 
     Token 0 is a stop word and has no postings.
     """
-    last_unit = np.full(terms, -1, np.int64)
+    last_document = np.full(terms, -1, np.int32)
     first_posting = np.zeros(terms + 1, np.int64)
-    for unit in range(unit_first.size):
-        for at in range(unit_first[unit], unit_end[unit]):
+    documents = first_token.size - 1
+    for document in range(documents):
+        for at in range(first_token[document], first_token[document + 1]):
             term = tokens[at]
-            if last_unit[term] != unit and term != 0:
-                last_unit[term] = unit
+            if last_document[term] != document and term != 0:
+                last_document[term] = document
                 first_posting[term + 1] += 1
     for term in range(terms):
         first_posting[term + 1] += first_posting[term]
-    unit_of_posting = np.empty(first_posting[terms], np.uint32)
+    document_of_posting = np.empty(first_posting[terms], np.uint32)
     frequency = np.zeros(first_posting[terms], np.uint32)
-    last_unit[:] = -1
-    next_posting = first_posting[:-1].copy() - 1
-    for unit in range(unit_first.size):
-        for at in range(unit_first[unit], unit_end[unit]):
+    last_document[:] = -1
+    posting_of_term = first_posting[:-1].copy() - 1
+    for document in range(documents):
+        for at in range(first_token[document], first_token[document + 1]):
             term = tokens[at]
             if term == 0:
                 continue
-            if last_unit[term] != unit:
-                last_unit[term] = unit
-                next_posting[term] += 1
-                unit_of_posting[next_posting[term]] = unit
-            frequency[next_posting[term]] += 1
-    return first_posting, unit_of_posting, frequency
+            if last_document[term] != document:
+                last_document[term] = document
+                posting_of_term[term] += 1
+                document_of_posting[posting_of_term[term]] = document
+            frequency[posting_of_term[term]] += 1
+    return first_posting, document_of_posting, frequency
+
+
+@kernel
+def invert_parts(
+    tokens: NDArray[np.uint32],
+    part_of_token: NDArray[np.uint8],
+    first_token: NDArray[np.int64],
+    first_posting: NDArray[np.int64],
+    document_of_posting: NDArray[np.uint32],
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """In which parts each posting occurs, as a set of bits, and the frequency in each part of those that occur in several.
+
+    The frequencies stand in the order of postings and, within one, of parts.
+    """
+    parts = np.zeros(document_of_posting.size, np.uint64)
+    posting_of_term = first_posting[:-1].copy()
+    for document in range(first_token.size - 1):
+        for at in range(first_token[document], first_token[document + 1]):
+            term = tokens[at]
+            if term != 0:
+                while document_of_posting[posting_of_term[term]] != document:
+                    posting_of_term[term] += 1
+                parts[posting_of_term[term]] |= np.uint64(1) << np.uint64(part_of_token[at])
+    first_frequency = np.empty(parts.size + 1, np.int64)
+    count = 0
+    for posting in range(parts.size):
+        first_frequency[posting] = count
+        count += _stored(parts[posting])
+    first_frequency[parts.size] = count
+    frequency = np.zeros(count, np.uint32)
+    posting_of_term[:] = first_posting[:-1]
+    for document in range(first_token.size - 1):
+        for at in range(first_token[document], first_token[document + 1]):
+            term = tokens[at]
+            if term != 0:
+                while document_of_posting[posting_of_term[term]] != document:
+                    posting_of_term[term] += 1
+                posting = posting_of_term[term]
+                if first_frequency[posting + 1] > first_frequency[posting]:
+                    below = (np.uint64(1) << np.uint64(part_of_token[at])) - np.uint64(1)
+                    frequency[first_frequency[posting] + _bits(parts[posting] & below)] += 1
+    return parts, frequency
+
+
+@kernel
+def _bits(value: int) -> int:
+    count = 0
+    value = np.uint64(value)
+    while value != np.uint64(0):
+        value &= value - np.uint64(1)
+        count += 1
+    return count
+
+
+@kernel
+def _stored(parts: int) -> int:
+    """How many part frequencies a posting keeps: none where it occurs in one part only, since its own frequency says it."""
+    count = _bits(parts)
+    return count if count > 1 else 0
+
+
+@kernel
+def count_stored(parts: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many part frequencies come before each posting."""
+    before = np.empty(parts.size + 1, np.int64)
+    count = 0
+    for posting in range(parts.size):
+        before[posting] = count
+        count += _stored(parts[posting])
+    before[parts.size] = count
+    return before
+
+
+@kernel
+def select_part(
+    parts: NDArray[np.uint64], frequency: NDArray[np.uint32], part_frequency: NDArray[np.uint32], part: int
+) -> NDArray[np.uint32]:
+    """The frequency of each posting in one part; 0 where it does not occur there."""
+    wanted = np.uint64(1) << np.uint64(part)
+    selected = np.zeros(parts.size, np.uint32)
+    at = 0
+    for posting in range(parts.size):
+        stored = _stored(parts[posting])
+        if parts[posting] & wanted:
+            if stored == 0:
+                selected[posting] = frequency[posting]
+            elif at + stored <= part_frequency.size:
+                selected[posting] = part_frequency[at + _bits(parts[posting] & (wanted - np.uint64(1)))]
+        at += stored
+    return selected
 
 
 @kernel
 def count_units(
     tokens: NDArray[np.uint32], unit_first: NDArray[np.int64], unit_end: NDArray[np.int64], terms: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each term: how many units hold it, and how often they do in all (an overlap counts in each unit)."""
+    """Of each term: how many units (token ranges) hold it, and how often they do in all; an overlap counts in each unit."""
     last_unit = np.full(terms, -1, np.int64)
     units = np.zeros(terms, np.int64)
     occurrences = np.zeros(terms, np.int64)
@@ -63,30 +162,63 @@ def count_units(
 
 
 @kernel
-def sum_runs(
-    first_posting: NDArray[np.int64],
-    unit_of_posting: NDArray[np.uint32],
-    frequency: NDArray[np.uint32],
-    document_of_unit: NDArray[np.uint32],
-) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]]:
-    """Fold postings of units into postings of documents; the fourth array says where each one's units begin."""
+def cut_windows(
+    first_posting: NDArray[np.int64], document: NDArray[np.uint32]
+) -> tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.int64], NDArray[np.uint16]]:
+    """Postings cut into windows: first window of each term, number and first posting of each window, documents within theirs."""
     terms = first_posting.size - 1
-    first_document = np.zeros(terms + 1, np.int64)
-    documents = np.empty(unit_of_posting.size, np.uint32)
-    sums = np.empty(unit_of_posting.size, np.uint32)
-    first_unit = np.empty(unit_of_posting.size + 1, np.int64)
+    low = np.empty(document.size, np.uint16)
     count = 0
     for term in range(terms):
-        begin = count
+        current = -1
         for posting in range(first_posting[term], first_posting[term + 1]):
-            document = document_of_unit[unit_of_posting[posting]]
-            if count > begin and documents[count - 1] == document:
-                sums[count - 1] += frequency[posting]
-            else:
-                documents[count] = document
-                sums[count] = frequency[posting]
-                first_unit[count] = posting
-                count += 1
-        first_document[term + 1] = count
-    first_unit[count] = unit_of_posting.size
-    return first_document, documents[:count].copy(), sums[:count].copy(), first_unit[: count + 1].copy()
+            window = document[posting] >> np.uint32(WINDOW_BITS)
+            count += window != current
+            current = window
+    first_window = np.empty(terms + 1, np.int64)
+    number = np.empty(count, np.uint16)
+    first_of_window = np.empty(count, np.int64)
+    at = 0
+    for term in range(terms):
+        first_window[term] = at
+        current = -1
+        for posting in range(first_posting[term], first_posting[term + 1]):
+            window = document[posting] >> np.uint32(WINDOW_BITS)
+            if window != current:
+                number[at] = window
+                first_of_window[at] = posting
+                at += 1
+                current = window
+            low[posting] = document[posting] & np.uint32(0xFFFF)
+    first_window[terms] = at
+    return first_window, number, first_of_window, low
+
+
+@kernel
+def renumber_postings(
+    terms: NDArray[np.int64],
+    first_posting: NDArray[np.int64],
+    document: NDArray[np.uint32],
+    frequency: NDArray[np.uint32],
+    new_number: NDArray[np.int64],
+    next_posting: NDArray[np.int64],
+    new_document: NDArray[np.uint32],
+    new_frequency: NDArray[np.uint32],
+    origin: NDArray[np.int64],
+) -> None:
+    """Append the postings of these terms to the merged ones; documents without a new number (-1) are left out.
+
+    `terms` are places in the merged chunk, -1 for none; `next_posting` says where each place goes on; `origin` remembers the posting.
+    """
+    for i in range(terms.size):
+        place = terms[i]
+        if place < 0:
+            continue
+        for posting in range(first_posting[i], first_posting[i + 1]):
+            number = new_number[document[posting]]
+            if number >= 0:
+                at = next_posting[place]
+                new_document[at] = number
+                new_frequency[at] = frequency[posting]
+                origin[at] = posting
+                next_posting[place] = at + 1

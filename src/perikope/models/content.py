@@ -27,8 +27,8 @@ def okapi(matches: Matches, k1: float, b: float) -> Column:
 def tf_idf(matches: Matches) -> Column:
     """`Σ ln(occurrences + 1) · ln(N / N_t)` over the distinct query terms of each passage (Carmel 2013, equation 1)."""
     found, statistics = matches.in_passages, matches.statistics
-    with np.errstate(divide="ignore"):
-        weight = np.log(statistics.documents / statistics.document_frequency)
+    # A term that no document holds weighs nothing, since it is in no passage.
+    weight = np.log(max(statistics.documents, 1) / np.maximum(statistics.document_frequency, 1))
     factors = {"ln(occurrences + 1)": np.log1p(found.count), "ln(N ÷ N_t)": weight[found.term]}
     return sum_over_terms("tf·idf of the passage", matches.query.terms, found, factors)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perikope.errors import UsageError
@@ -14,24 +15,28 @@ class Query:
     """Distinct terms in order of first appearance, each with a weight (how often it was written)."""
 
     text: str
-    language: str
     terms: tuple[str, ...]
     weights: tuple[float, ...]
 
 
-def parse_query(text: str, analyzer: Analyzer, language: str) -> Query:
-    """Analyse a text as the index analysed its documents.
+def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str]) -> Query:
+    """Analyse a text as the index analysed its documents, in one or several languages.
 
-    >>> query = parse_query("The pumps of a pump station", Analyzer(), "en")
+    A word becomes a term in each language; a stop word of the first one, the query's own, is none in any.
+
+    >>> query = parse_query("The pumps of a pump station", Analyzer(), ["en"])
     >>> query.terms, query.weights
     (('en:pump', 'en:station'), (2.0, 1.0))
+    >>> parse_query("the pumps", Analyzer(), ["en", "fr"]).terms
+    ('en:pump', 'fr:pump')
     """
-    language = language_code(language)
     found = words(text)
     if not found:
         raise UsageError("the query is empty; give at least one word")
-    terms = [analyzer.term(word, language) for word in found]
-    counts = Counter(f"{language}:{term}" for term in terms if term is not None)
+    codes = [language_code(language) for language in languages]
+    found = [word for word in found if analyzer.term(word, codes[0]) is not None]
+    terms = ((code, analyzer.term(word, code)) for code in codes for word in found)
+    counts = Counter(f"{code}:{term}" for code, term in terms if term is not None)
     if not counts:
         raise UsageError(f"the query {text!r} holds only stop words; add a word that says what it is about")
-    return Query(text, language, tuple(counts), tuple(float(count) for count in counts.values()))
+    return Query(text, tuple(counts), tuple(float(count) for count in counts.values()))

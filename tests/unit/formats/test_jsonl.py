@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from perikope import formats
 from perikope.document import Document, Kind
 from perikope.errors import InputError, UnreadableFile
-from perikope.formats import jsonl, read
+from perikope.formats import jsonl, line_chunks, read, sources
 from tests.support.trees import check_tree, passages
 
 
@@ -58,8 +59,10 @@ def test_nesting_is_bounded(tmp_path: Path) -> None:
     check_tree(document)
     with pytest.raises(InputError, match="nested deeper than 64"):
         load(tmp_path, nested(jsonl.MAX_DEPTH + 1))
-    with pytest.raises(InputError, match="nested deeper than 64"):
+    with pytest.raises(InputError, match=r"not valid JSON: .*(depth|recursion)"):
         load(tmp_path, '{"id": "d", "sections": ' + "[" * 100_000)
+    with pytest.raises(InputError, match=r"sections\[0\]: a section must be an object, not a list"):
+        load(tmp_path, '{"id": "d", "sections": ' + "[" * 1000 + "]" * 1000 + "}")
     with pytest.raises(InputError, match='"metadata" is nested deeper than 64'):
         load(tmp_path, '{"id": "d", "metadata": {"a": ' + "[" * 70 + "]" * 70 + "}}")
 
@@ -84,18 +87,24 @@ def test_errors_in_records_are_raised_in_a_folder_too(tmp_path: Path) -> None:
 
 def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "MAX_BYTES", 1 << 20)
-    with pytest.raises(InputError, match="longer than 1 MB"):
-        load(tmp_path, {"id": "d", "passages": ["a" * (1 << 20)]})
+    monkeypatch.setattr(formats, "MAX_BYTES", 1 << 20)
+    with pytest.raises(InputError, match=r"input\.jsonl:2: the line is longer than 1 MB"):
+        load(tmp_path, {"id": "d0", "passages": ["fine"]}, {"id": "d", "passages": ["a" * (2 << 20)]})
+    [source] = sources(tmp_path / "input.jsonl")
+    with pytest.raises(InputError, match=r"input\.jsonl:2: the line is longer than 1 MB"):
+        list(line_chunks(source, 100))
 
 
 @pytest.mark.parametrize(
     ("record", "message"),
     [
         ("[1]", "a line must hold one document, an object in braces, not a list"),
-        ('{"id": "d"', "not valid JSON: Expecting ',' delimiter"),
-        ('{"id": "d", "metadata": {"a": NaN}}', "NaN is not a JSON number"),
-        ('{"id": "d", "metadata": {"a": 1e999}}', "the number 1e999 is too large"),
-        ('{"id": "d", "passages": ["\\ud800"]}', "half of a surrogate pair"),
+        ('{"id": "d"', "not valid JSON: unexpected end of data at character 12; write one complete object a line"),
+        ('{"id": "d", "metadata": {"a": NaN}}', "not valid JSON: .* at character 31"),
+        ('{"id": "d", "metadata": {"a": -Infinity}}', "not valid JSON"),
+        ('{"id": "d", "metadata": {"a": 1e999}}', "not valid JSON: number is infinity .* at character 31"),
+        ('{"id": "d", "passages": ["\\ud800"]}', "not valid JSON: .*surrogate.* at character 27"),
+        ('{"id": "d", "passages": ["x"]} {}', "not valid JSON"),
         ({"passages": ["x"]}, 'the document has no id; add "id"'),
         ({"id": " ", "passages": ["x"]}, "the document has no id"),
         ({"id": 7, "passages": ["x"]}, '"id" must be text in quotes, not the number 7'),
@@ -148,3 +157,9 @@ def test_bytes_that_are_not_utf8_are_refused_with_their_line(tmp_path: Path) -> 
     path.write_bytes(b'{"id": "d", "passages": ["caf\xe9"]}\n')
     with pytest.raises(InputError, match=r"input\.jsonl:1: not UTF-8 text \(byte 30\)"):
         list(read(path))
+
+
+def test_marks_and_big_numbers_are_kept(tmp_path: Path) -> None:
+    [document] = load(tmp_path, {"id": "d", "metadata": {"n": 2**63, "x": 0.1}, "passages": [{"text": "pump", "marks": [["b", 0, 2]]}]})
+    assert document.metadata == {"n": 2**63, "x": 0.1}
+    assert document.outline().endswith("passage p 'pump'\n    mark b 'pu'\n")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import hashlib
+import lzma
 import os
+import pickle
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from perikope.document import Document, Spans
 from perikope.errors import InputError, UnreadableFile, UsageError
-from perikope.formats import FORMATS, Source, _source, read, sources
+from perikope.formats import FORMATS, FileEntry, Format, Source, _source, file_hash, files, read, sources
 
 
 def make(folder: Path, *names: str) -> None:
@@ -34,13 +42,65 @@ def test_paths_are_read_in_the_order_given_and_named_files_go_by_their_name(tmp_
 
 def test_a_source_says_where_it_comes_from(tmp_path: Path) -> None:
     make(tmp_path, "a/b.md")
-    assert list(sources(tmp_path, language="EN-us")) == [Source(str(tmp_path / "a" / "b.md"), "a/b.md", "en", "markdown", named=False)]
+    path = str(tmp_path / "a" / "b.md")
+    expected = Source(path, "a/b.md", "en", "markdown", named=False, source="a/b.md")
+    assert list(sources(tmp_path, language="EN-us", hashes=False)) == [expected]
+    assert list(sources(tmp_path, language="EN-us")) == [replace(expected, source_hash=file_hash(path))]
+    assert expected.portable
+    assert pickle.loads(pickle.dumps(expected)) == expected
 
 
-def test_compressed_files_are_known_by_the_inner_suffix(tmp_path: Path) -> None:
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"packed text"))
+def test_a_document_knows_its_file_and_the_hash_of_it(tmp_path: Path) -> None:
+    make(tmp_path, "a/b.txt", "c.md", "d.html")
+    (tmp_path / "e.jsonl").write_text('{"id": "x", "passages": ["one"]}\n{"id": "y", "passages": ["two"]}\n', encoding="utf-8")
+    (tmp_path / "f.txt.gz").write_bytes(gzip.compress(b"packed text"))
+    found = [(document.source, document.source_hash) for document in read(tmp_path)]
+    names = ["a/b.txt", "c.md", "d.html", "e.jsonl", "e.jsonl", "f.txt.gz"]
+    assert found == [(name, hashlib.blake2b((tmp_path / name).read_bytes(), digest_size=16).hexdigest()) for name in names]
+    assert [(document.source, document.source_hash) for document in read(tmp_path, hashes=False)] == [(name, "") for name in names]
+
+
+def test_a_format_that_builds_documents_by_itself_need_not_know_of_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "a.txt")
+    own = Document("own", "text", Spans(), ("",))
+    monkeypatch.setitem(FORMATS._things, "text", Format("text", (".txt",), lambda source: iter([own]), ""))
+    assert list(read(tmp_path)) == [replace(own, source="a.txt", source_hash=file_hash(tmp_path / "a.txt"))]
+
+
+def test_files_are_listed_without_being_read(tmp_path: Path) -> None:
+    make(tmp_path, "b.md", "a/x.zip", "a/y.tar.gz", "a/z.jsonl.gz", "image.png")
+    expected = [("a/x.zip", "zip"), ("a/y.tar.gz", "tar"), ("a/z.jsonl.gz", "jsonl"), ("b.md", "markdown")]
+    entries = list(files(tmp_path))
+    assert [(entry.id, entry.format) for entry in entries] == expected
+    assert [entry.path for entry in entries] == [str(tmp_path / name) for name, _ in expected]
+    assert list(files(tmp_path / "b.md", format="text")) == [FileEntry("b.md", str(tmp_path / "b.md"), "text")]
+    with pytest.raises(InputError, match="no such file"):
+        files(tmp_path / "missing")
+
+
+def test_a_walk_holds_the_names_of_one_folder_and_no_sources(tmp_path: Path) -> None:
+    for folder in range(20):
+        (tmp_path / str(folder)).mkdir()
+        for number in range(200):
+            (tmp_path / str(folder) / f"{number}.txt").touch()
+    list(files(tmp_path))
+    tracemalloc.start()
+    count = sum(1 for _ in files(tmp_path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 4000
+    # 4000 entries would take some 300 bytes each; a folder's names take 60 each.
+    assert peak < 100_000
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".XZ", lzma.compress)])
+def test_packed_files_are_known_by_the_inner_suffix(suffix: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    (tmp_path / f"a.txt{suffix}").write_bytes(pack(b"packed text"))
     [document] = read(tmp_path)
-    assert (document.id, document.text) == ("a.txt.gz", "packed text")
+    assert (document.id, document.text) == (f"a.txt{suffix}", "packed text")
+    (tmp_path / f"a.txt{suffix}").write_bytes(pack(b"packed text")[:-9])
+    with pytest.raises(UnreadableFile, match="cannot be read"):
+        list(read(tmp_path))
 
 
 def test_a_format_asked_for_takes_unknown_suffixes_but_not_those_of_other_formats(tmp_path: Path) -> None:
@@ -102,7 +162,7 @@ def test_what_the_system_refuses_is_unreadable(tmp_path: Path, monkeypatch: pyte
     assert len(problems) == 1
 
 
-def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_source, "MAX_BYTES", 1 << 20)
     (tmp_path / "bomb.txt.gz").write_bytes(gzip.compress(b"a" * (2 << 20)))
     with pytest.raises(UnreadableFile, match="larger than 1 MB"):

@@ -14,6 +14,6 @@ def test_strings_come_back_whatever_their_size(tmp_path_factory, strings):
             writer.append(string)
         writer.write("text", columns)
         columns.close({})
-    store = Store("text", ColumnFile(path))
+    store = Store("text", ColumnFile(path), len(strings))
     assert len(store) == len(strings)
     assert [store[i] for i in reversed(range(len(strings)))] == strings[::-1]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.kernels.join import add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
+from perikope.kernels.tokens import SLOTS, encode_tokens
 
 lists_of_tokens = st.lists(st.lists(st.integers(0, 5), max_size=12), max_size=5)
 
@@ -15,14 +16,25 @@ def offsets(lists):
     return np.cumsum([0, *map(len, lists)]).astype(np.int64)
 
 
-@given(lists_of_tokens, st.lists(st.integers(-1, 3), min_size=6, max_size=6))
-def test_scan(documents, slots):
-    bounds = offsets(documents)
-    tokens = np.array([token for document in documents for token in document], np.uint32)
-    term, position, end = scan(tokens, bounds[:-1], bounds[1:], np.array(slots, np.int16))
-    expected = [[(slots[token], at) for at, token in enumerate(document) if slots[token] >= 0] for document in documents]
+tokens_also_wide = st.lists(st.lists(st.sampled_from([0, 1, 2, 3, 65534, 65535, 65536, 70000]), max_size=12), max_size=5)
+
+
+@given(tokens_also_wide, st.dictionaries(st.sampled_from([1, 2, 65534, 65535, 70000]), st.integers(0, 3)))
+def test_scan(documents, slot_of):
+    codes, first = encode_tokens(np.array([token for document in documents for token in document], np.uint32), offsets(documents))
+    slots = np.full(70001, -1, np.int16)
+    for term, slot in slot_of.items():
+        slots[term] = slot
+    term, position, end = scan(codes, first[:-1], first[1:], slots)
+    expected = [[(slot_of[token], at) for at, token in enumerate(document) if token in slot_of] for document in documents]
     assert list(zip(term.tolist(), position.tolist(), strict=True)) == [pair for found in expected for pair in found]
     assert end.tolist() == offsets(expected)[1:].tolist()
+
+
+@given(st.lists(st.integers(0, 65535), max_size=20))
+def test_scan_of_forged_codes_stays_inside(codes):
+    term, position, _ = scan(np.array(codes, np.uint16), np.array([0]), np.array([len(codes)]), np.zeros(SLOTS, np.int16))
+    assert term.size == position.size <= len(codes)
 
 
 @given(st.lists(st.lists(st.integers(0, 20), unique=True).map(sorted), min_size=1, max_size=4), st.data())

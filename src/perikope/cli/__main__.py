@@ -1,5 +1,0 @@
-"""`python -m perikope.cli`."""
-
-from perikope.cli import main
-
-main()

@@ -1,0 +1,32 @@
+"""`perikope check`: is an index whole?"""
+
+from __future__ import annotations
+
+import click
+
+from perikope.cli.output import printable
+
+
+@click.command(name="check")
+@click.argument("index", metavar="INDEX")
+def command(index: str) -> int:
+    """Read every byte of an index and say what is damaged, missing or foreign; the exit code is 1 if anything is.
+
+    \b
+    Example:
+      perikope check idx
+    """
+    from pathlib import Path
+
+    from perikope.index.check import check
+
+    report = check(Path(index))
+    for problem in report.problems:
+        click.echo(printable(problem), err=True)
+    if report.unknown_files:
+        click.echo(f"not part of the index: {printable(', '.join(report.unknown_files))}")
+    if report.problems:
+        click.echo(f"{report.readable_documents} of {report.documents} documents are in undamaged segments", err=True)
+        return 1
+    click.echo(f"{index} is whole: {report.documents} documents")
+    return 0

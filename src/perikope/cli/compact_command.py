@@ -1,0 +1,26 @@
+"""`perikope compact`: merge an index, and remove what was deleted from the disk."""
+
+from __future__ import annotations
+
+import click
+
+from perikope.cli.options import size_option
+
+
+@click.command(name="compact")
+@click.argument("index", metavar="INDEX")
+@size_option
+@click.option("--wait", default=0.0, metavar="SECONDS", help="How long to wait for another writer.")
+def command(index: str, memory: int, wait: float) -> int:
+    """Merge all segments into one; the text of deleted documents is gone from the disk afterwards.
+
+    \b
+    Example:
+      perikope compact idx
+    """
+    from perikope.api import Index
+
+    opened = Index.open(index, memory=memory, wait=wait)
+    opened.compact()
+    click.echo(f"{index}: {opened.documents} documents with {opened.passages} passages")
+    return 0

@@ -1,0 +1,207 @@
+"""Archives: the files in a `.zip` or `.tar`, one after the other, as streams; nothing is ever written to disk.
+
+A tar is read from its beginning to its end and never back, so that it can come out of a decompressor; a zip in the order
+of its directory. Both are hostile until read: names, sizes and nesting are checked here, volumes by `Bound`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import IO
+
+from perikope.errors import UnreadableFile
+from perikope.formats._source import MAX_BYTES, document_id, open_regular, unreadable
+from perikope.formats._unpack import DAMAGE, Bound, BoundedStream, read_up_to, stem, unpacked
+
+MAX_NESTING = 2
+"""An archive may hold archives, as collections of weekly deliveries do, but those no further ones, as bombs do."""
+
+MAX_HEADER = 1 << 20
+"""The names and notes before a member of a tar, which are held in memory; paths have some thousand characters at most."""
+
+KINDS = ("tar", "zip")
+
+_SHORT = {".tgz": ".gz", ".tbz2": ".bz2", ".txz": ".xz"}
+# A tar's header is parsed by much Python code; numbers and names that are none end in these.
+_DAMAGE = (*DAMAGE, ValueError, OverflowError, IndexError, NotImplementedError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file in an archive, with a stream that can be read until the next member is asked for."""
+
+    path: str
+    id: str
+    format: str
+    stream: BoundedStream
+
+
+def archive_kind(path: str) -> str:
+    """Which kind of archive a name is that of; nothing where it is none.
+
+    >>> archive_kind("a.tar.gz"), archive_kind("b.tgz"), archive_kind("c.zip"), archive_kind("d.md.gz")
+    ('tar', 'tar', 'zip', '')
+    """
+    name = path.lower()
+    if name.endswith(".zip"):
+        return "zip"
+    return "tar" if stem(name).endswith(".tar") or name.endswith(tuple(_SHORT)) else ""
+
+
+def members(
+    path: str, id: str, kind: str, *, format_of: Callable[[str], str], on_problem: Callable[[UnreadableFile], None]
+) -> Iterator[Member]:
+    """The files in an archive to which `format_of` gives a format, also those in archives inside it.
+
+    A member that cannot be read is a problem, an archive that cannot is an error.
+    """
+    try:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            yield from _Reading(format_of, on_problem).archive(file, path, id, kind, Bound(path, lambda: size), 1)
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What an archive says of a member."""
+
+    name: str
+    refusal: str
+    open: Callable[[], IO[bytes] | None]
+    packed: int | None = None
+    """Bytes it takes in the archive, where each member is packed by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    format_of: Callable[[str], str]
+    on_problem: Callable[[UnreadableFile], None]
+
+    def archive(self, stream: IO[bytes], path: str, id: str, kind: str, bound: Bound, depth: int) -> Iterator[Member]:
+        if kind == "tar":
+            stream = unpacked(stream, path, next((suffix for short, suffix in _SHORT.items() if path.lower().endswith(short)), ""))
+        entries = _zip_entries if kind == "zip" else _tar_entries
+        try:
+            for entry in entries(stream, path):
+                yield from self.member(entry, path, id, bound, depth)
+                if bound.spent or (isinstance(stream, BoundedStream) and stream.bound.spent):
+                    return  # who read the last member knows; each further one would say the same
+        except _DAMAGE as error:
+            raise unreadable(path, error) from error
+
+    def member(self, entry: _Entry, path: str, id: str, bound: Bound, depth: int) -> Iterator[Member]:
+        # Backslashes are what careless packers on Windows write.
+        parts = [part for part in entry.name.replace("\\", "/").split("/") if part not in ("", ".")]
+        name = "/".join(parts)
+        format = self.format_of(name)
+        if not format or any(part.startswith(".") and part != ".." for part in parts):
+            return
+        path, id = f"{path}/{name}", f"{id}/{document_id(name)}"
+        try:
+            refusal = "has a name that leads out of the archive; pack it without '..'" if ".." in parts else entry.refusal
+            if not refusal and format in KINDS and depth == MAX_NESTING:
+                refusal = f"archives are nested deeper than {MAX_NESTING}; unpack the outer one first"
+            if refusal:
+                raise UnreadableFile(refusal, path=path)
+            with closing(_opened(entry, path, bound)) as stream:
+                if format in KINDS:
+                    yield from self.archive(stream, path, id, format, stream.bound, depth + 1)
+                else:
+                    yield Member(path, id, format, stream)
+        except UnreadableFile as problem:
+            self.on_problem(problem)
+
+
+def _opened(entry: _Entry, path: str, bound: Bound) -> BoundedStream:
+    try:
+        stream = entry.open()
+    except _DAMAGE as error:
+        raise unreadable(path, error) from error
+    if stream is None:
+        raise UnreadableFile("is not a regular file; pack the file itself", path=path)
+    packed = entry.packed
+    return BoundedStream(stream, bound if packed is None else Bound(path, lambda: packed, bound))
+
+
+def _zip_entries(stream: IO[bytes], path: str) -> Iterator[_Entry]:
+    if not stream.seekable():
+        # The directory stands at the end, so a zip inside an archive has to be held.
+        data = read_up_to(stream, MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise UnreadableFile(f"is an archive of more than {MAX_BYTES >> 20} MB inside another; unpack the outer one first", path=path)
+        stream = io.BytesIO(data)
+    size = stream.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(stream) as archive:
+        for info in archive.infolist():
+            if not info.is_dir():
+                # A header that lies about the packed size cannot claim more than the whole file.
+                yield _Entry(info.filename, _zip_refusal(info), partial(archive.open, info), min(info.compress_size, size))
+
+
+def _zip_refusal(info: zipfile.ZipInfo) -> str:
+    if info.flag_bits & 1:
+        return "is encrypted; decrypt the archive first"
+    if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+        return "is not a regular file; pack the file itself"
+    # Python unpacks the rarer methods without a bound on what comes out of one read.
+    return "" if info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) else "is packed by a rare method; pack it with deflate"
+
+
+def _tar_entries(stream: IO[bytes], path: str) -> Iterator[_Entry]:
+    onward = _Onward(stream, path)
+    with tarfile.TarFile(fileobj=onward, encoding="utf-8") as archive:
+        info = archive.next()
+        while info is not None:
+            if not info.isdir():
+                refusal = "" if info.isreg() else "is a link or a device; pack the file itself"
+                yield _Entry(info.name, refusal, partial(archive.extractfile, info))
+            info = _next(archive, onward, path)
+
+
+def _next(archive: tarfile.TarFile, onward: _Onward, path: str) -> tarfile.TarInfo | None:
+    # Not `archive.next`: it keeps every member, and takes a damaged header for the end.
+    onward.seek(archive.offset)
+    try:
+        return tarfile.TarInfo.fromtarfile(archive)
+    except tarfile.HeaderError as error:
+        if onward.last == bytes(tarfile.BLOCKSIZE):
+            return None
+        raise UnreadableFile(f"is cut off or damaged ({error}); what stands after this place is lost", path=path) from None
+
+
+class _Onward(io.RawIOBase):
+    """A stream as tarfile wants a file, but read from its beginning to its end."""
+
+    def __init__(self, stream: IO[bytes], path: str) -> None:
+        self._stream = stream
+        self._path = path
+        self._position = 0
+        self.last = b""
+
+    def tell(self) -> int:
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        # Members are read in small pieces, so this is a header, which tarfile would hold whole.
+        if not 0 <= size <= MAX_HEADER:
+            raise UnreadableFile(f"holds a header of more than {MAX_HEADER >> 20} MB; it is damaged or no tar archive", path=self._path)
+        self.last = self._stream.read(size)
+        self._position += len(self.last)
+        return self.last
+
+    def seek(self, position: int, whence: int = os.SEEK_SET) -> int:
+        if position < self._position:
+            raise UnreadableFile("holds a member of negative size; it is damaged or no tar archive", path=self._path)
+        while self._position < position and self.read(min(position - self._position, MAX_HEADER)):
+            pass
+        return self._position

@@ -1,0 +1,122 @@
+"""Unpacking: streams of packed files whose size is bounded while they are read, for what a header says may be a lie."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import IO, cast
+
+from perikope.errors import UnreadableFile
+
+MAX_RATIO = 200
+"""Unpacked bytes a packed byte: text packs 3 to 30 to 1, tables of zeros perhaps 100 to 1, bombs 1000 to 1 and more."""
+
+FREE_BYTES = 10 << 20
+"""Up to 10 MB may come out at any ratio: that harms nobody, and short files of blanks do pack that well."""
+
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
+"""What the operating system and the unpackers raise for a file that cannot be read to its end."""
+
+_BUFFER = 1 << 17
+
+
+class Bound:
+    """How much may come out of a packed file; there is no bound in bytes, for an honest archive may have any size."""
+
+    __slots__ = ("_packed", "_parent", "_path", "_spent", "_unpacked")
+
+    def __init__(self, path: str, packed: Callable[[], int], parent: Bound | None = None) -> None:
+        self._path = path
+        self._packed = packed
+        # What comes out here also counts for what this came out of: bombs are packed several times over.
+        self._parent = parent
+        self._unpacked = 0
+        self._spent = False
+
+    @property
+    def spent(self) -> bool:
+        """Whether too much came out, here or further out: nothing more can be read."""
+        return self._spent or (self._parent is not None and self._parent.spent)
+
+    def spend(self, count: int) -> None:
+        """Count bytes that came out; too many for the packed bytes they came from make the file unreadable."""
+        self._unpacked += count
+        if self._unpacked > FREE_BYTES and self._unpacked > MAX_RATIO * self._packed():
+            self._spent = True
+            raise UnreadableFile(
+                f"unpacks to more than {MAX_RATIO} times its size, as files made to fill a disk do; if you trust it, unpack it first",
+                path=self._path,
+            )
+        if self._parent is not None:
+            self._parent.spend(count)
+
+
+class BoundedStream(io.BufferedReader):
+    """A stream that counts what is read from it against a bound."""
+
+    def __init__(self, stream: IO[bytes], bound: Bound) -> None:
+        super().__init__(_Counted(stream, bound), _BUFFER)
+        self.bound = bound
+
+
+class _Counted(io.RawIOBase):
+    def __init__(self, stream: IO[bytes], bound: Bound) -> None:
+        self._stream = cast(io.BufferedReader, stream)
+        self._bound = bound
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._count
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        # In pieces, however much is asked for: so much and no more comes out before it is counted.
+        data = self._stream.read1(min(len(buffer), _BUFFER))
+        buffer[: len(data)] = data
+        self._count += len(data)
+        self._bound.spend(len(data))
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+_DECOMPRESSORS: dict[str, Callable[..., object]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+def unpacked(stream: IO[bytes], path: str, suffix: str = "") -> IO[bytes]:
+    """The stream itself, or what it unpacks to where the suffix, or else the name's, is `.gz`, `.bz2` or `.xz`."""
+    decompress = _DECOMPRESSORS.get(suffix or path[len(stem(path)) :].lower())
+    if decompress is None:
+        return stream
+    return BoundedStream(
+        cast(IO[bytes], decompress(stream)), Bound(path, stream.tell, stream.bound if isinstance(stream, BoundedStream) else None)
+    )
+
+
+def read_up_to(stream: IO[bytes], count: int) -> bytes:
+    """So many bytes of a stream, or all that it has; in pieces, because `read` would ask for the memory of `count` at once."""
+    pieces = []
+    while count > 0 and (piece := stream.read(min(count, _BUFFER))):
+        pieces.append(piece)
+        count -= len(piece)
+    return b"".join(pieces)
+
+
+def stem(path: str) -> str:
+    """A name without the suffix that says that the file is packed.
+
+    >>> stem("a/notes.md.gz"), stem("a/notes.md")
+    ('a/notes.md', 'a/notes.md')
+    """
+    suffix = next((suffix for suffix in _DECOMPRESSORS if path.lower().endswith(suffix)), "")
+    return path[: len(path) - len(suffix)]

@@ -1,0 +1,83 @@
+"""Is an index whole? Reads every byte of it and names what is damaged, missing or foreign, and what can still be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from perikope.errors import IndexFormatError
+from perikope.index import manifest as manifests
+from perikope.index.columns import ColumnFile
+from perikope.index.commit import LOCK_FILE
+from perikope.index.segments import Segment
+from perikope.kernels.tokens import decode_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check found."""
+
+    problems: tuple[str, ...]
+    readable_documents: int
+    documents: int
+    unknown_files: tuple[str, ...]
+    """Files in the folder that no manifest names: left by a writer that did not commit, or not ours."""
+
+
+def check(folder: Path) -> CheckReport:
+    """Check every file of the current commit; raises only where the manifest itself cannot be read."""
+    manifest = manifests.load(folder)
+    problems: list[str] = []
+    readable = total = 0
+    known = {manifests.FILE, LOCK_FILE}
+    for entry in manifest.segments:
+        known |= {entry["file"], entry.get("deleted", {}).get("file", entry["file"])}
+        deleted = entry.get("deleted", {}).get("documents", 0)
+        total += entry["documents"] - deleted
+        found = _check_segment(folder, entry)
+        problems += found
+        readable += 0 if found else entry["documents"] - deleted
+    unknown = sorted(path.name for path in folder.iterdir() if path.name not in known)
+    return CheckReport(tuple(problems), readable, total, tuple(unknown))
+
+
+def _check_segment(folder: Path, entry: dict[str, object]) -> list[str]:
+    problems = []
+    parts = [entry, *([entry["deleted"]] if "deleted" in entry else [])]
+    for part in parts:
+        assert isinstance(part, dict)
+        try:
+            file = ColumnFile(folder / part["file"], part)
+            problems += [f"{file.path} is damaged in column {name!r}" for name in file.damaged_columns()]
+        except IndexFormatError as error:
+            problems.append(str(error))
+    if not problems:
+        try:
+            _check_content(Segment(folder, entry))
+        except IndexFormatError as error:
+            problems.append(str(error))
+    return problems
+
+
+def _check_content(segment: Segment) -> None:
+    """What checksums cannot tell: that the columns say things that fit together. Costs a pass over everything."""
+    codes = segment["document.first_code"].astype(np.int64)
+    spans, sections = (segment[f"document.first_{kind}"].astype(np.int64) for kind in ("span", "section"))
+    for document in range(segment.documents):
+        wanted = int(segment["document.tokens"][document])
+        tokens, found = decode_tokens(segment["tokens"][codes[document] : codes[document + 1]], wanted + 1)
+        if found != wanted or (found and int(tokens.max()) >= len(segment.terms)):
+            raise segment.columns.damaged(f"has a damaged token stream (document {document})")
+        own = slice(spans[document], spans[document + 1])
+        parent = segment["span.parent"][own].astype(np.int64)
+        if np.any(parent >= np.arange(parent.size)) or np.any(segment["span.end_token"][own] > wanted):
+            raise segment.columns.damaged(f"has a damaged tree (document {document})")
+        above = segment["section.parent"][sections[document] : sections[document + 1]].astype(np.int64)
+        if np.any(above >= np.arange(above.size)):
+            raise segment.columns.damaged(f"has a damaged tree of sections (document {document})")
+        segment.text(document)
+        segment.record(document)
+    for term in range(len(segment.terms)):
+        segment.postings(term)

@@ -1,0 +1,58 @@
+"""Every change that an index makes to the disk, in one place: what is durable when, and where tests inject faults.
+
+A file is written, synced and closed before anything names it; a name changes by an atomic rename and counts once the
+folder is synced; only then is what it replaced removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+
+class NewFile:
+    """A file under construction: written from start to end, and durable once `finish` returns."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self._file = open(path, "xb", buffering=1 << 20)  # noqa: SIM115 - closed by `finish` or `discard`
+
+    def write(self, data: Any) -> None:
+        """Add bytes (anything with the buffer protocol)."""
+        self._file.write(data)
+        self.size += len(data)
+
+    def finish(self) -> None:
+        """Make the content durable."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def discard(self) -> None:
+        """Remove the file."""
+        # What is still buffered may not fit the disk any more; it is not wanted either.
+        with contextlib.suppress(OSError):
+            self._file.close()
+        remove(self.path)
+
+
+def rename(old: Path, new: Path) -> None:
+    """Give a file another name, atomically replacing what had that name."""
+    os.replace(old, new)
+
+
+def remove(path: Path) -> None:
+    """Remove a file if it is there; readers that have it mapped keep it."""
+    path.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

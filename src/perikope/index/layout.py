@@ -1,0 +1,167 @@
+"""Which columns a segment has, and how each is written: one description for new segments and for merged ones.
+
+Numbers inside a document (tokens, spans, sections) count from its start, so that segments are put together by putting
+their columns one after the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perikope.index.columns import Array, ColumnWriter, narrow
+from perikope.kernels.postings import LARGE, count_stored, cut_windows
+from perikope.kernels.strings import hash_strings
+
+STOP = 0
+"""The term of every stop word: it keeps a place in the token stream and nothing else."""
+
+MAX_PARTS = 64
+"""Parts are kept as bits of a 64-bit number; patents have five."""
+
+OF_SPAN = ("kind", "tag", "parent", "start", "end", "part", "language", "first_token", "end_token")
+OF_SECTION = ("span", "parent", "title_span", "title_first", "title_end", "title_length")
+OF_PASSAGE = ("span", "section", "first_token", "end_token", "length")
+OF_DOCUMENT = ("tokens", "length", "source")
+LABELLED = ("span.tag", "span.part", "span.language")
+"""Columns that hold numbers of the segment's labels."""
+
+OWNED = {"span": OF_SPAN, "section": OF_SECTION, "passage": OF_PASSAGE}
+"""What documents own, each with its columns; `document.first_span` and so on say where each document's begin."""
+
+
+def offsets(counts: Array) -> Array:
+    """Where each begins, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+
+
+def write_offsets(writer: ColumnWriter, name: str, counts: Array) -> None:
+    """Write counts as offsets."""
+    writer.write(name, narrow(offsets(counts)))
+
+
+def write_document_ids(writer: ColumnWriter, ids: list[bytes]) -> None:
+    """Write document ids with a sorted table of their hashes, by which they are found."""
+    writer.write_strings("document_ids", ids)
+    ends = np.cumsum([len(name) for name in ids], dtype=np.uint64)
+    hashes = hash_strings(ends, np.frombuffer(b"".join(ids), np.uint8))
+    order = np.argsort(hashes, kind="stable")
+    writer.write("document_hash", hashes[order])
+    writer.write("document_of_hash", order.astype(np.uint32))
+
+
+class Spool:
+    """Pieces of a column that comes along with others: kept in memory while small, then in a file without a name."""
+
+    def __init__(self, kind: type[np.generic], folder: Path, limit: int = 1 << 24) -> None:
+        self.kind = np.dtype(kind)
+        self.length = 0
+        self._file = tempfile.SpooledTemporaryFile(max_size=limit, dir=str(folder))  # noqa: SIM115 - closed by `close`
+
+    def append(self, values: Array) -> None:
+        """Add a piece."""
+        self._file.write(np.ascontiguousarray(values, self.kind).view(np.uint8).data)
+        self.length += int(values.size)
+
+    def chunks(self, size: int = 1 << 22) -> Iterator[Array]:
+        """The pieces again, once."""
+        self._file.seek(0)
+        while data := self._file.read(size):
+            yield np.frombuffer(data, self.kind)
+
+    def close(self) -> None:
+        """Give back the memory or the file."""
+        self._file.close()
+
+
+class Frequencies:
+    """Frequencies in one byte each; those that do not fit are kept apart, by their number."""
+
+    def __init__(self, small: Spool) -> None:
+        self._small = small
+        self._places: list[Array] = [np.zeros(0, np.int64)]
+        self._values: list[Array] = [np.zeros(0, np.uint32)]
+
+    def append(self, values: Array) -> None:
+        """Add frequencies."""
+        large = np.flatnonzero(values >= LARGE)
+        self._places.append(large + self._small.length)
+        self._values.append(values[large])
+        self._small.append(np.minimum(values, LARGE))
+
+    def write(self, name: str, writer: ColumnWriter) -> None:
+        """Write the columns."""
+        writer.stream(name, np.uint8, self._small.chunks())
+        writer.write(f"{name}.large_at", np.concatenate(self._places).astype(np.int64))
+        writer.write(f"{name}.large", np.concatenate(self._values).astype(np.uint32))
+
+
+class PostingsWriter:
+    """Takes the postings of terms in rising order, some terms at a time, and writes them as columns.
+
+    What grows with the postings is spooled; what grows with terms and windows is kept.
+    """
+
+    def __init__(self, folder: Path, parts: int) -> None:
+        self._folder = folder
+        self._spools = contextlib.ExitStack()
+        self._documents = self._spool(np.uint16)
+        self._frequencies = Frequencies(self._spool(np.uint8))
+        self._parts = self._spool(part_type(parts)) if parts > 1 else None
+        self._part_frequencies = Frequencies(self._spool(np.uint8))
+        self._part_frequency_count = 0
+        self._first_window: list[Array] = [np.zeros(1, np.int64)]
+        self._window_number: list[Array] = [np.zeros(0, np.uint16)]
+        self._window_first: list[Array] = []
+        self._window_first_part: list[Array] = []
+        self._windows = 0
+
+    def __enter__(self) -> PostingsWriter:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._spools.close()
+
+    def _spool(self, kind: type[np.generic]) -> Spool:
+        return self._spools.enter_context(contextlib.closing(Spool(kind, self._folder)))
+
+    def append(
+        self, first_posting: Array, document: Array, frequency: Array, parts: Array | None = None, part_frequency: Array | None = None
+    ) -> None:
+        """Add the postings of the next terms; parts are sets of bits, part frequencies as `invert_parts` gives them."""
+        first_window, number, first_of_window, low = cut_windows(first_posting, document)
+        self._first_window.append(first_window[1:] + self._windows)
+        self._window_number.append(number)
+        self._window_first.append(first_of_window + self._documents.length)
+        self._windows += number.size
+        self._documents.append(low)
+        self._frequencies.append(frequency)
+        if self._parts is not None and parts is not None and part_frequency is not None:
+            self._window_first_part.append(count_stored(parts)[first_of_window] + self._part_frequency_count)
+            self._parts.append(parts)
+            self._part_frequencies.append(part_frequency)
+            self._part_frequency_count += int(part_frequency.size)
+
+    def write(self, writer: ColumnWriter) -> None:
+        """Write the columns."""
+        postings = np.array([self._documents.length], np.int64)
+        writer.write("term.first_window", narrow(np.concatenate(self._first_window)))
+        writer.write("window.number", np.concatenate(self._window_number))
+        writer.write("window.first_posting", narrow(np.concatenate([*self._window_first, postings])))
+        writer.stream("posting.document", np.uint16, self._documents.chunks())
+        self._frequencies.write("posting.frequency", writer)
+        if self._parts is not None:
+            end = np.array([self._part_frequency_count], np.int64)
+            writer.write("window.first_part", narrow(np.concatenate([*self._window_first_part, end])))
+            writer.stream("posting.parts", self._parts.kind, self._parts.chunks())
+            self._part_frequencies.write("part_frequency", writer)
+
+
+def part_type(parts: int) -> type[np.unsignedinteger[Any]]:
+    """The smallest type with a bit for each part."""
+    return np.uint8 if parts <= 8 else np.uint16 if parts <= 16 else np.uint32 if parts <= 32 else np.uint64

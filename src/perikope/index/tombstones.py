@@ -1,0 +1,98 @@
+"""Which documents of a segment were deleted, and what they take out of its statistics.
+
+A segment never changes. Deleting writes a small file beside it with the numbers of the deleted documents and, for each
+term in them, what they counted: statistics stay exact without touching the postings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perikope.index.columns import Array, ColumnFile, ColumnWriter, narrow
+
+
+class Counts(NamedTuple):
+    """Of a term: documents, occurrences, passages, occurrences in passages. Of a segment: the same with all tokens for occurrences."""
+
+    documents: int
+    occurrences: int
+    passages: int
+    passage_occurrences: int
+
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def __add__(self, other: object) -> Counts:
+        assert isinstance(other, Counts)
+        return Counts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+NO_COUNTS = Counts(0, 0, 0, 0)
+_OF_TERM = ("documents", "occurrences", "passages", "passage_occurrences")
+
+
+class Tombstones:
+    """The deleted documents of one segment."""
+
+    def __init__(self, documents: Array, terms: Array, deltas: Mapping[str, Array], totals: Counts) -> None:
+        self.documents = documents
+        self.terms = terms
+        self.deltas = deltas
+        self.totals = totals
+
+    @classmethod
+    def open(cls, folder: Path, entry: Mapping[str, Any], documents: int) -> Tombstones:
+        """Read the tombstones that a manifest names; `documents` is the number in the segment."""
+        columns = ColumnFile(folder / entry["file"], entry)
+        found = columns["documents"]
+        deltas = {name: columns[f"term.{name}"] for name in _OF_TERM}
+        sized = all(delta.size == columns["term"].size for delta in deltas.values())
+        if not sized or (found.size and (int(found.max()) >= documents or bool(np.any(found[:-1] >= found[1:])))):
+            raise columns.damaged("has damaged tombstones")
+        return cls(found, columns["term"], deltas, Counts(*columns.facts["totals"]))
+
+    def counts(self, term: int) -> Counts:
+        """What the deleted documents counted for a term."""
+        at = int(np.searchsorted(self.terms, self.terms.dtype.type(term)))
+        if at == self.terms.size or self.terms[at] != term:
+            return NO_COUNTS
+        return Counts(*(int(self.deltas[name][at]) for name in _OF_TERM))
+
+    def write(self, path: Path) -> dict[str, Any]:
+        """Write the file; returns its entry for the manifest."""
+        with ColumnWriter(path) as writer:
+            writer.write("documents", self.documents.astype(np.uint32))
+            writer.write("term", self.terms.astype(np.uint32))
+            for name in _OF_TERM:
+                writer.write(f"term.{name}", narrow(self.deltas[name]))
+            return {**writer.close({"totals": list(self.totals)}), "documents": int(self.documents.size)}
+
+
+def bury(segment: Any, documents: Array) -> Tombstones:
+    """The tombstones of these documents (local numbers) together with those that are there already."""
+    before = segment.tombstones.documents if segment.tombstones else np.zeros(0, np.uint32)
+    buried = np.union1d(before, documents).astype(np.uint32)
+    # Counted again from all of them: simple, and nothing can add up wrong over many deletions.
+    count = np.zeros((len(_OF_TERM), len(segment.terms)), np.int64)
+    totals = NO_COUNTS
+    for document in buried.tolist():
+        tokens = segment.tokens(document)
+        passages = segment.passages_of(document)
+        count[0, np.unique(tokens)] += 1
+        np.add.at(count[1], tokens, 1)
+        for first, end in zip(
+            segment["passage.first_token"][passages.start : passages.stop].tolist(),
+            segment["passage.end_token"][passages.start : passages.stop].tolist(),
+            strict=True,
+        ):
+            count[2, np.unique(tokens[first:end])] += 1
+            np.add.at(count[3], tokens[first:end], 1)
+        lengths = segment["passage.length"][passages.start : passages.stop]
+        totals += Counts(1, int(segment["document.length"][document]), len(passages), int(lengths.sum(dtype=np.int64)))
+    count[:, 0] = 0
+    terms = np.flatnonzero(count[0])
+    return Tombstones(buried, terms, {name: count[row, terms] for row, name in enumerate(_OF_TERM)}, totals)

@@ -1,0 +1,63 @@
+"""Byte strings in one array: hashes of them, and the merge of several sorted lists."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.kernels.jit import kernel
+
+
+@kernel
+def hash_strings(ends: NDArray[np.uint64], data: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """A 64-bit hash of each string (FNV-1a, stirred once more at the end)."""
+    hashes = np.empty(ends.size, np.uint64)
+    begin = np.uint64(0)
+    for i in range(ends.size):
+        code = np.uint64(0xCBF29CE484222325)
+        for at in range(begin, ends[i]):
+            code = (code ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
+        code ^= code >> np.uint64(32)
+        hashes[i] = code * np.uint64(0x9E3779B97F4A7C15)
+        begin = ends[i]
+    return hashes
+
+
+@kernel
+def merge_sorted(
+    order: NDArray[np.int64], first: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], data: NDArray[np.uint8]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Merge lists of strings, each sorted: the place of every string among the distinct ones, and an example of each distinct one.
+
+    List `i` is `order[first[i] : first[i + 1]]`, numbers of strings; string `s` is `data[start[s] : end[s]]`.
+    """
+    lists = first.size - 1
+    head = first[:-1].copy()
+    place = np.empty(start.size, np.int64)
+    example = np.empty(start.size, np.int64)
+    count = 0
+    while True:
+        smallest = -1
+        for i in range(lists):
+            if head[i] < first[i + 1]:
+                candidate = order[head[i]]
+                if smallest < 0 or _less(start, end, data, candidate, smallest):
+                    smallest = candidate
+        if smallest < 0:
+            return place, example[:count].copy()
+        example[count] = smallest
+        for i in range(lists):
+            if head[i] < first[i + 1] and not _less(start, end, data, smallest, order[head[i]]):
+                place[order[head[i]]] = count
+                head[i] += 1
+        count += 1
+
+
+@kernel
+def _less(start: NDArray[np.int64], end: NDArray[np.int64], data: NDArray[np.uint8], a: int, b: int) -> bool:
+    length = min(end[a] - start[a], end[b] - start[b])
+    for i in range(length):
+        x, y = data[start[a] + i], data[start[b] + i]
+        if x != y:
+            return x < y
+    return end[a] - start[a] < end[b] - start[b]

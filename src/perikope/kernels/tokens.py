@@ -1,0 +1,70 @@
+"""The token stream of a document: the number of each token's term, frequent terms first, in two bytes.
+
+A code below 65535 is the number itself; 65535 is followed by the low and the high half of a larger one. Chosen by measurement over plain
+32-bit numbers, variable bytes and bit-packed blocks: see ARCHITECTURE.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.kernels.jit import kernel
+
+ESCAPE = 0xFFFF
+SLOTS = 1 << 16
+"""A table over terms has at least this many places: a damaged code below the escape cannot point outside it."""
+
+
+@kernel
+def encode_tokens(tokens: NDArray[np.uint32], first_token: NDArray[np.int64]) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+    """The codes of all documents one after the other, and where each document's begin."""
+    wide = 0
+    for token in tokens:
+        wide += token >= ESCAPE
+    codes = np.empty(tokens.size + 2 * wide, np.uint16)
+    first_code = np.empty(first_token.size, np.int64)
+    at = 0
+    for document in range(first_token.size - 1):
+        first_code[document] = at
+        for i in range(first_token[document], first_token[document + 1]):
+            token = tokens[i]
+            if token < ESCAPE:
+                codes[at] = token
+                at += 1
+            else:
+                codes[at] = ESCAPE
+                codes[at + 1] = token & np.uint32(0xFFFF)
+                codes[at + 2] = token >> np.uint32(16)
+                at += 3
+    first_code[first_token.size - 1] = at
+    return codes, first_code
+
+
+@kernel
+def decode_tokens(codes: NDArray[np.uint16], count: int) -> tuple[NDArray[np.uint32], int]:
+    """The first `count` tokens of a stream, and how many there really were before it ended."""
+    tokens = np.empty(count, np.uint32)
+    at = 0
+    found = 0
+    while at < codes.size and found < count:
+        token = np.uint32(codes[at])
+        at += 1
+        if token == ESCAPE:
+            if at + 2 > codes.size:
+                break
+            token = np.uint32(codes[at]) | (np.uint32(codes[at + 1]) << np.uint32(16))
+            at += 2
+        tokens[found] = token
+        found += 1
+    return tokens[:found], found
+
+
+@kernel
+def map_tokens(tokens: NDArray[np.uint32], new_number: NDArray[np.uint32]) -> bool:
+    """Renumber tokens in place; False where one has no number."""
+    for i in range(tokens.size):
+        if tokens[i] >= new_number.size:
+            return False
+        tokens[i] = new_number[tokens[i]]
+    return True
