@@ -50,7 +50,7 @@ def _program(name: str, peer: str | None = None) -> Callable[[str, str, str], li
 
 
 def perikope_command(sources: Sequence[str], target: str, *options: str) -> list[str]:
-    return [sys.executable, "-m", "perikope.cli", "index", *sources, "--to", target, *options]
+    return [sys.executable, "-m", "perikope", "index", *sources, "--to", target, *options]
 
 
 SYSTEMS = (

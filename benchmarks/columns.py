@@ -17,7 +17,8 @@ from benchmarks import measure
 from benchmarks.build import perikope_command
 from benchmarks.common import ROOT, SCRATCH, Table, megabytes, publish
 from benchmarks.synthetic import LONG
-from perikope.index.reader import Snapshot
+from perikope.index import manifest
+from perikope.index.segments import Segment
 
 SAMPLE = replace(LONG, documents=LONG.documents // 10)
 WITHIN_DOCUMENT, VOCABULARY = 0.67, 0.58
@@ -39,12 +40,13 @@ class Quantities:
 PATENTS = Quantities(documents=2.6e6, passages=250e6, tokens=16e9, text=100e9)
 
 UNITS = {
-    "tokens": "tokens", "positions": "tokens",
-    "posting": "postings", "part_posting": "postings", "block": "postings",
-    "term": "terms", "terms": "terms",
-    "span": "passages", "section": "passages", "passage": "passages", "id_span": "passages", "ids": "passages",
+    "tokens": "tokens",
+    "posting": "postings",
+    "term": "terms", "terms": "terms", "term_of_name": "terms", "window": "terms",
+    "span": "passages", "section": "passages", "passage": "passages", "id": "passages", "ids": "passages",
     "text": "text",
-    "document": "documents", "document_ids": "documents", "document_id_order": "documents", "records": "documents",
+    "document": "documents", "document_ids": "documents", "document_hash": "documents", "document_of_hash": "documents",
+    "records": "documents", "sources": "documents", "source_hashes": "documents",
 }  # fmt: skip
 """What a column grows with, by the first part of its name; sections, other spans and their ids grow with passages."""
 
@@ -64,7 +66,7 @@ def columns_of(folder: Path) -> tuple[list[Column], Quantities]:
     """The columns of an index summed over its segments, largest first, and its quantities."""
     columns: dict[str, Column] = {}
     quantities = Quantities()
-    for segment in Snapshot(folder).segments:
+    for segment in (Segment(folder, entry) for entry in manifest.load(folder).segments):
         for name, values in segment.columns.items():
             column = columns.setdefault(name, Column(name, values.dtype.str[1:]))
             column.kind = max(column.kind, values.dtype.str[1:])  # the widest of the segments' types
@@ -73,8 +75,8 @@ def columns_of(folder: Path) -> tuple[list[Column], Quantities]:
         quantities.documents += facts["documents"]
         quantities.passages += facts["passages"]
         quantities.tokens += facts["tokens"]
-        quantities.terms += facts["terms"]
-        quantities.postings += facts["postings"] if "postings" in facts else int(segment.columns["term.first_posting"][-1])
+        quantities.terms += len(segment.terms)
+        quantities.postings += segment["posting.document"].size
         quantities.text += sum(len(segment.text(document).encode("utf-8", "surrogatepass")) for document in range(facts["documents"]))
     return sorted(columns.values(), key=lambda column: -column.bytes), quantities
 
@@ -119,6 +121,7 @@ def extrapolation(columns: list[Column], measured: Quantities) -> Table:
         f"Assumed: postings a document grow with its length to the power {WITHIN_DOCUMENT} to {_each(wanted, 'postings'):,.0f} in one of "
         f"{_each(wanted, 'tokens'):,.0f} tokens; terms with all tokens to the power {VOCABULARY};",
         "sections, ids and other spans grow with passages; bytes each stay as measured, though compressed numbers may grow.",
+        "terms: summed over segments, each has its own dictionary; a frequent term has one window for every 65,536 documents, not counted.",
         "text: bytes each is the compression ratio; made-up text compresses worse than real text.",
     ]
     return table

@@ -38,7 +38,8 @@ class Table:
 
     def text(self) -> str:
         lines = [self.columns, *self.rows]
-        width = [max(len(line[i]) if i < len(line) else 0 for line in lines) for i in range(len(self.columns))]
+        full = [line for line in lines if len(line) == len(self.columns)]  # a short one ends in a remark
+        width = [max(len(line[i]) for line in (lines if i == 0 else full)) for i in range(len(self.columns))]
         aligned = [self._aligned(line, width) for line in lines]
         return "\n".join(["", self.title, "", aligned[0], "-" * len(aligned[0]), *aligned[1:], *(f"  {note}" for note in self.notes)])
 

@@ -21,7 +21,7 @@ from benchmarks.synthetic import SHORT, Collection
 
 def memory_option(size: str) -> list[str]:
     """`--memory SIZE` where the command has it."""
-    help_text = subprocess.run([sys.executable, "-m", "perikope.cli", "index", "--help"], capture_output=True, text=True, check=True).stdout
+    help_text = subprocess.run([sys.executable, "-m", "perikope", "index", "--help"], capture_output=True, text=True, check=True).stdout
     return ["--memory", size] if "--memory" in help_text else []
 
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("factors", type=int, nargs="*", default=[1, 4, 16])
     parser.add_argument("--documents", type=int, default=SHORT.documents, help="of one part")
     parser.add_argument("--tokens", type=int, default=SHORT.tokens, help="words a document")
-    parser.add_argument("--memory", default="1GB", metavar="SIZE", help="passed to `perikope index` where it has the option")
+    parser.add_argument("--memory", default="1G", metavar="SIZE", help="passed to `perikope index` where it has the option")
     parser.add_argument("--markdown", metavar="FILE")
     options = parser.parse_args(arguments)
     memory = memory_option(options.memory)

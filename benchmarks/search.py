@@ -43,7 +43,7 @@ def built(source: Path) -> Iterator[str]:
 
 def start_up(index: str) -> None:
     python = [sys.executable, "-c", "import perikope"]
-    search = [sys.executable, "-m", "perikope.cli", "search", index, "pump"]
+    search = [sys.executable, "-m", "perikope", "search", index, "pump"]
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {"PERIKOPE_CACHE": cache}
         first, _ = timed(lambda: subprocess.run(search, check=True, capture_output=True, env=environment))

@@ -18,13 +18,13 @@ from perikope.index.commit import DEFAULT_MEMORY, IndexWriter
 from perikope.index.reader import Snapshot
 from perikope.segment import segmenter
 from perikope.text import read_stopwords
-from perikope.workers import Job, Task, build_segments, tasks
+from perikope.workers import Job, build_segments, size_of, tasks
 
 _SELF, _WORKER = 100 << 20, 150 << 20
 """What the program itself takes, and what each worker process takes, before the first document."""
 
-LARGE_INPUT = 48 << 20
-"""From this size on a second process pays: it costs a second to start."""
+LARGE_INPUT = 8 << 20
+"""From this size on, unpacked, a second process pays."""
 
 OnProgress = Callable[[int, int], None]
 """Called with documents and bytes done since the last call."""
@@ -128,10 +128,12 @@ def _change(
     workers = options.workers if options.workers is not None else _workers(paths)
     replace = options.replace or options.sync
     if workers > 1:
-        memory = max((options.memory - _SELF) // workers - _WORKER, 32 << 20)
+        memory = max(options.memory // workers - _WORKER, 32 << 20)
         prefix = writer.segment_path("p").stem
         job = Job(writer.folder, writer.snapshot.manifest.analysis, options.segment, memory, prefix)
-        outcome = build_segments(job, tasks(found), workers, lambda count, task: on_progress(count, _bytes(task)))
+        outcome = build_segments(
+            job, tasks(found, skipped.append), workers, lambda count, task: on_progress(count, sum(map(size_of, task)))
+        )
         writer.adopt(outcome.entries, replace=replace)
         skipped += outcome.skipped
     else:
@@ -155,8 +157,8 @@ def _read(found: Iterable[Source], segment: str, skipped: list[UnreadableFile], 
         except UnreadableFile as problem:
             if source.named:
                 raise
-            skipped.append(problem)
-        on_progress(count % 256, _bytes([source]))
+            skipped.append(problem.with_traceback(None))
+        on_progress(count % 256, size_of(source))
 
 
 class _Sync:
@@ -197,17 +199,6 @@ def _workers(paths: Sequence[str]) -> int:
     packed = sum(4 if path.endswith((".gz", ".zip", ".tgz", ".bz2", ".xz")) else 1 for path in paths) / max(len(paths), 1)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores if input_size(paths) * packed >= LARGE_INPUT else 1
-
-
-def _bytes(task: Task) -> int:
-    return sum(len(source.content) if isinstance(source.content, bytes) else _file_size(source.path) for source in task)
-
-
-def _file_size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0
 
 
 def _remove(folder: Path, *, keep_folder: bool) -> None:

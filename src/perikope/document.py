@@ -158,7 +158,7 @@ class TreeBuilder:
         self._span_ids: dict[int, str] = {}
         self._references: list[tuple[int, str]] = []
         self._open: list[int] = []
-        self._levels: list[int] = []
+        self._headings: list[tuple[int, int]] = []
         self._hollow = False
         self.open(Kind.SECTION, tag, language=language)
         if title:
@@ -241,15 +241,23 @@ class TreeBuilder:
     def heading(self, level: int, text: str, tag: str = "", *, id: str = "", part: str = "", language: str = "") -> None:
         """Close every section opened by a heading of this level or deeper and open a new one with this title."""
         self.close_headings(level)
-        self.open(Kind.SECTION, tag or f"h{level}", id=id, part=part, language=language)
-        self._levels.append(level)
+        number = self.open(Kind.SECTION, tag or f"h{level}", id=id, part=part, language=language)
+        self._headings.append((level, number))
         self.title(text)
 
-    def close_headings(self, level: int = 0) -> None:
-        """Close the sections that headings of `level` or deeper opened."""
-        while self._levels and self._levels[-1] >= level:
-            self._levels.pop()
+    def close_headings(self, level: int = 0, *, since: int = 0) -> None:
+        """Close the sections that headings of `level` or deeper opened, but none whose span has a number below `since`."""
+        while self._headings:
+            opened_by, number = self._headings[-1]
+            if opened_by < level or number < since:
+                return
+            self._headings.pop()
             self.close()
+
+    @property
+    def next_span(self) -> int:
+        """The number that the next span will get."""
+        return len(self._spans)
 
     def refer(self, target: str) -> None:
         """Note that the span that is open refers to another span of this document, by its id."""
@@ -257,7 +265,7 @@ class TreeBuilder:
 
     def build(self) -> Document:
         """Close what is open and return the document; a text without a single letter or digit is an error."""
-        self._levels.clear()
+        self._headings.clear()
         while self._open:
             self.close()
         if self._hollow:

@@ -55,10 +55,10 @@ class Registry(Generic[T]):
     def _discover(self) -> None:
         if self._discovered:
             return
-        # Set first: a module that looks a name up while it is imported must not start over.
-        self._discovered = True
+        # Without a lock of ours: imports have theirs, so a second thread waits there, and a forked child inherits none.
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
             importlib.import_module(f"{self._package}.{module.name}")
         for entry_point in entry_points(group=f"perikope.{self.kind}s"):
             entry_point.load()
+        self._discovered = True

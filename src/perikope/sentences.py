@@ -21,6 +21,8 @@ _END = re.compile(f"{_SPACED_END}|{_FULL_WIDTH_END}|{_PARAGRAPH_END}")
 _SPACE = re.compile(r"\s*")
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“„«‘/]*$")
 _INITIALS = re.compile(r"[^\W\d_](\.[^\W\d_])+|[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]")
+_HOUR = re.compile(r"(?:^|[\W\d])[ap]\.m$|\d\s?[AP]\.M$")
+_CAPITALISED = re.compile(r"[^\W\d_]\w*")
 _ITEM_NUMBER = re.compile(r"[(\[]?(\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})")
 
 _LONGEST_ABBREVIATION = 16
@@ -36,8 +38,16 @@ _BEFORE_NUMBERS = """
 """
 """Also words, or often last in a sentence, until a number follows: "No. 5"."""
 
+_AFTER_HOURS = """
+    Monday Tuesday Wednesday Thursday Friday Saturday Sunday
+    January February March April May June July August September October November December
+    Atlantic Central Eastern Greenwich Mountain Pacific
+"""
+"""Go on with "5 p.m." although they begin with a capital: days, and what a time zone's name begins with."""
+
 _ABBREVIATIONS = frozenset(_NEVER_LAST.split())
 _ABBREVIATIONS_BEFORE_NUMBERS = frozenset(_BEFORE_NUMBERS.split())
+_CAPITALISED_AFTER_HOURS = frozenset(_AFTER_HOURS.split())
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -64,7 +74,7 @@ def _ends_sentence(text: str, start: int, end: re.Match[str]) -> bool:
     at = _after_space(text, end.end())
     if at == len(text) or not _can_begin(text[at]):
         return False
-    return end["spaced"] != "." or bool(end["closers"]) or not _abbreviates(text, start, end.start(), text[at])
+    return end["spaced"] != "." or bool(end["closers"]) or not _abbreviates(text, start, end.start(), at)
 
 
 def _can_begin(character: str) -> bool:
@@ -76,18 +86,28 @@ def _can_begin(character: str) -> bool:
 _BEGINNINGS = frozenset(["Lu", "Lt", "Lo", "Nd", "Nl", "No", "Ps", "Pi"])
 
 
-def _abbreviates(text: str, start: int, stop: int, follows: str) -> bool:
-    """Whether the full stop at `stop` belongs to its word and ends nothing."""
+def _abbreviates(text: str, start: int, stop: int, at: int) -> bool:
+    """Whether the full stop at `stop` belongs to its word and ends nothing before what begins at `at`."""
     if stop - start <= 5 and _ITEM_NUMBER.fullmatch(text, start, stop):
         return True
-    found = _LAST_WORD.search(text[max(start, stop - _LONGEST_ABBREVIATION) : stop])
+    before = text[max(start, stop - _LONGEST_ABBREVIATION) : stop]
+    if _HOUR.search(before):
+        return not _begins_anew(text, at)
+    found = _LAST_WORD.search(before)
     word = found.group() if found else ""
     return bool(
         _INITIALS.fullmatch(word)
         or word in _ABBREVIATIONS
         or word.lower() in _ABBREVIATIONS
-        or (word.lower() in _ABBREVIATIONS_BEFORE_NUMBERS and unicodedata.category(follows)[0] == "N")
+        or (word.lower() in _ABBREVIATIONS_BEFORE_NUMBERS and unicodedata.category(text[at])[0] == "N")
     )
+
+
+def _begins_anew(text: str, at: int) -> bool:
+    """Whether a word that follows an hour of the day begins a sentence: it has a capital, and is neither a day nor a time zone."""
+    found = _CAPITALISED.match(text, at, at + _LONGEST_ABBREVIATION)
+    word = found.group() if found else ""
+    return word[:1].isupper() and (len(word) == 1 or not word.isupper()) and word not in _CAPITALISED_AFTER_HOURS
 
 
 def _after_space(text: str, at: int) -> int:

@@ -1,11 +1,13 @@
 """Several processes build segments side by side: each parses, analyses and writes whole segments; only manifest entries come back.
 
-Processes are spawned, not forked: a fork copies locks and threads in whatever state they are.
+The process that deals out the work takes part in it.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -43,17 +45,23 @@ class Outcome:
     skipped: list[UnreadableFile] = field(default_factory=list)
 
 
-def tasks(sources: Iterable[Source]) -> Iterator[Task]:
+def tasks(sources: Iterable[Source], on_problem: Callable[[UnreadableFile], None]) -> Iterator[Task]:
     """Sources dealt out into tasks of about `TASK_BYTES`: lines of large files in chunks, small files together."""
     batch: Task = []
     size = 0
     for source in sources:
-        if FORMATS[source.format].by_lines:
-            yield from ([chunk] for chunk in line_chunks(source, TASK_BYTES))
+        try:
+            if FORMATS[source.format].by_lines:
+                yield from ([chunk] for chunk in line_chunks(source, TASK_BYTES))
+                continue
+            carried = source.carried()
+        except UnreadableFile as problem:
+            if source.named:
+                raise
+            on_problem(problem.with_traceback(None))
             continue
-        carried = source.carried()
         batch.append(carried)
-        size += len(carried.content) if isinstance(carried.content, bytes) else _size(carried.path)
+        size += size_of(carried)
         if size >= TASK_BYTES:
             yield batch
             batch, size = [], 0
@@ -61,21 +69,75 @@ def tasks(sources: Iterable[Source]) -> Iterator[Task]:
         yield batch
 
 
+def size_of(source: Source) -> int:
+    """The bytes of a source: those it carries, or those of its file."""
+    if isinstance(source.content, bytes):
+        return len(source.content)
+    try:
+        return Path(source.path).stat().st_size
+    except OSError:
+        return 0
+
+
+class SegmentWorker:
+    """Turns tasks into segments, in this process or in one of its own."""
+
+    def __init__(self, job: Job, name: str) -> None:
+        self._job = job
+        self._name = name
+        self._analyzer = Analyzer.from_settings(job.analysis)
+        self._cut = segmenter(job.segment)
+        self._builder = SegmentBuilder(self._analyzer)
+        self._entries: list[dict[str, Any]] = []
+
+    def take(self, task: Task) -> tuple[int, list[str]]:
+        """Add the documents of a task; returns how many there were, and what had to be skipped."""
+        before, skipped = len(self._builder), []
+        for source in task:
+            try:
+                for document in documents(source):
+                    self._builder.add(self._cut(document))
+            except UnreadableFile as problem:
+                if source.named:
+                    raise
+                skipped.append(str(problem))
+        added = len(self._builder) - before
+        if self._builder.memory > self._job.memory:
+            self._flush()
+        return added, skipped
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Write what is left; returns the manifest's entries of all segments."""
+        self._flush()
+        return self._entries
+
+    def _flush(self) -> None:
+        if len(self._builder):
+            path = self._job.folder / f"{self._name}-{len(self._entries)}.columns"
+            self._entries.append(self._builder.write(path))
+            self._builder = SegmentBuilder(self._analyzer)
+
+
 def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: Callable[[int, Task], None]) -> Outcome:
-    """Deal tasks out to `workers` processes; an error in one ends them all and is raised here."""
-    context = multiprocessing.get_context("spawn")
+    """Deal tasks out to this process and `workers - 1` others; an error in one ends them all and is raised here.
+
+    This process works too: it has everything loaded, and others may take a second to start.
+    """
+    context = _context()
     connections: dict[Connection, Any] = {}
     outcome = Outcome()
+    own = SegmentWorker(job, f"{job.prefix}0")
     try:
-        for number in range(workers):
+        for number in range(1, workers):
             mine, theirs = context.Pipe()
             process = context.Process(target=_work, args=(theirs, job, f"{job.prefix}{number}"), daemon=True)
             process.start()
             theirs.close()
             connections[mine] = process
-        _deal(connections, work, outcome, on_documents)
+        _deal(connections, own, work, outcome, on_documents)
         for connection in connections:
             connection.send(None)
+        outcome.entries += own.finish()
         for connection in connections:
             outcome.entries += _answer(connection, outcome)
         return outcome
@@ -88,25 +150,40 @@ def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: C
                 process.join()
 
 
-def _deal(connections: Iterable[Connection], work: Iterable[Task], outcome: Outcome, on_documents: Callable[[int, Task], None]) -> None:
-    idle = list(connections)
-    busy: dict[Connection, Task] = {}
+def _context() -> Any:
+    """How processes start: forked where this one has a single thread, which is safe and takes no time; else spawned, a second each.
 
-    def collect() -> None:
-        for connection in wait(list(busy)):
+    A fork copies locks in whatever state other threads have them in.
+    """
+    forks = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1 and sys.platform == "linux"
+    return multiprocessing.get_context("fork" if forks else "spawn")
+
+
+def _deal(
+    connections: Iterable[Connection], own: SegmentWorker, work: Iterable[Task], outcome: Outcome, on_documents: Callable[[int, Task], None]
+) -> None:
+    # A worker says that it is ready before it gets its first task, so that none waits in a pipe while it starts.
+    waiting: dict[Connection, Task] = {connection: [] for connection in connections}
+    idle: list[Connection] = []
+
+    def collect(timeout: float | None) -> None:
+        for connection in wait(list(waiting), timeout):
             assert isinstance(connection, Connection)
-            on_documents(_answer(connection, outcome), busy.pop(connection))
+            on_documents(_answer(connection, outcome), waiting.pop(connection))
             idle.append(connection)
 
     for task in work:
-        # Only to a worker that waits: sending to a busy one would block until it reads.
-        while not idle:
-            collect()
-        connection = idle.pop()
-        connection.send(task)
-        busy[connection] = task
-    while busy:
-        collect()
+        collect(0)
+        if idle:
+            connection = idle.pop()
+            connection.send(task)
+            waiting[connection] = task
+        else:
+            added, skipped = own.take(task)
+            outcome.skipped += [UnreadableFile(message) for message in skipped]
+            on_documents(added, task)
+    while waiting:
+        collect(None)
 
 
 def _answer(connection: Connection, outcome: Outcome) -> Any:
@@ -121,44 +198,14 @@ def _answer(connection: Connection, outcome: Outcome) -> Any:
 
 
 def _work(connection: Connection, job: Job, name: str) -> None:
-    """A worker's life: tasks come, segments are written, and at the end their entries go back."""
-    analyzer = Analyzer.from_settings(job.analysis)
-    cut = segmenter(job.segment)
-    builder = SegmentBuilder(analyzer)
-    entries: list[dict[str, Any]] = []
-
-    def flush() -> None:
-        nonlocal builder
-        if len(builder):
-            entries.append(builder.write(job.folder / f"{name}-{len(entries)}.columns"))
-            builder = SegmentBuilder(analyzer)
-
-    skipped: list[str] = []
+    """The life of a worker process: tasks come, segments are written, and at the end their entries go back."""
     try:
+        worker = SegmentWorker(job, name)
+        connection.send(("documents", 0, []))
         while (task := connection.recv()) is not None:
-            before, skipped = len(builder), []
-            for source in task:
-                try:
-                    for document in documents(source):
-                        builder.add(cut(document))
-                except UnreadableFile as problem:
-                    if source.named:
-                        raise
-                    skipped.append(str(problem))
-            added = len(builder) - before
-            if builder.memory > job.memory:
-                flush()
-            connection.send(("documents", added, skipped))
-        flush()
-        connection.send(("entries", entries, []))
+            connection.send(("documents", *worker.take(task)))
+        connection.send(("entries", worker.finish(), []))
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return  # the other side has given up, and says why
     except (PerikopeError, OSError, MemoryError) as error:
-        connection.send(("error", str(error) or type(error).__name__, skipped))
-
-
-def _size(path: str) -> int:
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0
+        connection.send(("error", str(error) or type(error).__name__, []))

@@ -90,7 +90,7 @@ def test_its_name_parses_back(model):
 
 def test_every_parameter_declares_its_range_and_a_grid_inside_it(model):
     definition = model.definition
-    for parameter in (definition.shape | definition.weights).values():
+    for parameter in (*definition.shape.values(), *definition.weights.values()):
         assert parameter.range is not None or parameter.choices or parameter.nested
         for value in parameter.grid_values():
             parameter.check(definition.name, value)

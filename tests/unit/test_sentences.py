@@ -26,6 +26,7 @@ def sentences(text: str) -> list[str]:
         ["Tools, gaskets, etc.", "They are in the box."],
         ["No.", "The pump does not leak."],
         ["It waits 20 ms.", "Then it starts."],
+        ["He left at 5 p.m.", "The U.S. pump was sold.", "It came at 9:30 A.M.", "A man took it at 10a.m.", "I saw him."],
         ["1. Open the valve.", "2. Close it.", "(3. Wait.)"],
     ],
 )
@@ -43,6 +44,8 @@ def test_a_sentence_ends_before_what_can_begin_one(expected: list[str]) -> None:
         "J. R. R. Smith wrote it with Ms. Brown on Sept. 3 at St. Gallen.",
         "It runs at 3.5 bar.Then it stops",
         "The motor (see above.) stops... and the pump! yes? no.",
+        "It starts at 5 p.m. EST, at 6 a.m. Monday, at 7 P.M. Eastern Time and at 9 a.m. on Sunday, before 10 a.m. (in winter).",
+        "The pump of P.M. Smith and A.M. Turing",
         "A. Introduction",
         "iv. Introduction",
         "one line\nand the next\r\nbelong together",

@@ -26,7 +26,7 @@ def command(name: str | None) -> int:
         return 0
     definition = MODELS[name]
     click.echo(f"{name}\n\n{inspect.cleandoc(definition.combine.__doc__ or '')}\n")
-    for parameter in (definition.shape | definition.weights).values():
+    for parameter in (*definition.shape.values(), *definition.weights.values()):
         grid = parameter.grid_values()
         tried = f"; tuning tries {', '.join(write(value) for value in grid)}" if len(grid) > 1 else ""
         click.echo(f"  {parameter.name}={write(parameter.default)}  {parameter.describe_range()}{tried}")

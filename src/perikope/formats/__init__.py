@@ -30,6 +30,7 @@ CHUNK = 4 << 20
 
 Reader = Callable[[Source], Iterator[Document]]
 OnProblem = Callable[[UnreadableFile], None]
+OnIgnored = Callable[[str], None]
 Path = str | os.PathLike[str]
 
 
@@ -77,15 +78,18 @@ def read(
     format: str = "auto",
     language: str = "en",
     on_problem: OnProblem | None = None,
+    on_ignored: OnIgnored | None = None,
     hashes: bool = True,
 ) -> Iterator[Document]:
     """The documents of files, archives and folders, in order; `on_problem` hears of files in folders that had to be skipped.
+
+    `on_ignored` hears the path of every file in a folder or an archive that is of another format.
 
     >>> read("missing.md")
     Traceback (most recent call last):
     perikope.errors.InputError: missing.md: there is no such file or folder; check the path
     """
-    found = sources(paths, format=format, language=language, on_problem=on_problem, hashes=hashes)
+    found = sources(paths, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes)
     return _read_all(found, on_problem)
 
 
@@ -95,6 +99,7 @@ def sources(
     format: str = "auto",
     language: str = "en",
     on_problem: OnProblem | None = None,
+    on_ignored: OnIgnored | None = None,
     hashes: bool = True,
     select: Callable[[FileEntry, str], bool] | None = None,
 ) -> Iterator[Source]:
@@ -107,11 +112,13 @@ def sources(
     code = language_or_nothing(language)
     if not code:
         raise UsageError(f"{language!r} is not a language code; use one such as en, fr or de")
-    entries = files(paths, format=format, on_problem=on_problem)
-    return _sources(entries, Source("", "", code, format), _reporter(on_problem), hashes, select)
+    entries = files(paths, format=format, on_problem=on_problem, on_ignored=on_ignored)
+    return _sources(entries, Source("", "", code, format), _reporter(on_problem), on_ignored or _pass_over, hashes, select)
 
 
-def files(paths: Path | Iterable[Path], *, format: str = "auto", on_problem: OnProblem | None = None) -> Iterator[FileEntry]:
+def files(
+    paths: Path | Iterable[Path], *, format: str = "auto", on_problem: OnProblem | None = None, on_ignored: OnIgnored | None = None
+) -> Iterator[FileEntry]:
     """The files on disk that `read` would open, archives as one; their `file_hash` tells which have changed."""
     if format != "auto" and format not in FORMATS:
         raise unknown("format", format, ["auto", *FORMATS.names()])
@@ -121,7 +128,7 @@ def files(paths: Path | Iterable[Path], *, format: str = "auto", on_problem: OnP
             raise InputError("there is no such file or folder; check the path", path=path)
         if not os.path.isdir(path):
             _named(path, format)
-    return _find(given, format, _reporter(on_problem))
+    return _find(given, format, _reporter(on_problem), on_ignored or _pass_over)
 
 
 def documents(source: Source) -> Iterator[Document]:
@@ -175,7 +182,12 @@ def _read_all(found: Iterable[Source], on_problem: OnProblem | None) -> Iterator
 
 
 def _sources(
-    entries: Iterable[FileEntry], template: Source, on_problem: OnProblem, hashes: bool, select: Callable[[FileEntry, str], bool] | None
+    entries: Iterable[FileEntry],
+    template: Source,
+    on_problem: OnProblem,
+    on_ignored: OnIgnored,
+    hashes: bool,
+    select: Callable[[FileEntry, str], bool] | None,
 ) -> Iterator[Source]:
     for entry in entries:
         try:
@@ -187,7 +199,7 @@ def _sources(
                 template, path=entry.path, id=entry.id, format=entry.format, named=entry.named, source=entry.id, source_hash=digest
             )
             if entry.format in _archives.KINDS:
-                yield from _in_archive(source, template.format, on_problem)
+                yield from _in_archive(source, template.format, on_problem, on_ignored)
             else:
                 yield source
         except UnreadableFile as problem:
@@ -196,7 +208,7 @@ def _sources(
             on_problem(problem)
 
 
-def _in_archive(archive: Source, asked: str, on_problem: OnProblem) -> Iterator[Source]:
+def _in_archive(archive: Source, asked: str, on_problem: OnProblem, on_ignored: OnIgnored) -> Iterator[Source]:
     matched = False
 
     def report(problem: UnreadableFile) -> None:
@@ -205,17 +217,18 @@ def _in_archive(archive: Source, asked: str, on_problem: OnProblem) -> Iterator[
         on_problem(problem)
 
     format_of = partial(_format_of, asked=asked)
-    for member in _archives.members(archive.path, archive.id, archive.format, format_of=format_of, on_problem=report):
+    found = _archives.members(archive.path, archive.id, archive.format, format_of=format_of, on_problem=report, on_ignored=on_ignored)
+    for member in found:
         matched = True
         yield replace(archive, path=member.path, id=member.id, format=member.format, named=False, content=member.stream)
     if archive.named and not matched:
         raise InputError(f"no file in this archive is of a known format; {_known_suffixes()}", path=archive.path)
 
 
-def _find(paths: list[str], asked: str, on_problem: OnProblem) -> Iterator[FileEntry]:
+def _find(paths: list[str], asked: str, on_problem: OnProblem, on_ignored: OnIgnored) -> Iterator[FileEntry]:
     for path in paths:
         if os.path.isdir(path):
-            yield from _in_folder(path, asked, on_problem)
+            yield from _in_folder(path, asked, on_problem, on_ignored)
         else:
             yield _named(path, asked)
 
@@ -230,13 +243,17 @@ def _named(path: str, asked: str) -> FileEntry:
     return FileEntry(document_id(os.path.basename(path)), path, format)
 
 
-def _in_folder(folder: str, asked: str, on_problem: OnProblem) -> Iterator[FileEntry]:
+def _in_folder(folder: str, asked: str, on_problem: OnProblem, on_ignored: OnIgnored) -> Iterator[FileEntry]:
     matched = False
-    for relative in walk(folder, on_problem):
-        format = _format_of(relative, asked)
-        if format:
-            matched = True
-            yield FileEntry(document_id(relative), os.path.join(folder, relative), format, named=False)
+    for relative, refusal in walk(folder, on_problem):
+        path, format = os.path.join(folder, relative), _format_of(relative, asked)
+        matched = matched or bool(format)
+        if format and refusal:
+            on_problem(UnreadableFile(refusal, path=path))
+        elif format:
+            yield FileEntry(document_id(relative), path, format, named=False)
+        elif not refusal:
+            on_ignored(path)
     if not matched:
         raise InputError(f"no file in this folder is of a known format; {_known_suffixes()}", path=folder)
 
@@ -254,6 +271,10 @@ def _format_of(path: str, asked: str) -> str:
 def _known_suffixes() -> str:
     suffixes = ", ".join(sorted(suffix for _, known in FORMATS.items() for suffix in known.suffixes))
     return f"suffixes known: {suffixes} (also with .gz, .bz2 or .xz, and in .zip and .tar archives)"
+
+
+def _pass_over(path: str) -> None:
+    """What to do with a file of another format where nobody asks for it."""
 
 
 def _reporter(on_problem: OnProblem | None) -> OnProblem:

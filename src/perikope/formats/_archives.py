@@ -57,16 +57,22 @@ def archive_kind(path: str) -> str:
 
 
 def members(
-    path: str, id: str, kind: str, *, format_of: Callable[[str], str], on_problem: Callable[[UnreadableFile], None]
+    path: str,
+    id: str,
+    kind: str,
+    *,
+    format_of: Callable[[str], str],
+    on_problem: Callable[[UnreadableFile], None],
+    on_ignored: Callable[[str], None],
 ) -> Iterator[Member]:
-    """The files in an archive to which `format_of` gives a format, also those in archives inside it.
+    """The files in an archive to which `format_of` gives a format, also those in archives inside it; `on_ignored` hears of the others.
 
     A member that cannot be read is a problem, an archive that cannot is an error.
     """
     try:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
-            yield from _Reading(format_of, on_problem).archive(file, path, id, kind, Bound(path, lambda: size), 1)
+            yield from _Reading(format_of, on_problem, on_ignored).archive(file, path, id, kind, Bound(path, lambda: size), 1)
     except OSError as error:
         raise unreadable(path, error) from error
 
@@ -86,6 +92,7 @@ class _Entry:
 class _Reading:
     format_of: Callable[[str], str]
     on_problem: Callable[[UnreadableFile], None]
+    on_ignored: Callable[[str], None]
 
     def archive(self, stream: IO[bytes], path: str, id: str, kind: str, bound: Bound, depth: int) -> Iterator[Member]:
         if kind == "tar":
@@ -103,8 +110,11 @@ class _Reading:
         # Backslashes are what careless packers on Windows write.
         parts = [part for part in entry.name.replace("\\", "/").split("/") if part not in ("", ".")]
         name = "/".join(parts)
+        if any(part.startswith(".") and part != ".." for part in parts):
+            return
         format = self.format_of(name)
-        if not format or any(part.startswith(".") and part != ".." for part in parts):
+        if not format:
+            self.on_ignored(f"{path}/{name}")
             return
         path, id = f"{path}/{name}", f"{id}/{document_id(name)}"
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -129,16 +130,17 @@ def file_hash(path: str | os.PathLike[str]) -> str:
 def language_or_nothing(tag: str) -> str:
     """The code of a language tag found in a file; nothing where the tag is none, for such tags are often careless.
 
-    >>> language_or_nothing("de-CH"), language_or_nothing("klingon")
-    ('de', '')
+    >>> language_or_nothing("de-CH"), language_or_nothing("klingon"), language_or_nothing("zz-ZZ")
+    ('de', '', '')
     """
     # Imported here because it brings numpy along, which listing the formats does not need.
-    from perikope.text import language_code
+    from perikope.text import is_language, language_code
 
     try:
-        return language_code(tag) if tag.strip() else ""
+        code = language_code(tag) if tag.strip() else ""
     except UsageError:
         return ""
+    return code if is_language(code) else ""
 
 
 def unreadable(path: str, error: BaseException) -> UnreadableFile:
@@ -150,3 +152,12 @@ def unreadable(path: str, error: BaseException) -> UnreadableFile:
 def document_id(path: str) -> str:
     """A relative path as an id: with forward slashes, and writable as UTF-8 whatever bytes the name holds."""
     return os.fsencode(path.replace(os.sep, "/")).decode("utf-8", "backslashreplace")
+
+
+def is_running_number(id: str) -> bool:
+    """Whether an id looks like the number that a passage without an id goes by; no span may have such a one.
+
+    >>> is_running_number("@3"), is_running_number("@3a"), is_running_number("3")
+    (True, False, False)
+    """
+    return re.fullmatch(r"@[0-9]+", id) is not None

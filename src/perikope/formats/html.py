@@ -1,5 +1,8 @@
 """HTML: headings nest sections, blocks and runs of loose text are passages, boilerplate stays out where the page marks it.
 
+A heading holds until one of the same level or a higher one, and no longer than the section, article, aside, nav or main that it
+stands in. What the page hides from its readers is not text, nor are buttons and other controls.
+
 The page is walked by events and not by recursion, so that no nesting exhausts the stack; the parser itself refuses
 more than some 250 levels.
 """
@@ -17,13 +20,14 @@ from perikope.document import Document, Kind, TreeBuilder
 from perikope.errors import UnreadableFile
 from perikope.formats import Source, reader
 from perikope.formats._inline import Inline, link_target
-from perikope.formats._source import language_or_nothing
+from perikope.formats._source import is_running_number, language_or_nothing
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BOILERPLATE = frozenset(("nav", "footer", "aside"))
+_SECTIONING = frozenset(("article", "aside", "main", "nav", "section"))
 _SKIPPED = frozenset((
-    "annotation", "annotation-xml", "canvas", "head", "iframe", "noscript", "script", "select", "style", "svg", "template", "textarea",
-    "title",
+    "annotation", "annotation-xml", "canvas", "datalist", "head", "iframe", "input", "noscript", "optgroup", "option", "script", "select",
+    "style", "svg", "template", "textarea", "title",
 ))  # fmt: skip
 _CONTAINERS = frozenset(("ul", "ol", "dl", "table", "blockquote", "figure"))
 _BLOCKS = frozenset((
@@ -35,6 +39,10 @@ _MARKS = {
     "b": "b", "strong": "b", "i": "it", "em": "it", "a": "link", "code": "code", "kbd": "code", "samp": "code", "sub": "sub", "sup": "sup",
 }  # fmt: skip
 _VISIBLE_TEXT = etree.XPath(f".//text()[not({' or '.join(f'ancestor::{tag}' for tag in sorted(_SKIPPED))})]")
+# The button that folds a section up stands in the section's heading and holds its title.
+_BUTTONS = etree.XPath(f".//button[not({' or '.join(f'ancestor::{tag}' for tag in _HEADINGS)})]")
+_PERHAPS_HIDDEN = etree.XPath(".//*[@hidden or @aria-hidden or @style][not(self::body or self::main)]")
+_HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\s*(?:[;!]|$)", re.IGNORECASE)
 _METADATA = frozenset(("author", "description", "keywords", "date"))
 
 
@@ -42,6 +50,7 @@ _METADATA = frozenset(("author", "description", "keywords", "date"))
 def read(source: Source) -> Iterator[Document]:
     """HTML pages; headings become nested sections, navigation stays out where main or article is marked."""
     root = _parse(source)
+    _clear_hidden(root)
     roots = _content(root)
     title, title_heading = _title(root, roots)
     language = _language(root) or source.language
@@ -77,6 +86,23 @@ def _encoding(data: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return "utf-8"
+
+
+def _clear_hidden(root: html.HtmlElement) -> None:
+    """Empty buttons and the elements that readers do not see; what is left of one is skipped and divides nothing."""
+    # Body and main are never among them: a page that hides all of itself is shown by a script.
+    perhaps = cast(list[html.HtmlElement], _PERHAPS_HIDDEN(root))
+    for element in [*cast(list[html.HtmlElement], _BUTTONS(root)), *filter(_is_hidden, perhaps)]:
+        tail = element.tail
+        element.clear()
+        element.tag, element.tail = "template", tail
+
+
+def _is_hidden(element: html.HtmlElement) -> bool:
+    # What is hidden "until-found" is folded up for its readers and meant to be found.
+    if (element.get("hidden") or "").strip().lower() != "until-found" and "hidden" in element.attrib:
+        return True
+    return (element.get("aria-hidden") or "").strip().lower() == "true" or bool(_HIDING_STYLE.search(element.get("style") or ""))
 
 
 def _content(root: html.HtmlElement) -> list[html.HtmlElement]:
@@ -141,6 +167,8 @@ class _Frame:
     language: str
     id: str = ""
     is_element: bool = False
+    first_span: int = 0
+    """Of a sectioning element, where the headings in it begin that end with it."""
 
 
 class _Page:
@@ -205,14 +233,17 @@ class _Page:
                 self.frames.pop()
             case "block":
                 self.flush()
-                if self.frames.pop().is_element:
+                frame = self.frames.pop()
+                if frame.is_element:
                     self.builder.close()
                     self.elements -= 1
+                elif frame.tag in _SECTIONING:
+                    self.builder.close_headings(since=frame.first_span)
 
     def open_block(self, element: html.HtmlElement) -> str:
         self.flush()
         tag, id = str(element.tag), (element.get("id") or "").strip()
-        frame = _Frame(tag, _language(element) or self.frames[-1].language, id)
+        frame = _Frame(tag, _language(element) or self.frames[-1].language, id, first_span=self.builder.next_span)
         self.frames.append(frame)
         if tag in _CONTAINERS and not (tag == "table" and _is_layout(element)):
             frame.is_element, frame.id = True, ""
@@ -260,6 +291,8 @@ class _Page:
             self.builder.heading(int(element.tag[1]), run.text, id=id, language=frame.language)
             for target in run.refs:
                 self.builder.refer(target)
+        else:
+            self.builder.close_headings(int(element.tag[1]))
         self.section_id = ""
 
     def flush(self) -> None:
@@ -274,8 +307,8 @@ class _Page:
         self.builder.passage(run.text, frame.tag, id=id, language=frame.language, marks=run.marks, refs=run.refs)
 
     def claim(self, id: str) -> str:
-        """The id, unless it was used before: only the first of several elements with one id can be linked to."""
-        if id in self.ids:
+        """The id, unless it was used before, for only the first of several elements can be linked to, or is a running number."""
+        if id in self.ids or is_running_number(id):
             return ""
         self.ids.add(id)
         return id

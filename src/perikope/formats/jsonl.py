@@ -5,14 +5,14 @@
                    "passages": ["plain text", {"id": "p2", "tag": "p", "text": "…", "marks": [["b", 4, 9]], "refs": ["p1"]}]}]}
 
 Where passages and nested elements mix, `content` holds them in order instead of `passages` and `sections`. Keys of
-other tools are passed over, but one that looks like a misspelt or misplaced key of ours is an error: it would lose text in silence. Null
-is the same as leaving the key out.
+other tools are passed over, but one that looks like a misspelt or misplaced key of ours, or that is what others call it, is an error:
+it would lose text in silence. Null is the same as leaving the key out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import IO, Any
@@ -22,7 +22,7 @@ import orjson
 from perikope.document import Document, Kind, TreeBuilder
 from perikope.errors import InputError, UnreadableFile
 from perikope.formats import Source, reader
-from perikope.formats._source import MAX_BYTES, language_or_nothing
+from perikope.formats._source import MAX_BYTES, is_running_number, language_or_nothing
 
 MAX_DEPTH = 64
 """Sections nest no deeper: no text does, and a hostile line must not exhaust the stack."""
@@ -31,6 +31,30 @@ _CHILDREN = ("content", "passages", "sections")
 _DOCUMENT = frozenset(("id", "title", "language", "metadata", "cites", *_CHILDREN))
 _SECTION = frozenset(("id", "title", "tag", "part", "language", *_CHILDREN))
 _PASSAGE = frozenset(("id", "tag", "text", "marks", "refs", "part", "language"))
+
+_NAMES_OF_TEXT = ("body", "contents", "paragraphs", "chunks")
+_NAMES_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
+    "document": {
+        **dict.fromkeys((*_NAMES_OF_TEXT, "text"), "passages"),
+        **dict.fromkeys(("references", "citations"), "cites"),
+        **dict.fromkeys(("docno", "_id", "doc_id"), "id"),
+        "lang": "language",
+        "meta": "metadata",
+    },
+    "section": {
+        **dict.fromkeys((*_NAMES_OF_TEXT, "text"), "passages"),
+        **dict.fromkeys(("heading", "headline", "header", "name"), "title"),
+        "_id": "id",
+        "lang": "language",
+    },
+    "passage": {
+        **dict.fromkeys(_NAMES_OF_TEXT, "text"),
+        **dict.fromkeys(("references", "citations"), "refs"),
+        "_id": "id",
+        "lang": "language",
+    },
+}
+"""What other tools call our keys. A passage's `doc_id` is not there: it is the id of its document."""
 
 
 @reader("jsonl", suffixes=(".jsonl", ".ndjson"), by_lines=True)
@@ -179,6 +203,8 @@ class _Record:
     def id(self, item: dict[str, Any]) -> str:
         id = _text(item, "id")
         if id:
+            if is_running_number(id):
+                raise _RecordError(f"the id {id!r} cannot be used: ids of the form @3 are running numbers; change it or leave it out")
             if id in self.ids:
                 raise _RecordError(f"the id {id!r} is used twice in this document; ids must differ inside a document")
             self.ids.add(id)
@@ -229,11 +255,19 @@ def _marks(item: dict[str, Any], length: int) -> list[tuple[str, int, int]]:
 
 
 def _check_keys(record: dict[str, Any], valid: frozenset[str], kind: str) -> None:
-    if not record.keys() <= valid:
-        for key in sorted(record.keys() - valid):
-            if _looks_misplaced(key):
-                hint = '; data of your own belongs into "metadata"' if kind == "document" else ""
-                raise _RecordError(f"a {kind} has no key {key!r}; valid: {', '.join(sorted(valid))}{hint}")
+    if record.keys() <= valid:
+        return
+    for key in sorted(record.keys() - valid):
+        ours = _NAMES_ELSEWHERE[kind].get(key.lower(), "")
+        if _is_lost(record, key, ours) if ours else _looks_misplaced(key):
+            use = f'use "{ours}"; ' if ours else ""
+            hint = '; data of your own belongs into "metadata"' if kind == "document" else ""
+            raise _RecordError(f"a {kind} has no key {key!r}; {use}valid: {', '.join(sorted(valid))}{hint}")
+
+
+def _is_lost(record: dict[str, Any], key: str, ours: str) -> bool:
+    """Whether what stands under another tool's name for a key of ours would be missing; text always would."""
+    return record[key] is not None and (ours in ("passages", "text") or record.get(ours) is None)
 
 
 @lru_cache(maxsize=1024)

@@ -123,6 +123,8 @@ class _Page:
             self.builder.heading(level, run.text, id=self.slug(run.text))
             for target in run.refs:
                 self.builder.refer(target)
+        else:
+            self.builder.close_headings(level)
 
     def is_title(self, heading: Token) -> bool:
         return not self.front_title or heading.content.strip().casefold() == self.front_title.casefold()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,26 +37,21 @@ class Segment:
         self._ids = self.columns.strings("ids")
         deleted = entry.get("deleted")
         self.tombstones = Tombstones.open(folder, deleted, self.documents) if deleted else None
+        self.totals = self._totals()
+        self.alive = np.ones(self.documents, bool)
+        if self.tombstones:
+            self.alive[self.tombstones.documents] = False
         self._check()
         self.term_number = lru_cache(maxsize=1 << 16)(self._find_term)
 
     def __getitem__(self, column: str) -> Array:
         return self.columns[column]
 
-    @cached_property
-    def totals(self) -> Counts:
+    def _totals(self) -> Counts:
         """Documents, indexed tokens, passages and tokens in passages, without what was deleted."""
         facts = self.columns.facts
         found = Counts(self.documents, facts["indexed_tokens"], facts["passages"], facts["passage_tokens"])
         return found - self.tombstones.totals if self.tombstones else found
-
-    @cached_property
-    def alive(self) -> Array:
-        """Whether each document is still there."""
-        alive = np.ones(self.documents, bool)
-        if self.tombstones:
-            alive[self.tombstones.documents] = False
-        return alive
 
     def counts(self, term: int) -> Counts:
         """In how many documents and how often in all a term occurs; and the same for passages."""

@@ -19,7 +19,7 @@ class StoreWriter:
     """Collects strings; a block is compressed as soon as it is full, and carries a checksum of its own."""
 
     def __init__(self) -> None:
-        self._compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
+        self._compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
         self._pending: list[bytes] = []
         self._pending_size = 0
         self._lengths: list[int] = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 
 from perikope.document import Document, Spans
 from perikope.errors import InputError
@@ -241,7 +241,7 @@ def _record(document: Document) -> bytes:
         record["cites"] = document.cites
     if document.references:
         record["references"] = document.references
-    return json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass") if record else b""
+    return orjson.dumps(record) if record else b""
 
 
 def _by_frequency(occurrences: Array, by_name: Array) -> Array:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
 from perikope import __version__
 
@@ -17,21 +19,30 @@ from perikope import __version__
 def cache_directory() -> str | None:
     """A private folder of this user for compiled code, or None where there is no place to write."""
     base = os.environ.get("PERIKOPE_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    candidates = [Path(base)] if base else []
+    candidates = [Path(base) / "perikope"] if base else []
     with contextlib.suppress(RuntimeError):  # no home folder
-        candidates.append(Path.home() / ".cache")
-    candidates.append(Path(tempfile.gettempdir()) / f"perikope-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
+        candidates.append(Path.home() / ".cache" / "perikope")
+    candidates.append(Path(tempfile.gettempdir()) / f"perikope-{_user()}")
     for candidate in candidates:
-        folder = candidate / "perikope" / f"kernels-{__version__}"
+        folder = candidate / f"kernels-{__version__}"
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            candidate.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            # Machine code is loaded from here: never from a folder that somebody else owns, or could have filled.
+            if all(_is_private(level) for level in (candidate, folder)) and os.access(folder, os.W_OK | os.X_OK):
+                return str(folder)
         except OSError:
             continue
-        # Machine code is loaded from here: never from a folder that somebody else could have filled.
-        private = not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
-        if private and os.access(folder, os.W_OK):
-            return str(folder)
     return None
+
+
+def _user() -> object:
+    return os.getuid() if hasattr(os, "getuid") else "user"
+
+
+def _is_private(folder: Path) -> bool:
+    found = os.lstat(folder)
+    return not hasattr(os, "getuid") or (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022)
 
 
 _DIRECTORY = cache_directory()
@@ -39,6 +50,12 @@ if _DIRECTORY is None:
     warnings.warn("perikope: no writable cache folder (set PERIKOPE_CACHE); kernels are compiled anew in each process", stacklevel=2)
 else:
     numba.config.CACHE_DIR = _DIRECTORY  # type: ignore[attr-defined]
+
+if hasattr(os, "register_at_fork"):
+    # A child must not inherit the compiler's lock from a thread that is compiling: it would wait for ever.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire, after_in_parent=global_compiler_lock.release, after_in_child=global_compiler_lock.release
+    )
 
 kernel: Any = numba.njit(cache=_DIRECTORY is not None, nogil=True, boundscheck=False, error_model="numpy")
 """Decorator of every kernel."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from perikope.errors import UsageError
 from perikope.grammar import Call, parse
@@ -20,25 +19,17 @@ from perikope.signals import Column
 Signals = Mapping[str, Column]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ModelDefinition:
-    """A model as written: its two functions."""
+    """A model as written: its two functions, and the parameters that they declare."""
 
     name: str
     signals: Callable[..., Signals]
     combine: Callable[..., Column]
     matching_only: bool
     """Whether a passage without any query term is no result: true of models that see no context."""
-
-    @cached_property
-    def shape(self) -> dict[str, Parameter]:
-        """The parameters of the signals."""
-        return parameters_of(self.signals)
-
-    @cached_property
-    def weights(self) -> dict[str, Parameter]:
-        """The parameters of the combination."""
-        return parameters_of(self.combine)
+    shape: Mapping[str, Parameter]
+    weights: Mapping[str, Parameter]
 
     @property
     def summary(self) -> str:
@@ -76,7 +67,8 @@ def model(signals: Callable[..., Signals], *, matching_only: bool = False) -> Ca
     """Register a combination, with the signals it combines, as a model under its function's name."""
 
     def register(combine: Callable[..., Column]) -> Callable[..., Column]:
-        MODELS.add(combine.__name__, ModelDefinition(combine.__name__, signals, combine, matching_only))
+        name = combine.__name__
+        MODELS.add(name, ModelDefinition(name, signals, combine, matching_only, parameters_of(signals), parameters_of(combine)))
         return combine
 
     return register
@@ -92,7 +84,7 @@ def parse_model(text: str | Call | Model) -> Model:
         return text
     call = parse(text) if isinstance(text, str) else text
     definition = MODELS[call.name]
-    declared = definition.shape | definition.weights
+    declared = {**definition.shape, **definition.weights}
     if call.positional or call.cutoff is not None:
         raise UsageError(f"{call.name} takes its parameters by name: {', '.join(declared) or 'none'}")
     return Model(definition, bind(call.name, declared, call.arguments))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ def load(tmp_path: Path, page: str | bytes) -> Document:
         ("<h1>A</h1><h1>B</h1><p>x", ["A", "B"]),
         ("<title>T</title><h1><img src=x></h1><p>x", ["T"]),
         ("<title>T</title><blockquote><h1>T</h1></blockquote><p>x", ["T"]),
+        ("<div hidden><h1>Menu</h1></div><h1>Pumps <span aria-hidden=true>#</span></h1><p>x", ["Pumps"]),
+        ("<h1><button>Pumps</button></h1><p>x", ["Pumps"]),
     ],
 )
 def test_titles(page: str, expected: list[str], tmp_path: Path) -> None:
@@ -73,6 +76,63 @@ def test_runs_of_text_are_passages(page: str, expected: list[str], tmp_path: Pat
     assert passages(load(tmp_path, page)) == expected
 
 
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<p>a <span hidden>no</span>b</p><div hidden><p>no</p></div>c", ["a b", "c"]),
+        ("<p>a<span style='color: red; DISPLAY : none'>no</span>b<span style='visibility:hidden!important'>no</span>c</p>", ["abc"]),
+        ("<p>a<span style='display:none-such; --visibility:hidden-not'>b</span></p>", ["ab"]),
+        ("<p>a<i aria-hidden=TRUE>no</i>b<i aria-hidden=false>c</i></p>", ["abc"]),
+        ("<p hidden=until-found>a</p><p hidden=hidden>no</p>", ["a"]),
+        ("<p>a<button>no</button>b<input value=no>c</p><option>no</option><datalist><option>no</datalist><button>no</button>", ["abc"]),
+        ("<h2><button style='color:red'>t</button></h2><h2><button hidden>no</button>u</h2><p>a", ["a"]),
+        ("<body hidden style='display:none'><main aria-hidden=true><p>a<i hidden>no</i></main>", ["a"]),
+        ("<article hidden><p>no</p></article><article><button>no</button></article><p>a", ["a"]),
+    ],
+)
+def test_what_readers_do_not_see_is_no_text(page: str, expected: list[str], tmp_path: Path) -> None:
+    document = load(tmp_path, page)
+    assert passages(document) == expected
+    assert "no" not in document.text
+
+
+def paths(document: Document) -> dict[str, str]:
+    """The titles above each passage, from the top, by the passage's text."""
+    title_of = {document.spans.parent[i]: document.text_of(i) for i in document.of_kind(Kind.TITLE)}
+    found = {}
+    for passage in document.of_kind(Kind.PASSAGE):
+        above, span = [], passage
+        while (span := document.spans.parent[span]) >= 0:
+            above.append(title_of.get(span, ""))
+        found[document.text_of(passage)] = " > ".join(reversed([title for title in above if title]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<h1>T</h1><section><h2>I</h2><p>a</section><p>b", {"a": "T > I", "b": "T"}),
+        ("<h1>T</h1><h2>A</h2><section>a<h3>I</h3>b<section><h4>J</h4>c</section>d</section>e", {"a": "T > A", "b": "T > A > I",
+            "c": "T > A > I > J", "d": "T > A > I", "e": "T > A"}),
+        ("<main><article><h2>A</h2>a</article>b<article><h2>B</h2>c</article></main>", {"a": "A", "b": "", "c": "B"}),
+        ("<h2>A</h2><aside><h3>I</h3>a</aside>b<nav><h3>N</h3>c</nav>d", {"a": "A > I", "b": "A", "c": "A > N", "d": "A"}),
+        ("<h2>A</h2><div><h3>I</h3>a</div>b", {"a": "A > I", "b": "A > I"}),
+        ("<h2>A</h2>a<section><h2>B</h2>b</section>c", {"a": "A", "b": "B", "c": ""}),
+        ("<h2>A</h2><blockquote><section><h3>I</h3>a</section>b</blockquote>c", {"I": "A", "a": "A", "b": "A", "c": "A"}),
+        ("<h2>A</h2><table><tr><td><section><h3>I</h3>a</section>b</table>c", {"a": "A > I", "b": "A", "c": "A"}),
+        ("<h1>T</h1><h2>A</h2><h3>B</h3>a<h2></h2>b", {"a": "T > A > B", "b": "T"}),
+        ("<h1>T</h1><h2>A</h2><h3>B</h3>a<h3> <img></h3>b", {"a": "T > A > B", "b": "T > A"}),
+        ("<h1>T</h1><h2>A</h2>a<h2 hidden>B</h2>b", {"a": "T > A", "b": "T > A"}),
+    ],
+)  # fmt: skip
+def test_a_heading_holds_until_the_next_one_or_the_end_of_its_section(page: str, expected: dict[str, str], tmp_path: Path) -> None:
+    assert paths(load(tmp_path, page)) == expected
+
+
+def test_an_id_that_looks_like_a_running_number_is_none(tmp_path: Path) -> None:
+    assert list(load(tmp_path, "<p>a<p id='@1'>b<h2 id='@7'>t</h2><p id='@x'>c").span_ids.values()) == ["@x"]
+
+
 def test_rows_of_a_table_inside_a_layout_table_are_rows(tmp_path: Path) -> None:
     page = "<table><tr><td>left</td><td><table><tr><td>a</td><td>b</td></tr></table></td></tr></table>"
     assert passages(load(tmp_path, page)) == ["left", "a | b"]
@@ -106,6 +166,15 @@ def test_languages(tmp_path: Path) -> None:
     assert (document.language, languages) == ("de", ["de", "it", "it", "de"])
 
 
+@pytest.mark.parametrize("tag", ["zz-broken", "xx", "qqq", "eng", "x-default", "english", ""])
+def test_a_language_that_is_none_is_not_said(tag: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(f"<html lang='{tag}'><p>a<p lang=nds>b", encoding="utf-8")
+    [document] = read(path, language="de")
+    languages = [document.labels[document.spans.language[i]] for i in document.of_kind(Kind.PASSAGE)]
+    assert (document.language, languages) == ("de", ["de", "nds"])
+
+
 def test_language_and_headings_hold_across_marked_content(tmp_path: Path) -> None:
     page = "<div lang=fr><article><h2>A</h2><p>a</article></div><article>b</article>"
     document = load(tmp_path, page)
@@ -135,6 +204,13 @@ def test_encodings(page: bytes, tmp_path: Path) -> None:
 def test_repeated_metadata_becomes_a_list(tmp_path: Path) -> None:
     page = "<meta name=author content=A><meta name=AUTHOR content=B><meta name=date content=2013><meta name=robots content=x><p>x"
     assert load(tmp_path, page).metadata == {"author": ["A", "B"], "date": "2013"}
+
+
+def test_many_hidden_elements_take_linear_time(tmp_path: Path) -> None:
+    began = time.perf_counter()
+    load(tmp_path, "<p>" + "<i hidden><b hidden>no</b></i>some text and a <button>no</button>word " * 60_000)
+    # Were the text moved with each element that goes, it would be minutes; the bound leaves room for a busy machine.
+    assert time.perf_counter() - began < 15
 
 
 @pytest.mark.parametrize("tag", ["div", "b", "blockquote", "ul><li", "table><tr><td"])

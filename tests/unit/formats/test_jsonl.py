@@ -110,7 +110,19 @@ def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ({"id": 7, "passages": ["x"]}, '"id" must be text in quotes, not the number 7'),
         ({"id": "d"}, "document 'd' is empty"),
         ({"id": "d", "passages": ["…"]}, "document 'd' is empty"),
-        ({"id": "d", "text": "x"}, "a document has no key 'text'; valid: cites, content, id,"),
+        ({"id": "d", "text": "x"}, "a document has no key 'text'; use \"passages\"; valid: cites, content, id,"),
+        ({"id": "a", "body": "pump text"}, "a document has no key 'body'; use \"passages\"; valid: cites, content, id, .* of your own"),
+        ({"id": "d", "passages": ["x"], "Contents": "y"}, "a document has no key 'Contents'; use \"passages\""),
+        ({"_id": "d", "passages": ["x"]}, "a document has no key '_id'; use \"id\""),
+        ({"docno": "d", "passages": ["x"]}, "a document has no key 'docno'; use \"id\""),
+        ({"id": "d", "lang": "de", "passages": ["x"]}, "a document has no key 'lang'; use \"language\""),
+        ({"id": "d", "meta": {"date": "2013"}, "passages": ["x"]}, "a document has no key 'meta'; use \"metadata\""),
+        ({"id": "d", "citations": ["e"], "passages": ["x"]}, "a document has no key 'citations'; use \"cites\""),
+        ({"id": "d", "sections": [{"heading": "y"}]}, r"sections\[0\]: a section has no key 'heading'; use \"title\"; valid: content"),
+        ({"id": "d", "sections": [{"name": "y", "paragraphs": ["x"]}]}, "a section has no key 'name'; use \"title\""),
+        ({"id": "d", "sections": [{"title": "y", "paragraphs": ["x"]}]}, "a section has no key 'paragraphs'; use \"passages\""),
+        ({"id": "d", "passages": [{"body": "x"}]}, r"passages\[0\]: a passage has no key 'body'; use \"text\""),
+        ({"id": "d", "passages": [{"text": "x", "references": ["p"]}]}, "a passage has no key 'references'; use \"refs\""),
         ({"id": "d", "title": ["x"]}, '"title" must be text in quotes, not a list'),
         ({"id": "d", "passages": "x"}, '"passages" must be a list in brackets, not text'),
         ({"id": "d", "passages": {}}, '"passages" must be a list in brackets, not an object'),
@@ -127,6 +139,12 @@ def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ({"id": "d", "cites": "d7", "passages": ["x"]}, '"cites" must be a list of texts'),
         ({"id": "d", "passages": [{"text": "x", "refs": [1]}]}, '"refs" must be a list of texts'),
         ({"id": "d", "language": "english", "passages": ["x"]}, '"language" must be a code such as en'),
+        ({"id": "d", "language": "zz", "passages": ["x"]}, "\"language\" must be a code such as en, fr or de, not 'zz'"),
+        (
+            {"id": "d", "passages": ["x", {"id": "@1", "text": "y"}]},
+            r"passages\[1\]: the id '@1' .* ids of the form @3 are running numbers",
+        ),
+        ({"id": "d", "sections": [{"id": "@12", "passages": ["x"]}]}, "ids of the form @3 are running numbers"),
         ({"id": "d", "passages": [{"id": "p", "text": "x"}, {"id": "p", "text": "y"}]}, r"passages\[1\]: the id 'p' is used twice"),
         *(
             ({"id": "d", "passages": [{"text": "pump", "marks": marks}]}, message)
@@ -150,6 +168,33 @@ def test_what_is_wrong_is_said_with_its_line(record: object, message: str, tmp_p
     assert caught.value.line == 2
     assert not isinstance(caught.value, UnreadableFile)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_keys_of_other_tools_are_passed_over_where_ours_are_there(tmp_path: Path) -> None:
+    passage = {"text": "a pump", "id": "@p", "doc_id": "d", "name": "n", "heading": "h", "score": 1.5, "lang": None}
+    section = {"title": "t", "name": "n", "xml_id": "s", "references": ["r"], "passages": [passage]}
+    record = {
+        "id": "@1",
+        "_id": "7",
+        "docno": "8",
+        "lang": "de",
+        "language": "fr",
+        "metadata": {},
+        "meta": {},
+        "cites": [],
+        "references": [],
+    }
+    [document] = load(tmp_path, {**record, "url": "u", "score": 1, "body": None, "sections": [section]})
+    assert document.id == "@1"
+    assert document.outline() == "section document language=fr\n  section sec\n    title title 't'\n    passage p #@p 'a pump'\n"
+
+
+def test_a_number_of_thousands_of_digits_is_refused_in_our_words(tmp_path: Path) -> None:
+    for record in ('{"id": "d", "metadata": {"n": %s}}', '{"id": %s}', '{"id": "d", "passages": [{"text": "x", "marks": [["b", 0, %s]]}]}'):
+        with pytest.raises(InputError, match=r"input\.jsonl:1: not valid JSON: number is infinity") as caught:
+            load(tmp_path, record % ("1" * 5000))
+        assert "set_int_max_str_digits" not in str(caught.value)
+        assert len(str(caught.value)) < 300
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_their_line(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ import hashlib
 import lzma
 import os
 import pickle
+import socket
 import subprocess
 import sys
 import tracemalloc
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ import pytest
 from perikope.document import Document, Spans
 from perikope.errors import InputError, UnreadableFile, UsageError
 from perikope.formats import FORMATS, FileEntry, Format, Source, _source, file_hash, files, read, sources
+from perikope.text import SNOWBALL, language_code
 
 
 def make(folder: Path, *names: str) -> None:
@@ -119,16 +122,87 @@ def test_links_out_of_the_folder_and_circles_are_not_followed(tmp_path: Path) ->
     (folder / "sub" / "circle").symlink_to(folder)
     (folder / "nowhere.txt").symlink_to(folder / "missing.txt")
     (folder / "inside.txt").symlink_to(folder / "sub" / "b.txt")
-    assert [document.id for document in read(folder)] == ["a.txt", "inside.txt", "sub/b.txt"]
+    (folder / "itself.md").symlink_to(folder / "itself.md")
+    (folder / "nowhere.png").symlink_to(folder / "missing.png")
+    problems: list[UnreadableFile] = []
+    assert [document.id for document in read(folder, on_problem=problems.append)] == ["a.txt", "inside.txt", "sub/b.txt"]
+    leads_nowhere = "is a link that leads nowhere; mend or remove it"
+    assert [str(problem) for problem in problems] == [f"{folder / name}: {leads_nowhere}" for name in ("itself.md", "nowhere.txt")]
+    with pytest.raises(UnreadableFile, match=leads_nowhere):
+        list(read(folder))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 def test_pipes_are_never_opened(tmp_path: Path) -> None:
     make(tmp_path, "a.txt")
     os.mkfifo(tmp_path / "pipe.txt")
-    assert [document.id for document in read(tmp_path)] == ["a.txt"]
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "link.md").symlink_to(tmp_path / "pipe.txt")
+    problems: list[UnreadableFile] = []
+    ignored: list[str] = []
+    assert [document.id for document in read(tmp_path, on_problem=problems.append, on_ignored=ignored.append)] == ["a.txt"]
+    refusal = "is not a regular file; copy its content into one"
+    assert [str(problem) for problem in problems] == [f"{tmp_path / name}: {refusal}" for name in ("link.md", "pipe.txt")]
+    assert ignored == []
     with pytest.raises(UnreadableFile, match="not a regular file"):
         list(read(tmp_path / "pipe.txt"))
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="the system has no sockets in folders")
+def test_a_folder_of_nothing_but_sockets_is_reported_and_not_of_unknown_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    problems: list[UnreadableFile] = []
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("server.txt")  # not by its whole path, which may be too long for a socket
+        assert list(read(tmp_path, on_problem=problems.append)) == []
+    assert [problem.path for problem in problems] == [str(tmp_path / "server.txt")]
+
+
+def test_files_of_other_formats_are_told_of(tmp_path: Path) -> None:
+    make(tmp_path, "a.txt", "b.png", "sub/c.xyz", "sub/.hidden.png", "page.html")
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        for name in ("d.txt", "e.png", ".hidden.png"):
+            archive.writestr(name, "text")
+    ignored: list[str] = []
+    assert [document.id for document in read(tmp_path, on_ignored=ignored.append)] == ["a.txt", "page.html", "z.zip/d.txt"]
+    assert ignored == [str(tmp_path / name) for name in ("b.png", "sub/c.xyz", "z.zip/e.png")]
+    ignored.clear()
+    assert [entry.id for entry in files(tmp_path, format="html", on_ignored=ignored.append)] == ["b.png", "page.html", "sub/c.xyz", "z.zip"]
+    assert ignored == [str(tmp_path / "a.txt")]
+
+
+def test_select_decides_by_file_and_hash_what_is_read(tmp_path: Path) -> None:
+    make(tmp_path, "a.txt", "sub/b.md")
+    with zipfile.ZipFile(tmp_path / "c.zip", "w") as archive:
+        archive.writestr("d.txt", "text")
+        archive.writestr("e.txt", "text")
+    asked: list[tuple[FileEntry, str]] = []
+
+    def select(entry: FileEntry, digest: str) -> bool:
+        asked.append((entry, digest))
+        return entry.id not in refused
+
+    refused = {"a.txt"}
+    assert [source.id for source in sources(tmp_path, select=select)] == ["c.zip/d.txt", "c.zip/e.txt", "sub/b.md"]
+    entries = list(files(tmp_path))
+    assert asked == [(entry, file_hash(entry.path)) for entry in entries]
+    # An archive is asked for as a whole, and a file that was named as well as one that was found.
+    asked.clear()
+    refused = {"c.zip", "b.md"}
+    assert [source.id for source in sources([tmp_path / "sub" / "b.md", tmp_path], select=select)] == ["a.txt", "sub/b.md"]
+    assert [entry.id for entry, _ in asked] == ["b.md", *(entry.id for entry in entries)]
+
+
+def test_select_gets_no_hash_where_none_is_wanted(tmp_path: Path) -> None:
+    make(tmp_path, "a.txt")
+    assert list(sources(tmp_path, hashes=False, select=lambda _, digest: bool(digest))) == []
+
+
+@pytest.mark.parametrize("code", [*SNOWBALL, "nb-NO", "zh-Hant", "yue", "und", "SCO"])
+def test_every_language_with_a_stemmer_can_be_said(code: str, tmp_path: Path) -> None:
+    make(tmp_path, "a.txt")
+    [document] = read(tmp_path, language=code)
+    assert document.language == language_code(code)
 
 
 def test_unreadable_files_in_folders_are_reported_and_skipped(tmp_path: Path) -> None:
@@ -177,6 +251,8 @@ def test_mistakes_are_found_before_the_first_document(tmp_path: Path) -> None:
         read([tmp_path / "a.txt", tmp_path / "b.xyz"])
     with pytest.raises(UsageError, match="unknown format 'markdwon'; did you mean 'markdown'"):
         read(tmp_path, format="markdwon")
+    with pytest.raises(UsageError, match="'zz' is not a language code"):
+        read(tmp_path, language="zz")
     with pytest.raises(UsageError, match="'english' is not a language code"):
         read(tmp_path, language="english")
 

@@ -1,0 +1,205 @@
+"""What can be done to the files of an index: damage by accident, and forgery whose checksums are right."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perikope.index import manifest as manifests
+from perikope.index.columns import MAGIC, ColumnFile, ColumnWriter
+from perikope.index.store import StoreWriter
+
+Array = np.ndarray[Any, Any]
+
+
+def do(folder: Path, harm: Mapping[str, Any]) -> None:
+    """Do a harm to an index: `{"do": name, …}` with what the function of that name takes."""
+    HARMS[harm["do"]](folder, **{name: value for name, value in harm.items() if name not in ("do", "changing")})
+
+
+def restore(folder: Path, whole: Mapping[str, bytes]) -> None:
+    """Make the folder hold these files again and no others."""
+    for path in folder.iterdir():
+        if path.name not in whole:
+            path.unlink()
+    for name, data in whole.items():
+        path = folder / name
+        if not path.exists() or path.read_bytes() != data:
+            path.unlink(missing_ok=True)  # never written in place: an older reader may have it mapped
+            path.write_bytes(data)
+
+
+def flip(folder: Path, file: str, at: int, mask: int) -> None:
+    data = bytearray((folder / file).read_bytes())
+    data[at] ^= mask
+    _put(folder / file, bytes(data))
+
+
+def cut(folder: Path, file: str, length: int) -> None:
+    _put(folder / file, (folder / file).read_bytes()[:length])
+
+
+def lose(folder: Path, file: str) -> None:
+    (folder / file).unlink()
+
+
+def swap(folder: Path, file: str, other: str) -> None:
+    mine, theirs = (folder / file).read_bytes(), (folder / other).read_bytes()
+    _put(folder / file, theirs)
+    _put(folder / other, mine)
+
+
+def put(folder: Path, file: str, data: str) -> None:
+    _put(folder / file, data.encode("utf-8", "surrogateescape"))
+
+
+def forge_column(folder: Path, file: str, column: str, mutation: str, seed: int) -> None:
+    """Change the values of one column as `MUTATIONS` says; all checksums are right."""
+    _rewrite(folder, file, columns={column: lambda values: MUTATIONS[mutation](values, random.Random(seed))})
+
+
+def forge_fact(folder: Path, file: str, fact: str, value: object) -> None:
+    _rewrite(folder, file, facts={fact: value})
+
+
+def forge_store(folder: Path, file: str, store: str, data: str) -> None:
+    """Put other strings into a store of compressed strings, all the same."""
+    strings = StoreWriter()
+    for _ in range(ColumnFile(folder / file)[f"{store}.ends"].size):
+        strings.append(data.encode("utf-8", "surrogateescape"))
+    pieces: dict[str, Array] = {}
+
+    class Collector:
+        def stream(self, name: str, kind: Any, chunks: Any) -> None:
+            pieces[name] = np.concatenate([*chunks, np.zeros(0, kind)]).astype(kind)
+
+        def write(self, name: str, values: Array) -> None:
+            pieces[name] = values
+
+    strings.write(store, Collector())  # type: ignore[arg-type]
+    _rewrite(folder, file, columns={name: lambda _, values=values: values for name, values in pieces.items()})
+
+
+def forge_footer(folder: Path, file: str, footer: str) -> None:
+    """Put another footer; `PLACES` in it stands for that of the file."""
+    data = (folder / file).read_bytes()
+    offset, length, _ = struct.unpack_from("<QQI", data, len(data) - 28)
+    own = data[offset : offset + length].decode()
+    written = footer.replace("PLACES", json.dumps(json.loads(own)["columns"])[1:-1]).encode()
+    tail = struct.pack("<QQI8s", offset, len(written), zlib.crc32(written), MAGIC)
+    _put(folder / file, data[:offset] + written + tail)
+    _register(folder, file)
+
+
+def forge_manifest(folder: Path, place: list[str | int], value: object) -> None:
+    """Change one value of the manifest (`place` is the way to it); `None` removes it, and the checksum is right."""
+    path = folder / manifests.FILE
+    content = json.loads(path.read_bytes())
+    inner = content
+    for step in place[:-1]:
+        inner = inner[step]
+    if value is None:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = value
+    content.pop("checksum", None)
+    content["checksum"] = manifests._checksum(content)
+    _put(path, json.dumps(content).encode())
+
+
+def _rewrite(
+    folder: Path, file: str, columns: Mapping[str, Callable[[Array], Array]] | None = None, facts: Mapping[str, object] | None = None
+) -> None:
+    source = ColumnFile(folder / file)
+    contents = {name: values.copy() for name, values in source.items()}
+    for name, forge in (columns or {}).items():
+        contents[name] = forge(contents[name])
+    (folder / file).unlink()
+    with ColumnWriter(folder / file) as writer:
+        for name, values in contents.items():
+            writer.write(name, values)
+        writer.close({name: value for name, value in {**source.facts, **(facts or {})}.items() if value is not None})
+    _register(folder, file)
+
+
+def _register(folder: Path, file: str) -> None:
+    """Make the manifest name the file as it is now."""
+    data = (folder / file).read_bytes()
+    manifest = manifests.load(folder)
+    for entry in manifest.segments:
+        for part in (entry, entry.get("deleted", {})):
+            if part.get("file") == file:
+                part |= {"size": len(data), "checksum": struct.unpack_from("<I", data, len(data) - 12)[0]}
+    manifests.replace(folder, manifest)
+
+
+def _put(path: Path, data: bytes) -> None:
+    path.unlink(missing_ok=True)
+    path.write_bytes(data)
+
+
+def _one(values: Array, chance: random.Random, change: Callable[[int], int]) -> Array:
+    if values.size:
+        at = chance.randrange(values.size)
+        limits = np.iinfo(values.dtype)
+        values[at] = min(max(change(int(values[at])), limits.min), limits.max)
+    return values
+
+
+def _random(values: Array, chance: random.Random) -> Array:
+    limits = np.iinfo(values.dtype)
+    return np.array([chance.randint(limits.min, limits.max) for _ in range(values.size)], values.dtype)
+
+
+def _typed(values: Array, kind: str, extreme: float) -> Array:
+    changed = values.astype(kind)
+    changed[: changed.size // 2] = extreme
+    return changed
+
+
+MUTATIONS: dict[str, Callable[[Array, random.Random], Array]] = {
+    "all zero": lambda values, chance: np.zeros_like(values),
+    "all the largest": lambda values, chance: np.full_like(values, np.iinfo(values.dtype).max),
+    "one the largest": lambda values, chance: _one(values, chance, lambda value: 1 << 70),
+    "one zero": lambda values, chance: _one(values, chance, lambda value: 0),
+    "one more": lambda values, chance: _one(values, chance, lambda value: value + 1),
+    "one less": lambda values, chance: _one(values, chance, lambda value: value - 1),
+    "some random": lambda values, chance: _one(
+        _one(values, chance, lambda _: chance.randrange(256)), chance, lambda _: chance.randrange(9)
+    ),
+    "all random": _random,
+    "all small": lambda values, chance: np.array([chance.randrange(4) for _ in range(values.size)], values.dtype),
+    "shuffled": lambda values, chance: np.array(chance.sample(values.tolist(), values.size), values.dtype),
+    "backwards": lambda values, chance: values[::-1],
+    "doubled": lambda values, chance: values * 2,
+    "shorter": lambda values, chance: values[:-1],
+    "longer": lambda values, chance: np.concatenate([values, values[-1:]]),
+    "empty": lambda values, chance: values[:0],
+    "wider": lambda values, chance: _typed(values, "u8", (1 << 64) - 1),
+    "wider, the same": lambda values, chance: values.astype("u8"),
+    "negative": lambda values, chance: _typed(values, "i8", -3),
+    "signed, the same": lambda values, chance: values.astype("i8"),
+    "narrower": lambda values, chance: values.astype("u1"),
+    "fractions": lambda values, chance: values.astype("f8") + 0.5,
+    "not a number": lambda values, chance: _typed(values, "f4", float("nan")),
+}
+
+HARMS: dict[str, Callable[..., None]] = {
+    "flip": flip,
+    "cut": cut,
+    "lose": lose,
+    "swap": swap,
+    "put": put,
+    "forge column": forge_column,
+    "forge fact": forge_fact,
+    "forge store": forge_store,
+    "forge footer": forge_footer,
+    "forge manifest": forge_manifest,
+}

@@ -1,0 +1,140 @@
+"""A history of commits that anyone can work out: what an index holds after commit n follows from n alone.
+
+Commit n adds and replaces some documents and deletes others; each text says by which commit it was written, and the document
+`marker` is replaced by every commit, so that a reader knows which one it sees and what else must be there.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache, lru_cache
+from pathlib import Path
+
+from perikope.api import Index
+from perikope.document import Document, Kind, TreeBuilder
+
+MARKER = "marker"
+IDS = [f"d{i}" for i in range(8)]
+WORDS = ["pump", "rotor", "magnet", "seal", "shaft", "valve", "the", "of", "été"]
+QUERY = "pump rotor magnet valve"
+MODELS = ("bm25", "qsf_v_title")
+TERMS = ["en:pump", "en:rotor", "fr:pump", "en:absent", "en:marker"]
+
+
+@cache
+def content(commit: int) -> dict[str, int]:
+    """The documents after a commit: which commit wrote each of them last."""
+    if commit == 0:
+        return {}
+    if commit > 200 and commit % 100:
+        content(commit // 100 * 100)  # keeps the recursion flat
+    written, deleted = changes(commit)
+    kept = {id: writer for id, writer in content(commit - 1).items() if id not in deleted}
+    return kept | dict.fromkeys(written, commit)
+
+
+@cache
+def changes(commit: int) -> tuple[list[str], list[str]]:
+    """What a commit writes and what it deletes."""
+    chance = random.Random(commit)
+    before = sorted(set(content(commit - 1)) - {MARKER})
+    written = [MARKER, *chance.sample(IDS, chance.choice([0, 1, 1, 2, 3]))]
+    deleted = [id for id in chance.sample(before, min(len(before), chance.choice([0, 0, 1, 2]))) if id not in written]
+    return written, deleted
+
+
+def compacts(commit: int) -> bool:
+    """Whether the commit is followed by merging everything."""
+    return commit % 6 == 5
+
+
+@lru_cache(maxsize=1 << 14)
+def document(id: str, commit: int) -> Document:
+    """A document as a commit writes it: two parts, two languages, nested sections."""
+    chance = random.Random(f"{id} {commit}")
+
+    def words(count: int) -> str:
+        return " ".join(chance.choices(WORDS, k=count))
+
+    builder = TreeBuilder(id, title=f"{id} {words(2)}", metadata={"commit": commit})
+    builder.passage(f"{id} written by commit c{commit} {words(4)}", id="first")
+    with builder.span(Kind.SECTION, "sec", part="claims"):
+        builder.title(words(2))
+        builder.passage(words(6))
+        with builder.span(Kind.SECTION, "sec", language="fr"):
+            builder.passage(words(3))
+    builder.source, builder.source_hash = f"{id}.txt", str(commit)
+    return builder.build()
+
+
+def documents(commit: int) -> list[Document]:
+    """The documents that an index must hold after a commit."""
+    return [document(id, writer) for id, writer in content(commit).items()]
+
+
+def make_changes(index: Index, commit: int) -> None:
+    """Everything of a commit but the committing."""
+    written, deleted = changes(commit)
+    index.delete(deleted)
+    index.add([document(id, commit) for id in written], replace=True)
+
+
+def make_commit(index: Index, commit: int) -> None:
+    """The whole commit, with the merge that follows some of them."""
+    make_changes(index, commit)
+    index.commit()
+    if compacts(commit):
+        index.compact()
+
+
+def commit_of(index: Index) -> int:
+    """The commit that a snapshot shows."""
+    number = index._snapshot.find_document(MARKER)
+    if number < 0:
+        return 0
+    segment, local = index._snapshot.locate(number)
+    return int(segment.record(local)["metadata"]["commit"])
+
+
+def verify(index: Index) -> int:
+    """That a snapshot holds exactly what some commit made it hold; returns the commit."""
+    snapshot, commit = index._snapshot, commit_of(index)
+    expected = content(commit)
+    assert index.documents == len(expected)
+    alive = sum(int(segment.alive.sum()) for segment in snapshot.segments)
+    assert alive == len(expected)
+    for id, writer in expected.items():
+        number = snapshot.find_document(id)
+        assert number >= 0, f"{id} is not there at commit {commit}"
+        segment, local = snapshot.locate(number)
+        assert segment.text(local) == document(id, writer).text
+        assert segment.source(local) == (f"{id}.txt", str(writer))
+    return commit
+
+
+def answers(index: Index) -> list[object]:
+    """What searching and counting say of an index, to be compared with a rebuild."""
+    found: list[object] = [index.documents, index.passages]
+    statistics = index._snapshot.statistics(TERMS)
+    found += [str(getattr(statistics, name)) for name in type(statistics).__slots__]
+    found += [[counts.tolist() for counts in index._snapshot.part_statistics(TERMS, part)] for part in ("", "claims")]
+    for model in MODELS:
+        results = index.search(QUERY, model=model, k=50)
+        found += [results.names(), list(results[:2])]
+    return found
+
+
+class Rebuilds:
+    """The answers of indexes built anew from what a commit holds, each built once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._answers: dict[int, list[object]] = {}
+
+    def answers(self, commit: int) -> list[object]:
+        if commit not in self._answers:
+            index = Index.create(self._folder / f"rebuild-{commit}")
+            index.add(documents(commit))
+            index.commit()
+            self._answers[commit] = answers(index)
+        return self._answers[commit]

@@ -1,0 +1,161 @@
+"""Looks into every corner of an index that may be damaged or forged, in a process of its own so that a crash is noticed.
+
+    python -m tests.durability.probe FOLDER
+
+Each line on standard input names a harm (`harms.py`) as JSON; each is done to the index in FOLDER, looked at and undone, and one line
+says what came of it. `run` is the other side: it starts the process, starts it again where it died, and gives up on one that hangs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import subprocess
+import sys
+import traceback
+import warnings
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from perikope.api import Index
+from perikope.document import Document, Kind, TreeBuilder
+from perikope.errors import PerikopeError
+from perikope.explain import render
+from perikope.index.check import check
+from perikope.index.commit import IndexWriter
+from perikope.models import MODELS
+from tests.durability import harms
+
+QUERY = "pump rotor valve"
+TERMS = ["en:pump", "en:rotor", "fr:valv", "en:absent", "en:seal"]
+PARTS = ["", "claims", "abstract"]
+PATIENCE = 120
+"""Seconds without a word after which a process counts as hanging."""
+
+
+def small_index(folder: Path) -> None:
+    """Three segments: one with parts, languages, ids, tombstones and frequencies above a byte; one with a single part; one small."""
+    index = Index.create(folder)
+    index.add([_rich("a", 300), _rich("b", 2), _rich("c", 1), _rich("gone", 3)])
+    index.commit()
+    index.add([_plain("d", "pump and seal"), _plain("e", "rotor of the valve")])
+    index.commit()
+    index.delete(["gone"])
+    index.add([_rich("f", 1)])
+    index.commit()
+    assert [segment.tombstones is not None for segment in index._snapshot.segments] == [True, False, False]
+
+
+def _rich(id: str, often: int) -> Document:
+    builder = TreeBuilder(id, title=f"Pumps {id}", metadata={"year": 2013}, cites=["x"])
+    builder.passage("The rotor of the pump " + "pump " * often, id="p1")
+    with builder.span(Kind.SECTION, "sec", part="claims", id="s1"):
+        builder.title("A valve")
+        builder.passage("pump " * often + "with a seal")
+        with builder.span(Kind.SECTION, "sec", language="fr"):
+            builder.title("Pompe")
+            builder.passage("la valve et le pump", refs=["p1"])
+    builder.source, builder.source_hash = f"{id}.md", "0123"
+    return builder.build()
+
+
+def _plain(id: str, text: str) -> Document:
+    builder = TreeBuilder(id, title="Plain")
+    builder.passage(text)
+    return builder.build()
+
+
+def look(folder: Path) -> str:
+    """Everything that can be read, as a checksum; raises what reading raises."""
+    index = Index.open(folder)
+    snapshot = index._snapshot
+    seen: list[object] = [index.documents, index.passages, index.languages]
+    for model in MODELS.names():
+        results = index.search(QUERY, model=model, k=50)
+        seen += [results.names(), list(results), [render(results.explain(row)) for row in range(len(results))]]
+    for name, _ in index.search(QUERY, k=2).names():
+        seen.append(render(index.explain(QUERY, name)))
+    seen.append(str(snapshot.statistics(TERMS)))
+    seen += [str(snapshot.part_statistics(TERMS, part)) for part in PARTS]
+    for segment in snapshot.segments:
+        for document in range(segment.documents):
+            seen += [segment.tokens(document).tolist(), segment.text(document), segment.record(document), segment.source(document)]
+            seen += [segment.document_id(document), snapshot.find_document(segment.document_id(document))]
+            seen += [segment.passage_id(document, passage) for passage in segment.passages_of(document)]
+    return f"{zlib.crc32(repr(seen).encode('utf-8', 'surrogatepass')):08x}"
+
+
+def change(folder: Path) -> None:
+    """Everything that reads an index in order to write it."""
+    with IndexWriter(folder) as writer:
+        writer.delete(["b"])
+        writer.add([_rich("a", 2), _rich("g", 1)], replace=True)
+        writer.commit()
+        writer.compact()
+
+
+def examine(folder: Path, changing: bool) -> dict[str, Any]:
+    """What an index shows; anything but an answer or a `PerikopeError` is noted as `raised`."""
+    found: dict[str, Any] = {}
+    steps = {"check": lambda: list(check(folder).problems), "look": lambda: look(folder)}
+    if changing:
+        steps |= {"change": lambda: change(folder), "look again": lambda: look(folder)}
+    for step, do in steps.items():
+        try:
+            found[step] = do()
+        except PerikopeError as error:
+            found[f"{step} refused"] = str(error)
+        except Exception:
+            found["raised"] = f"{step}: {traceback.format_exc()}"
+    return found
+
+
+def run(folder: Path, jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Do each harm and see what comes of it; a process that dies or hangs is part of the result."""
+    process: subprocess.Popen[str] | None = None
+    try:
+        for job in jobs:
+            if process is None:
+                process = _start(folder)
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(job) + "\n")
+                process.stdin.flush()
+            heard = select.select([process.stdout], [], [], PATIENCE)[0]
+            line = process.stdout.readline() if heard else ""
+            if line:
+                yield job, json.loads(line)
+            else:
+                process.kill()
+                process.communicate()
+                yield job, {"raised": f"died with {process.returncode}" if heard else "hung"}
+                process = None
+    finally:
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+def _start(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.durability.probe", str(folder)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+
+
+def main(folder: Path) -> None:
+    warnings.simplefilter("ignore")  # of numpy, about numbers that make no sense
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for line in sys.stdin:
+        job = json.loads(line)
+        harms.restore(folder, whole)
+        harms.do(folder, job)
+        found = examine(folder, bool(job.get("changing")))
+        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

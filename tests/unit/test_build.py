@@ -1,0 +1,145 @@
+"""From files to an index: by one process or several, once or again and again."""
+
+import gzip
+import json
+
+import pytest
+
+from perikope.api import Index
+from perikope.build import BuildOptions, build
+from perikope.errors import InputError, UsageError
+
+WORDS = ["pump", "rotor", "magnet", "seal", "shaft", "valve", "impeller", "housing"]
+
+
+def write_jsonl(path, count, prefix="d"):
+    with gzip.open(path, "wt") if path.suffix == ".gz" else open(path, "w") as file:
+        for i in range(count):
+            words = " ".join(WORDS[(i * 7 + j * j) % len(WORDS)] for j in range(40))
+            file.write(json.dumps({"id": f"{prefix}{i}", "title": WORDS[i % 8], "passages": [words, words[:30]]}) + "\n")
+    return str(path)
+
+
+def names(folder, query="pump rotor"):
+    return Index.open(folder).search(query, k=500).names()
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serial")
+    source = write_jsonl(folder / "docs.jsonl.gz", 1500)
+    build(str(folder / "index"), [source], BuildOptions(workers=1))
+    return source, folder / "index"
+
+
+@pytest.mark.parametrize(("workers", "memory"), [(2, 1 << 30), (3, 1), (1, 1)])
+def test_any_number_of_processes_gives_the_same_answers(serial, tmp_path, monkeypatch, workers, memory):
+    monkeypatch.setattr("perikope.workers.TASK_BYTES", 20_000)
+    monkeypatch.setattr("perikope.build._WORKER", 0)
+    source, folder = serial
+    report = build(str(tmp_path / "index"), [source], BuildOptions(workers=workers, memory=memory))
+    assert (report.documents, report.passages, report.added) == (1500, 3000, 1500)
+    assert names(tmp_path / "index") == names(folder)
+
+
+def test_an_error_in_a_worker_is_the_users_error_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("perikope.workers.TASK_BYTES", 2000)
+    source = write_jsonl(tmp_path / "docs.jsonl", 200)
+    with open(source, "a") as file:
+        file.write('{"id": "d3", "passages": [}\n')
+    with pytest.raises(InputError, match="docs.jsonl:201: not valid JSON"):
+        build(str(tmp_path / "index"), [source], BuildOptions(workers=2))
+    assert not (tmp_path / "index").exists()
+
+
+def test_an_id_in_two_segments_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr("perikope.workers.TASK_BYTES", 2000)
+    sources = [write_jsonl(tmp_path / "a.jsonl", 100), write_jsonl(tmp_path / "b.jsonl", 100, prefix="e")]
+    with open(sources[1], "a") as file:
+        file.write(json.dumps({"id": "d3", "passages": ["again"]}) + "\n")
+    with pytest.raises(InputError, match="'d3' is already there"):
+        build(str(tmp_path / "index"), sources, BuildOptions(workers=2))
+    with pytest.raises(InputError, match="'d3' is already there"):
+        build(str(tmp_path / "index"), sources, BuildOptions(workers=1))
+    build(str(tmp_path / "index"), sources[:1])
+    with pytest.raises(InputError, match="'d3' is already there"):
+        build(str(tmp_path / "index"), sources[1:], BuildOptions(workers=2, append=True))
+    report = build(str(tmp_path / "index"), sources[1:], BuildOptions(workers=2, replace=True))
+    assert (report.documents, report.added, report.deleted) == (200, 101, 1)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sync_follows_a_folder(tmp_path, workers):
+    folder, options = tmp_path / "docs", BuildOptions(sync=True, workers=workers)
+    folder.mkdir()
+    for name, text in {"a.md": "# A\n\npump", "b.md": "# B\n\nrotor", "c.txt": "seal"}.items():
+        (folder / name).write_text(text)
+    write_jsonl(folder / "d.jsonl", 3)
+    index = str(tmp_path / "index")
+    report = build(index, [str(folder)], options)
+    assert (report.added, report.deleted) == (6, 0)
+    report = build(index, [str(folder)], options)
+    assert (report.added, report.deleted) == (0, 0)
+    (folder / "a.md").write_text("# A\n\nimpeller")
+    (folder / "b.md").unlink()
+    (folder / "e.md").write_text("valve")
+    write_jsonl(folder / "d.jsonl", 2)
+    report = build(index, [str(folder)], options)
+    assert (report.documents, report.added, report.deleted) == (5, 4, 5)
+    rebuilt = str(tmp_path / "rebuilt")
+    build(rebuilt, [str(folder)])
+    assert names(index, "impeller pump rotor valve seal") == names(rebuilt, "impeller pump rotor valve seal")
+
+
+def test_sync_leaves_what_came_from_no_file(tmp_path):
+    from tests.support.collections import plain_document
+
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("pump")
+    build(str(tmp_path / "index"), [str(tmp_path / "docs")], BuildOptions(sync=True))
+    index = Index.open(tmp_path / "index")
+    index.add(plain_document("by hand", "", "pump"))
+    index.commit()
+    build(str(tmp_path / "index"), [str(tmp_path / "docs")], BuildOptions(sync=True))
+    assert {hit.document for hit in Index.open(tmp_path / "index").search("pump")} == {"a.txt", "by hand"}
+
+
+def test_a_document_may_move_to_another_file(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.jsonl").write_text('{"id": "x", "passages": ["pump"]}\n{"id": "y", "passages": ["pump"]}\n')
+    build(str(tmp_path / "index"), [str(docs)], BuildOptions(sync=True))
+    (docs / "a.jsonl").write_text('{"id": "x", "passages": ["pump"]}\n')
+    (docs / "b.jsonl").write_text('{"id": "y", "passages": ["rotor"]}\n')
+    build(str(tmp_path / "index"), [str(docs)], BuildOptions(sync=True))
+    assert {(hit.document, hit.text) for hit in Index.open(tmp_path / "index").search("pump rotor")} == {("x", "pump"), ("y", "rotor")}
+
+
+def test_deleting_by_id(tmp_path):
+    source = write_jsonl(tmp_path / "a.jsonl", 5)
+    build(str(tmp_path / "index"), [source])
+    report = build(str(tmp_path / "index"), [], delete=["d1", "d2"])
+    assert (report.documents, report.deleted) == (3, 2)
+    with pytest.raises(UsageError, match="no document 'd1'"):
+        build(str(tmp_path / "index"), [], delete=["d1"])
+
+
+def test_adding_with_another_analysis_is_refused(tmp_path):
+    build(str(tmp_path / "index"), [write_jsonl(tmp_path / "a.jsonl", 2)], BuildOptions(stemmer="porter"))
+    more = write_jsonl(tmp_path / "b.jsonl", 2, prefix="e")
+    with pytest.raises(UsageError, match="another setting"):
+        build(str(tmp_path / "index"), [more], BuildOptions(append=True, stemmer="none"))
+    build(str(tmp_path / "index"), [more], BuildOptions(append=True, stemmer="porter"))
+    assert Index.open(tmp_path / "index").documents == 4
+
+
+def test_many_small_commits_are_merged(tmp_path):
+    from perikope.index.commit import MAX_SEGMENTS
+    from tests.support.collections import plain_document
+
+    index = Index.create(tmp_path / "index")
+    for i in range(40):
+        index.add(plain_document(f"d{i:02}", "", f"pump number{i}"))
+        index.commit()
+        assert len(index._snapshot.segments) <= MAX_SEGMENTS
+    assert [hit.document for hit in index.search("pump", k=100)] == [f"d{i:02}" for i in range(40)]
