@@ -2,7 +2,7 @@
 
 python -m benchmarks                     startup, search and build
 python -m benchmarks startup search      these only
-python -m benchmarks build --help        one of them, with its options; also `memory` and `columns`
+python -m benchmarks build --help        one of them, with its options; also `memory`, `columns`, `positions`
 python -m benchmarks --markdown FILE     adds the tables of build, memory and columns to a file
 """
 
@@ -11,7 +11,7 @@ import sys
 from itertools import takewhile
 
 SMALL = ("startup", "search")
-LARGE = ("build", "memory", "columns")
+LARGE = ("build", "memory", "columns", "positions")
 
 
 def main() -> None:

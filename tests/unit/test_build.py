@@ -47,7 +47,7 @@ def test_an_error_in_a_worker_is_the_users_error_and_leaves_nothing(tmp_path, mo
     source = write_jsonl(tmp_path / "docs.jsonl", 200)
     with open(source, "a") as file:
         file.write('{"id": "d3", "passages": [}\n')
-    with pytest.raises(InputError, match="docs.jsonl:201: not valid JSON"):
+    with pytest.raises(InputError, match=r"docs\.jsonl:201: not valid JSON"):
         build(str(tmp_path / "index"), [source], BuildOptions(workers=2))
     assert not (tmp_path / "index").exists()
 

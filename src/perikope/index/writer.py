@@ -76,8 +76,7 @@ class SegmentBuilder:
         for span, name in document.span_ids.items():
             self._id_spans.append(span)
             self._id_names.append(name.encode("utf-8", "surrogatepass"))
-        labels = self._labels
-        self._batch.add(document, [labels.setdefault(label, len(labels)) for label in document.labels])
+        self._batch.add(document, self._labels)
         if self._batch.characters >= BATCH_CHARACTERS:
             self._analyse()
 
@@ -172,14 +171,18 @@ class _Batch:
         self._spans = {name: array(getattr(_NO_SPANS, name).typecode) for name in _SPAN_COLUMNS}
         self._label_maps: list[int] = []
         self._label_base: list[int] = []
+        self._base_of_labels: dict[tuple[str, ...], int] = {}
 
-    def add(self, document: Document, label_numbers: list[int]) -> None:
+    def add(self, document: Document, numbers: dict[str, int]) -> None:
         self.texts.append(document.text)
         self._first_character.append(self.characters)
         self.characters += len(document.text) + 1
         self._span_count.append(len(document.spans))
-        self._label_base.append(len(self._label_maps))
-        self._label_maps += label_numbers
+        base = self._base_of_labels.get(document.labels)
+        if base is None:
+            base = self._base_of_labels[document.labels] = len(self._label_maps)
+            self._label_maps += [numbers.setdefault(label, len(numbers)) for label in document.labels]
+        self._label_base.append(base)
         for name, column in self._spans.items():
             column.extend(getattr(document.spans, name))
 

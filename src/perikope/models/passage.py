@@ -25,7 +25,8 @@ def okapi_signals(
 def bm25(signals: Signals) -> Column:
     """BM25 of the passage alone, with the statistics of passages: no context.
 
-    `Σ_t w_t · ln(1 + (P - P_t + 0.5) / (P_t + 0.5)) · tf (k1 + 1) / (tf + k1 (1 - b + b l_p / l_avg))`, P passages in the collection.
+    `Σ_t w_t · ln(1 + (P - P_t + 0.5) / (P_t + 0.5)) · tf (k1 + 1) / (tf + k1 (1 - b + b l_p / l_avg))`, P passages in the
+    collection, P_t of them with t, w_t how often the query has t (Robertson et al. 1994, with Lucene's idf).
     """
     return signals["content"]
 
@@ -37,9 +38,10 @@ def tf_idf_signals(matches: Matches) -> Signals:
 
 @model(tf_idf_signals, matching_only=True)
 def psg(signals: Signals) -> Column:
-    """tf·idf of the passage alone (Carmel 2013, equation 1): no context.
+    """tf·idf of the passage alone: no context.
 
-    `psg(p) = Σ_{t ∈ q ∩ p} ln(occ(t, p) + 1) · ln(N / N_t)`
+    `psg(p) = Σ_{t ∈ q ∩ p} ln(occ(t, p) + 1) · ln(N / N_t)`, N documents in the collection, N_t of them with t
+    (Carmel, Shtok and Kurland 2013, equation 1).
     """
     return signals["content"]
 
@@ -59,8 +61,9 @@ def passage_and_document(matches: Matches, *, normalize: Literal["candidates", "
 
 @model(passage_and_document)
 def psg_doc(signals: Signals, *, lam: Annotated[float, Range(0, 1), Grid(step=0.1)] = 0.9) -> Column:
-    """Psg mixed with the score of the document (Carmel 2013, equation 2).
+    """The tf·idf of the passage mixed with the score of the document.
 
-    `psgDoc(p) = (1 - λ) · psg(p) / Σ psg + λ · doc(d) / Σ doc`
+    `psgDoc(p) = (1 - λ) · psg(p) / Σ psg + λ · doc(d) / Σ doc`, doc the score with which the document was fetched
+    (Carmel, Shtok and Kurland 2013, equation 2).
     """
     return (1 - lam) * signals["passage"] + lam * signals["document"]

@@ -29,7 +29,8 @@ def passage_signals(matches: Matches, *, mu: Mu = 1000.0) -> Signals:
 def qsf_v(signals: Signals, *, alpha: Share = 0.8) -> Column:
     """The passage mixed with its document.
 
-    `QSF_v = α · Sim°(q, g) + (1 - α) · Sim°(q, d)` (equation 3)
+    `QSF_v = α · Sim°(q, g) + (1 - α) · Sim°(q, d)`, where `Sim(q, x) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_x + μ)))` and ° is min-max
+    normalisation over the candidates (Albarede et al. 2021, equations 2 to 4).
     """
     return alpha * signals["content"] + (1 - alpha) * signals["document"]
 
@@ -45,6 +46,7 @@ def titled_signals(matches: Matches, *, mu: Mu = 1000.0) -> Signals:
 def qsf_v_title(signals: Signals, *, alpha: Share = 0.9) -> Column:
     """The passage, read with the titles of the sections it stands in, mixed with its document.
 
-    `QSF_v_title = α · Sim_title°(q, g) + (1 - α) · Sim°(q, d)` (equation 6)
+    `QSF_v_title = α · Sim_title°(q, g) + (1 - α) · Sim°(q, d)`, Sim and ° as in qsf_v, the titles appended to the passage
+    (Albarede et al. 2021, equations 5 and 6).
     """
     return alpha * signals["content"] + (1 - alpha) * signals["document"]
