@@ -18,7 +18,7 @@ from perikope.index.commit import DEFAULT_MEMORY, IndexWriter
 from perikope.index.reader import Snapshot
 from perikope.segment import segmenter
 from perikope.text import read_stopwords
-from perikope.workers import Job, build_segments, size_of, tasks
+from perikope.workers import Job, build_segments, file_size, size_of, tasks
 
 _SELF, _WORKER = 100 << 20, 150 << 20
 """What the program itself takes, and what each worker process takes, before the first document."""
@@ -185,20 +185,19 @@ class _Sync:
 
 
 def input_size(paths: Sequence[str]) -> int:
-    """Bytes of the files and folders, as they lie on disk."""
+    """About how many bytes the files and folders have, unpacked."""
     total = 0
     for path in paths:
         if os.path.isdir(path):
-            total += sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(path) for name in names)
-        elif os.path.exists(path):
-            total += os.path.getsize(path)
+            total += sum(file_size(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names)
+        else:
+            total += file_size(path)
     return total
 
 
 def _workers(paths: Sequence[str]) -> int:
-    packed = sum(4 if path.endswith((".gz", ".zip", ".tgz", ".bz2", ".xz")) else 1 for path in paths) / max(len(paths), 1)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores if input_size(paths) * packed >= LARGE_INPUT else 1
+    return cores if input_size(paths) >= LARGE_INPUT else 1
 
 
 def _remove(folder: Path, *, keep_folder: bool) -> None:

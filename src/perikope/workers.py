@@ -69,12 +69,20 @@ def tasks(sources: Iterable[Source], on_problem: Callable[[UnreadableFile], None
         yield batch
 
 
+PACKED = (".gz", ".zip", ".tgz", ".bz2", ".tbz2", ".xz", ".txz")
+PACKED_RATIO = 4
+"""About how much text grows when it is unpacked; for estimates of work and of time left."""
+
+
 def size_of(source: Source) -> int:
-    """The bytes of a source: those it carries, or those of its file."""
-    if isinstance(source.content, bytes):
-        return len(source.content)
+    """About how many bytes a source has unpacked: those it carries, or those of its file."""
+    return len(source.content) if isinstance(source.content, bytes) else file_size(source.path)
+
+
+def file_size(path: str) -> int:
+    """About how many bytes a file has unpacked."""
     try:
-        return Path(source.path).stat().st_size
+        return Path(path).stat().st_size * (PACKED_RATIO if path.endswith(PACKED) else 1)
     except OSError:
         return 0
 

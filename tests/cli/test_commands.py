@@ -197,6 +197,34 @@ def test_the_demo_finds_by_context_what_words_alone_do_not(capsys):
     assert out.count("bm25: each passage by itself   (the answer is in place 1)") == 0
 
 
+def test_check_names_what_is_damaged(index, capsys):
+    assert run(capsys, "check", index)[:2] == (0, f"{index} is whole: 2 documents\n")
+    segment = next(index.glob("segment-*"))
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 1
+    segment.write_bytes(data)
+    code, _, err = run(capsys, "check", index)
+    assert code == 1
+    assert segment.name in err
+    assert "0 of 2 documents are in undamaged segments" in err
+
+
+def test_delete_and_compact(index, capsys):
+    assert run(capsys, "index", "--to", index, "--delete", "d1")[0] == 0
+    assert "d1#" not in run(capsys, "search", index, "descaling months")[1]
+    assert run(capsys, "compact", index)[0] == 0
+    assert b"Every three months" not in b"".join(path.read_bytes() for path in index.iterdir())
+    fails(capsys, "no document 'd1'", "index", "--to", index, "--delete", "d1")
+    fails(capsys, "give files or folders", "index", "--to", index)
+    fails(capsys, "'1Q' is not a size", "index", index, "--to", index, "--memory", "1Q")
+
+
+def test_warmup_says_where_compiled_code_is_kept(capsys):
+    code, out, _ = run(capsys, "warmup")
+    assert code == 0
+    assert "kernels compiled in" in out
+
+
 def test_a_reader_that_leaves_early_is_no_error(index):
     command = f"{sys.executable} -m perikope search {index} descaling | head -c 1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)

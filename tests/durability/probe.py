@@ -2,8 +2,8 @@
 
     python -m tests.durability.probe FOLDER
 
-Each line on standard input names a harm (`harms.py`) as JSON; each is done to the index in FOLDER, looked at and undone, and one line
-says what came of it. `run` is the other side: it starts the process, starts it again where it died, and gives up on one that hangs.
+Each line on standard input names a harm (`harms.py`) as JSON; each is done to a copy of the index in FOLDER, looked at and undone, and
+one line says what came of it. `run` is the other side: it starts the process, starts it again where it died, and gives up on one that hangs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import select
 import subprocess
 import sys
+import tempfile
 import traceback
 import warnings
 import zlib
@@ -142,12 +143,13 @@ def run(folder: Path, jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str
 
 def _start(folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.durability.probe", str(folder)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=root)
 
 
-def main(folder: Path) -> None:
+def main(original: Path, folder: Path) -> None:
     warnings.simplefilter("ignore")  # of numpy, about numbers that make no sense
-    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    whole = {path.name: path.read_bytes() for path in original.iterdir()}
     for line in sys.stdin:
         job = json.loads(line)
         harms.restore(folder, whole)
@@ -158,4 +160,5 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    with tempfile.TemporaryDirectory() as scratch:
+        main(Path(sys.argv[1]), Path(scratch))

@@ -38,10 +38,11 @@ _BLOCKS = frozenset((
 _MARKS = {
     "b": "b", "strong": "b", "i": "it", "em": "it", "a": "link", "code": "code", "kbd": "code", "samp": "code", "sub": "sub", "sup": "sup",
 }  # fmt: skip
-_VISIBLE_TEXT = etree.XPath(f".//text()[not({' or '.join(f'ancestor::{tag}' for tag in sorted(_SKIPPED))})]")
+# "descendant::x" and not ".//x", which takes libxml2 quadratic time where x stands in x.
+_VISIBLE_TEXT = etree.XPath(f"descendant::text()[not({' or '.join(f'ancestor::{tag}' for tag in sorted(_SKIPPED))})]")
 # The button that folds a section up stands in the section's heading and holds its title.
-_BUTTONS = etree.XPath(f".//button[not({' or '.join(f'ancestor::{tag}' for tag in _HEADINGS)})]")
-_PERHAPS_HIDDEN = etree.XPath(".//*[@hidden or @aria-hidden or @style][not(self::body or self::main)]")
+_BUTTONS = etree.XPath(f"descendant::button[not({' or '.join(f'ancestor::{tag}' for tag in _HEADINGS)})]")
+_PERHAPS_HIDDEN = etree.XPath("descendant::*[@hidden or @aria-hidden or @style][not(self::body or self::main)]")
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\s*(?:[;!]|$)", re.IGNORECASE)
 _METADATA = frozenset(("author", "description", "keywords", "date"))
 
@@ -107,7 +108,7 @@ def _is_hidden(element: html.HtmlElement) -> bool:
 
 def _content(root: html.HtmlElement) -> list[html.HtmlElement]:
     """The elements that hold the content: main, else the articles, else the body."""
-    for path in ("//main | //*[@role='main']", "//article"):
+    for path in ("descendant::*[self::main or @role='main']", "descendant::article"):
         found: list[html.HtmlElement] = root.xpath(path)
         inside = set(found)
         outermost = [element for element in found if inside.isdisjoint(element.iterancestors())]

@@ -188,8 +188,8 @@ class _Merge:
                 before = offsets(tokens_of)
                 while first < alive.size:
                     end = max(first + 1, int(np.searchsorted(before, before[first] + self.chunk, "right")) - 1)
-                    tokens = np.concatenate([_document_tokens(segment, document) for document in alive[first:end].tolist()])
-                    if not map_tokens(tokens, renumber):
+                    tokens = _tokens_of(segment, alive[first:end])
+                    if tokens.size != before[end] - before[first] or not map_tokens(tokens, renumber):
                         raise segment.columns.damaged("has a damaged token stream")
                     codes, first_code = encode_tokens(tokens, offsets(tokens_of[first:end]))
                     counts.append(np.diff(first_code))
@@ -321,18 +321,22 @@ def _inverse(new_term: Array, terms: int) -> Array:
     return old
 
 
-def _document_tokens(segment: Segment, document: int) -> Array:
-    codes = segment["document.first_code"]
-    tokens, _ = decode_tokens(segment["tokens"][int(codes[document]) : int(codes[document + 1])], int(segment["document.tokens"][document]))
-    found: Array = tokens
-    return found
+def _tokens_of(segment: Segment, documents: Array) -> Array:
+    """The tokens of documents (rising), one after the other; documents that stand side by side are decoded together."""
+    codes, counts = segment["document.first_code"], segment["document.tokens"]
+    pieces = []
+    for run in np.split(documents, np.flatnonzero(np.diff(documents) != 1) + 1):
+        first, end = int(run[0]), int(run[-1]) + 1
+        wanted = int(counts[first:end].sum(dtype=np.int64))
+        pieces.append(decode_tokens(segment["tokens"][int(codes[first]) : int(codes[end])], wanted)[0])
+    return np.concatenate(pieces)
 
 
 def _copy_block(source: Store, block: int, alive: Array, target: StoreWriter) -> None:
     data, strings = source.raw_block(block)
     kept = alive[strings.start : strings.stop]
     if kept.all():
-        target.append_block(data, [source.length(number) for number in strings])
+        target.append_block(data, source.lengths(strings))
     else:
         for number in strings:
             if alive[number]:

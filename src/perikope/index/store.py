@@ -113,9 +113,11 @@ class Store:
         """A block as it is compressed, and the strings in it."""
         return self._blocks[block], self._strings_of(block)
 
-    def length(self, number: int) -> int:
-        """The length of a string."""
-        return self._end(number) - self._end(number - 1)
+    def lengths(self, strings: range) -> list[int]:
+        """The lengths of strings that stand side by side."""
+        ends = self._ends[strings.start : strings.stop].astype(np.int64)
+        lengths: list[int] = np.diff(ends, prepend=self._end(strings.start - 1)).tolist()
+        return lengths
 
     def _strings_of(self, block: int) -> range:
         last = int(self._first[block + 1]) if block + 1 < len(self._blocks) else len(self)
