@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope import weighting
+from perikope.errors import UsageError
 from perikope.grammar import Call, parse
 from perikope.parameters import Parameter, Range, bind, parameters_of
 from perikope.registry import Registry
-from perikope.weighting import bm25 as saturation
-from perikope.weighting import idf
 
 Floats = NDArray[np.float64]
 
@@ -29,32 +29,63 @@ class Term:
     document_frequency: int
     collection_frequency: int
     documents: int
-    average_length: float
+    tokens: int
+
+    @property
+    def average_length(self) -> float:
+        """Of all documents of the collection."""
+        return self.tokens / max(self.documents, 1)
 
 
 Contribution = Callable[..., Floats]
-FETCH_MODELS: Registry[Contribution] = Registry("fetch model", "perikope.fetch")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchDefinition:
+    """A fetch model as written: what a term adds to the documents that hold it, and what each such document has besides."""
+
+    name: str
+    contribution: Contribution
+    background: Contribution | None
+
+    @property
+    def summary(self) -> str:
+        """The first line of the documentation."""
+        return (self.contribution.__doc__ or "").strip().split("\n")[0]
+
+
+FETCH_MODELS: Registry[FetchDefinition] = Registry("fetch model", "perikope.fetch")
 
 
 @dataclass(frozen=True, slots=True)
 class FetchModel:
     """A fetch model with its parameters."""
 
-    name: str
-    contribution: Contribution
+    definition: FetchDefinition
     parameters: dict[str, object]
 
     def __call__(self, term: Term) -> Floats:
         """What the term adds to the score of each document that holds it."""
-        return self.contribution(term, **self.parameters)
+        return self.definition.contribution(term, **self.parameters)
+
+    def background(self, length: NDArray[Any], weight: float) -> Floats | float:
+        """What documents of these lengths have whatever they hold, for a query whose terms weigh so much in all."""
+        if self.definition.background is None:
+            return 0.0
+        return self.definition.background(length, weight, **self.parameters)
 
     def __str__(self) -> str:
-        return str(Call(self.name, self.parameters))
+        return str(Call(self.definition.name, self.parameters))
 
 
-def fetch_model(name: str) -> Callable[[Contribution], Contribution]:
+def fetch_model(name: str, *, background: Contribution | None = None) -> Callable[[Contribution], Contribution]:
     """Register a function as a fetch model."""
-    return lambda function: FETCH_MODELS.add(name, function)
+
+    def register(function: Contribution) -> Contribution:
+        FETCH_MODELS.add(name, FetchDefinition(name, function, background))
+        return function
+
+    return register
 
 
 def parse_fetch_model(text: str) -> FetchModel:
@@ -64,9 +95,11 @@ def parse_fetch_model(text: str) -> FetchModel:
     'bm25(k1=0.6,b=0.2)'
     """
     call = parse(text)
-    function = FETCH_MODELS[call.name]
-    declared: dict[str, Parameter] = parameters_of(function)
-    return FetchModel(call.name, function, bind(call.name, declared, call.arguments))
+    definition = FETCH_MODELS[call.name]
+    declared: dict[str, Parameter] = parameters_of(definition.contribution)
+    if call.positional or call.cutoff is not None:
+        raise UsageError(f"{call.name} takes its parameters by name: {', '.join(declared) or 'none'}")
+    return FetchModel(definition, bind(call.name, declared, call.arguments))
 
 
 @fetch_model("bm25")
@@ -75,5 +108,32 @@ def bm25(term: Term, *, k1: Annotated[float, Range(0, 1000)] = 1.2, b: Annotated
 
     `ln(1 + (N - N_t + 0.5) / (N_t + 0.5)) · tf (k1 + 1) / (tf + k1 (1 - b + b l_d / l_avg))`
     """
-    weight = idf(term.documents, np.array(term.document_frequency))
-    return weight * saturation(term.frequency, term.length, term.average_length, k1, b)
+    weight = weighting.idf(term.documents, np.array(term.document_frequency))
+    return weight * weighting.bm25(term.frequency, term.length, term.average_length, k1, b)
+
+
+@fetch_model("pl2")
+def pl2(term: Term, *, c: Annotated[float, Range(0, 1000, low_open=True)] = 1.0) -> Floats:
+    """PL2 of the divergence-from-randomness family (see `weighting.pl2`)."""
+    return weighting.pl2(term.frequency, term.length, term.average_length, np.array(term.collection_frequency), term.documents, c)
+
+
+@fetch_model("dph")
+def dph(term: Term) -> Floats:
+    """DPH, the parameter-free model of the divergence-from-randomness family (see `weighting.dph`)."""
+    return weighting.dph(term.frequency, term.length, term.average_length, np.array(term.collection_frequency), term.documents)
+
+
+def _unsmoothed(length: NDArray[Any], weight: float, *, mu: float) -> Floats:
+    result: Floats = weight * np.log(mu / (length + mu))
+    return result
+
+
+@fetch_model("lm", background=_unsmoothed)
+def lm(term: Term, *, mu: Annotated[float, Range(0, low_open=True)] = 1000.0) -> Floats:
+    """Query likelihood with Dirichlet smoothing, less what is the same for all documents.
+
+    `Σ_t w_t (ln(1 + tf / (μ P(t|C))) + ln(μ / (l_d + μ)))` over the terms that the collection holds: ranks as the likelihood, and as
+    Albarede's `Sim(q, d)`, do.
+    """
+    return weighting.dirichlet(term.frequency, np.array(term.collection_frequency), term.tokens, mu)

@@ -14,7 +14,7 @@ from perikope.query.terms import Query
 def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int) -> Candidates:
     """The best `documents` documents; equal scores are in the order of their ids."""
     statistics = snapshot.statistics(query.terms)
-    average_length = statistics.tokens / max(statistics.documents, 1)
+    seen = float(sum(weight for weight, count in zip(query.weights, statistics.collection_frequency, strict=True) if count))
     scores = np.zeros(snapshot.numbers)
     matching = np.zeros(snapshot.numbers, bool)
     for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
@@ -30,10 +30,12 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int) -
                 int(statistics.document_frequency[slot]),
                 int(statistics.collection_frequency[slot]),
                 statistics.documents,
-                average_length,
+                statistics.tokens,
             )
             scores[base + found.astype(np.int64)] += query.weights[slot] * model(term)
             matching[base + found.astype(np.int64)] = True
+        own = base + np.flatnonzero(matching[base : base + segment.documents])
+        scores[own] += model.background(lengths[own - base], seen)
     return _best(snapshot, np.flatnonzero(matching), scores, documents)
 
 

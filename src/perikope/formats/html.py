@@ -25,9 +25,9 @@ from perikope.formats._source import is_running_number, language_or_nothing
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BOILERPLATE = frozenset(("nav", "footer", "aside"))
 _SECTIONING = frozenset(("article", "aside", "main", "nav", "section"))
+_CONTROLS = frozenset(("datalist", "input", "optgroup", "option", "select", "textarea"))
 _SKIPPED = frozenset((
-    "annotation", "annotation-xml", "canvas", "datalist", "head", "iframe", "input", "noscript", "optgroup", "option", "script", "select",
-    "style", "svg", "template", "textarea", "title",
+    "annotation", "annotation-xml", "canvas", "head", "iframe", "noscript", "script", "style", "svg", "template", "title", *_CONTROLS,
 ))  # fmt: skip
 _CONTAINERS = frozenset(("ul", "ol", "dl", "table", "blockquote", "figure"))
 _BLOCKS = frozenset((
@@ -90,13 +90,14 @@ def _encoding(data: bytes) -> str | None:
 
 
 def _clear_hidden(root: html.HtmlElement) -> None:
-    """Empty buttons and the elements that readers do not see; what is left of one is skipped and divides nothing."""
+    """Empty the elements that readers do not see, and buttons; what is left of them is skipped."""
     # Body and main are never among them: a page that hides all of itself is shown by a script.
     perhaps = cast(list[html.HtmlElement], _PERHAPS_HIDDEN(root))
-    for element in [*cast(list[html.HtmlElement], _BUTTONS(root)), *filter(_is_hidden, perhaps)]:
+    buttons = cast(list[html.HtmlElement], _BUTTONS(root))
+    for element, tag in [*((button, "input") for button in buttons), *((hidden, "template") for hidden in filter(_is_hidden, perhaps))]:
         tail = element.tail
         element.clear()
-        element.tag, element.tail = "template", tail
+        element.tag, element.tail = tag, tail
 
 
 def _is_hidden(element: html.HtmlElement) -> bool:
@@ -211,6 +212,8 @@ class _Page:
         """Open what an element stands for and say how it is to be closed."""
         tag = element.tag
         if tag in self.skipped or (tag == "a" and self.is_permalink(element)):
+            if tag in _CONTROLS:
+                self.inline.text(" ")  # takes up room between words, as opposed to a script or what is hidden
             return "skip"
         if tag in _MARKS:
             self.inline.open(_MARKS[tag], self.link(element))

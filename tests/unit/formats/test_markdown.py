@@ -101,6 +101,12 @@ def test_image_text_is_read(tmp_path: Path) -> None:
     assert passages(load(tmp_path, "![a *big* `pump`\nhere](x.png)\n\n![](y.png)\n")) == ["a big pump here"]
 
 
+def test_an_empty_heading_ends_those_above_it(tmp_path: Path) -> None:
+    document = load(tmp_path, "# T\n\n## A\n\n### B\n\na\n\n##\n\nb\n")
+    last = list(document.of_kind(Kind.PASSAGE))[-1]
+    assert (document.text_of(last), document.spans.parent[last]) == ("b", 0)
+
+
 def test_headings_in_containers_are_passages(tmp_path: Path) -> None:
     document = load(tmp_path, "x\n\n## A\n\n- # in a list\n\nafter\n")
     assert titles(document) == ["A"]

@@ -1,0 +1,99 @@
+"""Every fetch model equals its formula written out, term by term and document by document."""
+
+import math
+from collections import Counter
+
+import bm25s
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perikope.errors import UsageError
+from perikope.fetch.models import FETCH_MODELS, parse_fetch_model
+from perikope.fetch.search import fetch
+from perikope.query.terms import parse_query
+from perikope.text import Analyzer
+from tests.support.collections import WORDS, collections, index_of, plain_document
+from tests.support.plain import PlainCollection
+
+ANALYZER = Analyzer()
+
+
+def bm25(tf, length, average, df, cf, n, tokens):
+    return math.log(1 + (n - df + 0.5) / (df + 0.5)) * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * length / average))
+
+
+def pl2(tf, length, average, df, cf, n, tokens):
+    t, f = tf * math.log2(1 + average / length), cf / n
+    return (t * math.log2(1 / f) + f * math.log2(math.e) + 0.5 * math.log2(2 * math.pi * t) + t * (math.log2(t) - math.log2(math.e))) / (
+        t + 1
+    )
+
+
+def dph(tf, length, average, df, cf, n, tokens):
+    f = min(tf / length, 1 - 1e-9)
+    inside = tf * math.log2(tf * average / length * n / cf) + 0.5 * math.log2(2 * math.pi * tf * (1 - f))
+    return (1 - f) ** 2 / (tf + 1) * inside
+
+
+def lm(tf, length, average, df, cf, n, tokens):
+    return math.log((tf + 1000 * cf / tokens) / (1000 * cf / tokens))
+
+
+PLAIN = {"bm25": bm25, "pl2": pl2, "dph": dph, "lm": lm}
+
+
+def test_every_model_has_a_twin():
+    assert set(PLAIN) == set(FETCH_MODELS.names())
+
+
+@pytest.mark.parametrize("name", sorted(PLAIN))
+@settings(max_examples=40)
+@given(
+    documents=collections(), words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=5), cuts=st.lists(st.integers(0, 5), max_size=1)
+)
+def test_a_model_equals_its_formula(name, documents, words, cuts):
+    snapshot = index_of(documents, cuts)._snapshot
+    plain = PlainCollection(documents, ANALYZER)
+    text = " ".join([*words, "pump"])
+    query = parse_query(text, ANALYZER, ["en"])
+    found = fetch(snapshot, query, parse_fetch_model(name), 100)
+    n, average = len(documents), plain.tokens / len(documents)
+    expected = {}
+    for document in plain.documents:
+        counts, length = Counter(document.all_terms), len(document.all_terms)
+        matching = [(term, weight) for term, weight in zip(query.terms, query.weights, strict=True) if counts[term]]
+        if matching:
+            score = sum(
+                weight * PLAIN[name](counts[t], length, average, plain.document_frequency[t], plain.occurrences[t], n, plain.tokens)
+                for t, weight in matching
+            )
+            if name == "lm":
+                total = sum(weight for term, weight in zip(query.terms, query.weights, strict=True) if plain.occurrences[term])
+                score += total * math.log(1000 / (length + 1000))
+            expected[document.document.id] = score
+    scores = {snapshot.document_id(number): score for number, score in zip(found.documents.tolist(), found.scores.tolist(), strict=True)}
+    assert scores == pytest.approx(expected, abs=1e-9)
+    order = [(-score, snapshot.document_id(number)) for number, score in zip(found.documents.tolist(), found.scores.tolist(), strict=True)]
+    assert order == sorted(order)
+
+
+def test_bm25_equals_bm25s():
+    texts = ["pump rotor", "rotor rotor magnet", "seal of the pump", "magnet", "pump pump pump rotor seal valve"]
+    snapshot = index_of([plain_document(f"d{i}", "", text) for i, text in enumerate(texts)], stemmer="none", stopwords="none")._snapshot
+    peer = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
+    peer.index([text.split() for text in texts], show_progress=False)
+    query = parse_query("pump magnet rotor", snapshot.analyzer, ["en"])
+    found = fetch(snapshot, query, parse_fetch_model("bm25"), 10)
+    theirs = peer.get_scores(["pump", "magnet", "rotor"])
+    # bm25s leaves out the constant (k1 + 1) as Lucene does since version 8; it changes no order.
+    assert found.scores / 2.2 == pytest.approx([float(theirs[number]) for number in found.documents], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [("bm24", "unknown fetch model 'bm24'; did you mean 'bm25'"), ("pl2(c=0)", "must be in \\(0, 1000\\]"), ("bm25(1)", "by name: k1, b")],
+)
+def test_mistakes_are_named(text, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        parse_fetch_model(text)
