@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, overload
 
+import numpy as np
+
 from perikope.document import Document
 from perikope.errors import UsageError
 from perikope.fetch import Candidates
+from perikope.fetch.expansion import expand as expand_query
 from perikope.fetch.models import parse_fetch_model
 from perikope.fetch.search import fetch as fetch_documents
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
@@ -203,20 +206,34 @@ class Index:
         k: int = 10,
         documents: int = 1000,
         fetch: str = DEFAULT_FETCH,
+        expand: str = "",
         browse_query: str = "",
         language: str = "",
+        candidates: Mapping[str, float] | None = None,
     ) -> Results:
         """The best `k` passages of the best `documents` documents.
 
         `query` fetches the documents; `browse_query`, where given, scores their passages. A query is looked for in every
-        language that the index holds, or in the one given.
+        language that the index holds, or in the one given. `expand` (`bo1` or `rm3`) adds words of the best documents and fetches again;
+        passages are scored with the added words too, unless there is a `browse_query`. With `candidates`, documents with their scores,
+        nothing is fetched: these are looked into; ids that the index does not hold are passed over.
         """
         for name, value in (("k", k), ("documents", documents)):
             if not isinstance(value, int) or value < 1:
                 raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}")
         snapshot = self._snapshot
         chosen = parse_model(model)
-        matches = self._matches(snapshot, query, browse_query, fetch, documents, language)
+        fetched = _parse(snapshot, query, language)
+        fetch_model = parse_fetch_model(fetch)
+        if candidates is not None:
+            found = _foreign(snapshot, candidates, documents)
+        else:
+            found = fetch_documents(snapshot, fetched, fetch_model, documents)
+        if expand:
+            fetched = expand_query(snapshot, fetched, found, expand)
+            found = found if candidates is not None else fetch_documents(snapshot, fetched, fetch_model, documents)
+        browsed = _parse(snapshot, browse_query, language) if browse_query else fetched
+        matches = join(snapshot, browsed, found)
         score = chosen.score(matches)
         ids = [snapshot.document_id(number) for number in matches.number_of_document.tolist()]
         ranking = rank(matches, score, k, ids, matching_only=chosen.definition.matching_only)
@@ -248,12 +265,6 @@ class Index:
         """The query as the index reads it; an error where it holds nothing to look for."""
         return _parse(self._snapshot, query, language)
 
-    def _matches(self, snapshot: Snapshot, query: str, browse_query: str, fetch: str, documents: int, language: str) -> Matches:
-        fetched = _parse(snapshot, query, language)
-        browsed = _parse(snapshot, browse_query, language) if browse_query else fetched
-        candidates: Candidates = fetch_documents(snapshot, fetched, parse_fetch_model(fetch), documents)
-        return join(snapshot, browsed, candidates)
-
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r}, {self.documents} documents, {self.passages} passages)"
 
@@ -263,6 +274,13 @@ def _parse(snapshot: Snapshot, query: str, language: str) -> Query:
     if not isinstance(query, str):
         raise UsageError(f"the query must be text, not {type(query).__name__}")
     return parse_query(query, snapshot.analyzer, [language] if language else snapshot.languages)
+
+
+def _foreign(snapshot: Snapshot, candidates: Mapping[str, float], documents: int) -> Candidates:
+    """Somebody else's candidates: the best of those that the index holds."""
+    numbers = {id: snapshot.find_document(id) for id in candidates}
+    known = sorted((-float(score), id) for id, score in candidates.items() if numbers[id] >= 0)[:documents]
+    return Candidates(np.array([numbers[id] for _, id in known], np.int64), np.array([-score for score, _ in known], np.float64))
 
 
 def _some(ids: list[str]) -> str:

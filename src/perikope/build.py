@@ -39,6 +39,8 @@ class BuildReport:
     added: int
     deleted: int
     skipped: tuple[UnreadableFile, ...]
+    ignored: int
+    """Files of folders and archives whose format is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def build(
         before = Index.create(folder, language=language, stemmer=stemmer, stopwords=_stopwords(options.stopwords or "default")).documents
     try:
         with IndexWriter(Path(folder), memory=max(options.memory - _SELF - _WORKER // 2, 32 << 20), wait=options.wait) as writer:
-            skipped = _change(writer, paths, options, delete, on_progress or (lambda documents, size: None))
+            skipped, ignored = _change(writer, paths, options, delete, on_progress or (lambda documents, size: None))
             deleted = writer.deleted
             after = writer.commit().totals
         if not adding and not after.documents:
@@ -91,7 +93,7 @@ def build(
         if not adding:
             _remove(Path(folder), keep_folder=existed)
         raise
-    return BuildReport(after.documents, after.passages, after.documents - before + deleted, deleted, tuple(skipped))
+    return BuildReport(after.documents, after.passages, after.documents - before + deleted, deleted, tuple(skipped), ignored)
 
 
 def _stopwords(given: str) -> str | tuple[str, ...]:
@@ -110,21 +112,21 @@ def _check_settings(index: Index, options: BuildOptions) -> None:
 
 def _change(
     writer: IndexWriter, paths: Sequence[str], options: BuildOptions, delete: Sequence[str], on_progress: OnProgress
-) -> list[UnreadableFile]:
+) -> tuple[list[UnreadableFile], int]:
     writer.delete(delete)
     skipped: list[UnreadableFile] = []
+    ignored: list[str] = []
     sync = _Sync(writer.snapshot) if options.sync else None
-    found: Iterable[Source] = (
-        sources(
+    found: Iterable[Source] = ()
+    if paths:
+        found = sources(
             list(paths),
             format=options.format,
             language=options.language or writer.snapshot.manifest.language,
             on_problem=skipped.append,
+            on_ignored=ignored.append,
             select=sync.select if sync else None,
         )
-        if paths
-        else ()
-    )
     workers = options.workers if options.workers is not None else _workers(paths)
     replace = options.replace or options.sync
     if workers > 1:
@@ -141,7 +143,7 @@ def _change(
     if sync:
         # Numbers of the old snapshot: what was read meanwhile is not meant, even where a document moved to another file.
         writer.delete_numbers(sync.outdated())
-    return skipped
+    return skipped, len(ignored)
 
 
 def _read(found: Iterable[Source], segment: str, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:

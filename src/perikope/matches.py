@@ -158,6 +158,9 @@ def _join_segment(segment: Segment, query: Query, documents: Integers) -> dict[s
     section = {name: segment[f"section.{name}"][sections].astype(np.int64) for name in OF_SECTION}
     passage = {name: segment[f"passage.{name}"][passages].astype(np.int64) for name in OF_PASSAGE}
     _check_tree(segment, section["parent"], first_section, document_of_section, passage["section"], document_of_passage)
+    tokens = segment["document.tokens"][documents].astype(np.int64)
+    _check_ranges(segment, passage["first_token"], passage["end_token"], passage["length"], tokens[document_of_passage])
+    _check_ranges(segment, section["title_first"], section["title_end"], section["title_length"], tokens[document_of_section])
     return {
         "length_of_document": segment["document.length"][documents].astype(np.int64),
         "parent_of_section": np.where(section["parent"] >= 0, section["parent"] + first_section[document_of_section], -1),
@@ -189,6 +192,12 @@ def _check_tree(
     sections = np.diff(np.append(first_section, parent.size))
     if np.any(parent >= own_number) or np.any(parent < -1) or np.any(section < 0) or np.any(section >= sections[document_of_passage]):
         raise segment.columns.damaged("has a damaged tree of sections")
+
+
+def _check_ranges(segment: Segment, first: Integers, end: Integers, length: Integers, tokens: Integers) -> None:
+    """Kernels make room by the sizes of ranges: none may end before it begins."""
+    if np.any(first > end) or np.any(end > tokens) or np.any(length > end - first):
+        raise segment.columns.damaged("has damaged passages or titles")
 
 
 def _gather(offsets: NDArray[Any], documents: Integers) -> tuple[Integers, Integers, Integers]:

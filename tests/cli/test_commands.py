@@ -102,6 +102,14 @@ def test_run_and_eval(index, tmp_path, capsys):
     assert record["per_query"] == {"RR": {"1": 1.0, "2": 0.0}}
 
 
+def test_run_on_the_documents_of_another_run(index, tmp_path, capsys):
+    topics, theirs, out = tmp_path / "topics.tsv", tmp_path / "their.run", tmp_path / "run.txt"
+    topics.write_text("1\tdescaling\n")
+    theirs.write_text("1 Q0 d2 1 9.5 x\n1 Q0 elsewhere 2 8.5 x\n")
+    assert run(capsys, "run", index, topics, "--candidates", theirs, "--out", out)[0] == 0
+    assert [line.split()[2] for line in out.read_text().splitlines()] == ["d2#p1"]
+
+
 @pytest.mark.parametrize("command", ["models", "measures", "formats"])
 def test_lists(command, capsys):
     code, out, _ = run(capsys, command)
@@ -173,9 +181,11 @@ def test_unreadable_files_of_a_folder_are_counted(tmp_path, capsys):
     (folder / "good.md").write_text("# Pumps\n\nA rotor turns.\n")
     (folder / "bad.md").write_bytes(b"\xff\xfe\x00bad")
     (folder / "empty.txt").write_text("")
+    (folder / "picture.png").write_bytes(b"x")
     code, out, err = run(capsys, "index", folder, "--to", tmp_path / "index")
     assert code == 1
     assert "1 document added" in out
+    assert "1 file of other formats passed over" in out
     assert "skipped 2 unreadable files" in err
     assert "bad.md" in err
     assert "empty.txt" in err

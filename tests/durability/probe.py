@@ -3,7 +3,7 @@
     python -m tests.durability.probe FOLDER
 
 Each line on standard input names a harm (`harms.py`) as JSON; each is done to a copy of the index in FOLDER, looked at and undone, and
-one line says what came of it. `run` is the other side: it starts the process, starts it again where it died, and gives up on one that hangs.
+one line says what came of it. `run` is the other side: it starts the process, again where it died, and gives up on one that hangs.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def change(folder: Path) -> None:
 
 
 def examine(folder: Path, changing: bool) -> dict[str, Any]:
-    """What an index shows; anything but an answer or a `PerikopeError` is noted as `raised`."""
+    """What an index shows; anything but an answer, a `PerikopeError` or an `OSError` is noted as `raised`."""
     found: dict[str, Any] = {}
     steps = {"check": lambda: list(check(folder).problems), "look": lambda: look(folder)}
     if changing:
@@ -107,7 +107,7 @@ def examine(folder: Path, changing: bool) -> dict[str, Any]:
     for step, do in steps.items():
         try:
             found[step] = do()
-        except PerikopeError as error:
+        except (PerikopeError, OSError) as error:
             found[f"{step} refused"] = str(error)
         except Exception:
             found["raised"] = f"{step}: {traceback.format_exc()}"

@@ -169,6 +169,13 @@ def test_mistakes_in_python_are_named(index):
         index.explain("heat pump", "other")
 
 
+def test_candidates_may_come_from_elsewhere(index):
+    results = index.search("descaling", candidates={"manual 7": 1.0, "unknown": 9.0}, model="qsf_v")
+    assert {hit.document for hit in results} == {"manual 7"}
+    assert list(index.search("descaling", candidates={})) == []
+    assert results.matches.score_of_document.tolist() == [1.0]
+
+
 def test_deleting_and_replacing(tmp_path):
     index = Index.create(tmp_path / "index")
     index.add([plain_document("d1", "", "rotor"), plain_document("d2", "", "rotor seal")])

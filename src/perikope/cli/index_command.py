@@ -60,6 +60,8 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **opti
     click.echo(
         f"{folder}: {changed} in {seconds:.1f} s; it holds {count(report.documents, 'document')} with {count(report.passages, 'passage')}"
     )
+    if report.ignored:
+        click.echo(f"{count(report.ignored, 'file')} of other formats passed over (see `perikope formats`)")
     if report.skipped:
         click.echo(f"skipped {len(report.skipped)} unreadable file{'s' if len(report.skipped) > 1 else ''}:", err=True)
         for problem in report.skipped[:20]:

@@ -18,7 +18,8 @@ def search_options(command: F) -> F:
             click.option(
                 "--model", default="qsf_v_title", show_default=True, metavar="NAME(…)", help="Scores passages; see `perikope models`."
             ),
-            click.option("--fetch", default="bm25", show_default=True, metavar="NAME(…)", help="Ranks documents: bm25(k1=1.2,b=0.75)."),
+            click.option("--fetch", default="bm25", show_default=True, metavar="NAME(…)", help="Ranks documents: bm25, pl2, dph or lm."),
+            click.option("--expand", default="", metavar="NAME(…)", help="Add words of the best documents: bo1 or rm3."),
             click.option(
                 "--documents", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many documents to look into."
             ),

@@ -14,10 +14,11 @@ from perikope.cli.output import printable, progress
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.option("--out", required=True, metavar="RUN", help="The run file to write; .gz compresses it.")
+@click.option("--candidates", default="", metavar="RUN", help="Look into the documents of this run instead of fetching.")
 @click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages a topic.")
 @click.option("--tag", default="", metavar="NAME", help="The run's name in the last column; the model's name where not given.")
 @search_options
-def command(index: str, topics: str, out: str, k: int, tag: str, **options: str | int) -> int:
+def command(index: str, topics: str, out: str, candidates: str, k: int, tag: str, **options: str | int) -> int:
     """Rank passages for every topic and write a TREC run.
 
     Topics are TSV, `qid<TAB>text`, or JSON Lines with `qid`, `query` and optionally `browse`, a second form that scores passages.
@@ -29,7 +30,7 @@ def command(index: str, topics: str, out: str, k: int, tag: str, **options: str 
     from perikope.api import Index
     from perikope.batch import search_topics
     from perikope.errors import UsageError
-    from perikope.io.runs import write_run
+    from perikope.io.runs import read_run, write_run
     from perikope.io.topics import read_topics
     from perikope.models import parse_model
 
@@ -39,7 +40,8 @@ def command(index: str, topics: str, out: str, k: int, tag: str, **options: str 
     if not wanted:
         raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
     without: list[str] = []
-    rankings = search_topics(Index.open(index), wanted, without.append, model=model, k=k, **options)
+    foreign = read_run(candidates) if candidates else None
+    rankings = search_topics(Index.open(index), wanted, without.append, candidates=foreign, model=model, k=k, **options)
     write_run(out, progress(rankings, len(wanted), "topics"), tag or model.definition.name)
     click.echo(f"{len(wanted) - len(without)} topics ranked with {model} into {out} in {time.perf_counter() - started:.1f} s")
     for problem in without[:20]:

@@ -11,6 +11,7 @@ from perikope.errors import IndexFormatError
 from perikope.index import manifest as manifests
 from perikope.index.columns import ColumnFile
 from perikope.index.commit import LOCK_FILE
+from perikope.index.manifest import Manifest
 from perikope.index.segments import Segment
 from perikope.kernels.tokens import decode_tokens
 
@@ -28,7 +29,15 @@ class CheckReport:
 
 def check(folder: Path) -> CheckReport:
     """Check every file of the current commit; raises only where the manifest itself cannot be read."""
-    manifest = manifests.load(folder)
+    while True:
+        manifest = manifests.load(folder)
+        report = _check(folder, manifest)
+        # A writer may have replaced the commit meanwhile, and removed its files.
+        if not report.problems or manifests.load(folder).generation == manifest.generation:
+            return report
+
+
+def _check(folder: Path, manifest: Manifest) -> CheckReport:
     problems: list[str] = []
     readable = total = 0
     known = {manifests.FILE, LOCK_FILE}
@@ -77,6 +86,8 @@ def _check_content(segment: Segment) -> None:
         above = segment["section.parent"][sections[document] : sections[document + 1]].astype(np.int64)
         if np.any(above >= np.arange(above.size)):
             raise segment.columns.damaged(f"has a damaged tree of sections (document {document})")
+        segment.document_id(document)
+        segment.source(document)
         segment.text(document)
         segment.record(document)
     for term in range(len(segment.terms)):

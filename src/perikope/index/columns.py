@@ -53,7 +53,11 @@ class ColumnWriter:
         self._file = files.NewFile(path)
         self._columns: dict[str, dict[str, object]] = {}
         self._closed = False
-        self._file.write(MAGIC + struct.pack("<I", VERSION))
+        try:
+            self._file.write(MAGIC + struct.pack("<I", VERSION))
+        except BaseException:
+            self._file.discard()
+            raise
 
     def write(self, name: str, values: Array) -> None:
         """Add one column."""
@@ -124,10 +128,14 @@ class ColumnFile(Mapping[str, Array]):
             raise self.damaged("has a damaged footer")
         if expected is not None and (expected["size"], expected["checksum"]) != (self.size, self.checksum):
             raise self.damaged("is not the file that the manifest names")
-        content = json.loads(footer.decode("utf-8", "surrogatepass"))
-        self.facts: dict[str, Any] = content["facts"]
-        self._places: dict[str, dict[str, Any]] = content["columns"]
-        self._views = {name: self._view(name, place, offset) for name, place in self._places.items()}
+        try:
+            content = json.loads(footer.decode("utf-8", "surrogatepass"))
+            self.facts: dict[str, Any] = dict(content["facts"])
+            self._places: dict[str, dict[str, Any]] = dict(content["columns"])
+            self._views = {name: self._view(name, place, offset) for name, place in self._places.items()}
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+            # The checksum is right, so this was written on purpose.
+            raise self.damaged("has a forged footer") from None
 
     def __getitem__(self, name: str) -> Array:
         try:
@@ -143,11 +151,11 @@ class ColumnFile(Mapping[str, Array]):
 
     def strings(self, name: str) -> Strings:
         """A column of byte strings."""
-        return Strings(self[f"{name}.ends"], self[f"{name}.bytes"])
+        return Strings(self[f"{name}.ends"], self[f"{name}.bytes"], f"{self.path}: {name}")
 
     def damaged_columns(self) -> list[str]:
         """The columns whose checksum is wrong; reads everything."""
-        return [name for name, place in self._places.items() if zlib.crc32(self._views[name].view(np.uint8).data) != place["checksum"]]
+        return [name for name, place in self._places.items() if zlib.crc32(self._views[name].view(np.uint8).data) != place.get("checksum")]
 
     def damaged(self, what: str) -> IndexFormatError:
         """The error for a file that cannot be used."""
@@ -167,12 +175,13 @@ class MissingFileError(IndexFormatError):
 class Strings:
     """Byte strings in one array, by number."""
 
-    __slots__ = ("data", "ends")
+    __slots__ = ("_name", "data", "ends")
 
-    def __init__(self, ends: Array, data: Array) -> None:
-        if ends.size and (int(ends[-1]) != data.size or bool(np.any(ends[:-1] > ends[1:]))):
-            raise IndexFormatError("a column of strings is damaged: restore the index from a copy or build it again")
-        self.ends, self.data = ends, data
+    def __init__(self, ends: Array, data: Array, name: str) -> None:
+        self.ends, self.data, self._name = ends, data, name
+        typed = ends.dtype.kind == "u" and data.dtype == np.uint8
+        if not typed or (int(ends[-1]) if ends.size else 0) != data.size or bool(np.any(ends[:-1] > ends[1:])):
+            raise self._damaged()
 
     def __len__(self) -> int:
         return int(self.ends.size)
@@ -183,4 +192,10 @@ class Strings:
 
     def text(self, number: int) -> str:
         """A string as text."""
-        return self[number].decode("utf-8", "surrogatepass")
+        try:
+            return self[number].decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise self._damaged() from None
+
+    def _damaged(self) -> IndexFormatError:
+        return IndexFormatError(f"{self._name} is damaged: restore the index from a copy or build it again")

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +24,7 @@ from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.index.tombstones import bury
 from perikope.index.writer import SegmentBuilder
-from perikope.text import Analyzer, language_code
+from perikope.text import Analyzer, is_language, language_code
 
 LOCK_FILE = "write.lock"
 MAX_SEGMENTS = 12
@@ -37,18 +37,30 @@ DEFAULT_MEMORY = 1 << 30
 
 def create(folder: Path, analyzer: Analyzer, language: str) -> None:
     """Make an empty index."""
-    if (folder / manifests.FILE).exists():
-        # One that never had a commit was left by a program that was stopped; it holds nothing that could be lost.
-        if manifests.load(folder).generation:
-            raise UsageError(f"{folder} is already an index: open it and add to it (--append), or choose another place")
-    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} exists and is not empty: choose another place for the index")
+    _check_free(folder)
+    if not is_language(language_code(language)):
+        raise UsageError(f"{language!r} is not a language code; use one such as en, fr or de")
     manifest = Manifest(analyzer.settings(), language_code(language))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        manifests.replace(folder, manifest)
+        files.make_folder(folder)
+        lock = _lock(folder, 0.0)
+        try:
+            # Again, now that nobody else can: two programs may have been told to make the same index.
+            _check_free(folder)
+            manifests.replace(folder, manifest)
+        finally:
+            os.close(lock)
     except OSError as error:
         raise UsageError(f"cannot make an index at {folder}: {error.strerror}") from None
+
+
+def _check_free(folder: Path) -> None:
+    """Raise where something is in the place of a new index; what a program left that was stopped while making one does not count."""
+    if (folder / manifests.FILE).exists():
+        if manifests.load(folder).generation:
+            raise UsageError(f"{folder} is already an index: open it and add to it (--append), or choose another place")
+    elif folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {manifests.NEW_FILE, LOCK_FILE}):
+        raise UsageError(f"{folder} exists and is not empty: choose another place for the index")
 
 
 class IndexWriter:
@@ -58,11 +70,15 @@ class IndexWriter:
         self.folder = folder
         self.memory = memory
         manifests.load(folder)
+        self._failed = False
         self._lock = _lock(folder, wait)
         try:
             # Read under the lock: another writer may have committed meanwhile.
             self._open(Snapshot.open(folder))
-            self._remove_leftovers()
+            if self._leftovers():
+                # Left perhaps by a writer that was stopped after it had replaced the manifest: that must be durable before they go.
+                files.sync_folder(folder)
+                self._remove_leftovers()
         except BaseException:
             self.close()
             raise
@@ -86,6 +102,7 @@ class IndexWriter:
 
     def add(self, documents: Iterable[Document], *, replace: bool = False) -> None:
         """Take documents; an id that is already there is an error, or with `replace` is deleted first."""
+        self._check_usable()
         for document in documents:
             there = self.snapshot.find_document(document.id)
             if document.id in self._pending or (there >= 0 and there not in self._deleted and not replace):
@@ -95,7 +112,8 @@ class IndexWriter:
             self._pending.add(document.id)
             self._builder.add(document)
             if self._builder.memory > self.memory:
-                self._flush()
+                with self._writing():
+                    self._flush()
 
     def adopt(self, entries: Sequence[dict[str, Any]], *, replace: bool = False) -> None:
         """Take segments that other processes wrote into the folder; ids are checked as `add` does."""
@@ -132,36 +150,46 @@ class IndexWriter:
 
     def commit(self) -> Snapshot:
         """Make all changes durable and visible at once; returns the new snapshot."""
+        self._check_usable()
         if self.changed:
-            if len(self._builder):
-                self._flush()
-            entries = self._with_tombstones()
-            self._publish([*entries, *self._new])
-            # The commit stands; tidying up may fail (a full disk) without harm.
-            with contextlib.suppress(OSError):
+            with self._writing():
+                if len(self._builder):
+                    self._flush()
+                entries = self._with_tombstones()
+                self._publish([*entries, *self._new])
+            # The commit stands; tidying up may fail (a full disk, a damaged segment) without harm.
+            try:
                 self._tidy()
+            except (OSError, MemoryError, IndexFormatError):
+                with contextlib.suppress(OSError, IndexFormatError):
+                    self._open(Snapshot.open(self.folder))
         return self.snapshot
 
     def compact(self) -> Snapshot:
         """Merge everything into as few segments as there can be; deleted text is gone from the disk afterwards."""
         self.commit()
-        group: list[Segment] = []
-        for segment in [*self.snapshot.segments]:
-            if group and sum(_tokens(member) for member in [*group, segment]) > MAX_TOKENS:
+        with self._writing():
+            group: list[Segment] = []
+            for segment in [*self.snapshot.segments]:
+                if group and sum(_tokens(member) for member in [*group, segment]) > MAX_TOKENS:
+                    self._merge(group)
+                    group = []
+                group.append(segment)
+            if len(group) > 1 or any(segment.tombstones for segment in group):
                 self._merge(group)
-                group = []
-            group.append(segment)
-        if len(group) > 1 or any(segment.tombstones for segment in group):
-            self._merge(group)
         return self.snapshot
 
     def close(self) -> None:
         """Let others write; forget what was not committed."""
         if self._lock >= 0:
-            if getattr(self, "_new", None):
-                self._remove_leftovers()
-            os.close(self._lock)
-            self._lock = -1
+            try:
+                if self._failed or getattr(self, "_new", None):
+                    # Those that stay are removed by the next writer.
+                    with contextlib.suppress(OSError, IndexFormatError):
+                        self._remove_leftovers()
+            finally:
+                os.close(self._lock)
+                self._lock = -1
 
     def segment_path(self, worker: str) -> Path:
         """A path for a new segment that no other writer uses."""
@@ -172,6 +200,19 @@ class IndexWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def _check_usable(self) -> None:
+        if self._failed:
+            raise UsageError(f"an earlier change to {self.folder} failed and was forgotten: roll back, then make it again")
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """While files are written: after an error it is not known how far it came, so nothing can go on from there."""
+        try:
+            yield
+        except BaseException:
+            self._failed = True
+            raise
 
     def _flush(self) -> None:
         self._new.append(self._builder.write(self.segment_path(f"w{len(self._new)}")))
@@ -229,12 +270,19 @@ class IndexWriter:
         self._publish(entries)
 
     def _remove_leftovers(self) -> None:
-        """Files that no manifest names: from a writer that did not commit, or replaced since. Readers that have them mapped keep them."""
-        known = {entry["file"] for entry in self.snapshot.manifest.segments}
-        known |= {entry["deleted"]["file"] for entry in self.snapshot.manifest.segments if "deleted" in entry}
-        for path in self.folder.glob("segment-*.columns"):
-            if path.name not in known:
-                files.remove(path)
+        """Remove files that no manifest names. Readers that have them mapped keep them."""
+        for path in self._leftovers():
+            files.remove(path)
+
+    def _leftovers(self) -> list[Path]:
+        """Files from a writer that did not commit, or replaced since.
+
+        Neither what the manifest on disk names nor what ours does: they differ after an error between replacing it and knowing that
+        it is durable, and then either may be the one that stays.
+        """
+        entries = [*self.snapshot.manifest.segments, *manifests.load(self.folder).segments]
+        known = {entry["file"] for entry in entries} | {entry["deleted"]["file"] for entry in entries if "deleted" in entry}
+        return [path for path in self.folder.glob("segment-*.columns") if path.name not in known]
 
 
 def _lock(folder: Path, wait: float) -> int:

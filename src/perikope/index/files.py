@@ -39,6 +39,16 @@ class NewFile:
         remove(self.path)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are not there, durably."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        # A folder that may be searched and not read cannot be synced.
+        with contextlib.suppress(PermissionError):
+            sync_folder(path.parent)
+
+
 def rename(old: Path, new: Path) -> None:
     """Give a file another name, atomically replacing what had that name."""
     os.replace(old, new)

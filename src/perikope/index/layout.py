@@ -31,6 +31,25 @@ OF_DOCUMENT = ("tokens", "length", "source")
 LABELLED = ("span.tag", "span.part", "span.language")
 """Columns that hold numbers of the segment's labels."""
 
+_SIGNED = ("span.parent", "section.parent", "section.title_span")
+"""-1 is for none."""
+
+_EXACT = {
+    "tokens": "u2", "window.number": "u2", "posting.document": "u2", "posting.frequency": "u1", "part_frequency": "u1",
+    "posting.frequency.large_at": "i8", "posting.frequency.large": "u4", "part_frequency.large_at": "i8", "part_frequency.large": "u4",
+    "document_hash": "u8", "document_of_hash": "u4", "term_of_name": "u4",
+}  # fmt: skip
+
+
+def has_right_type(column: str, values: Array) -> bool:
+    """Whether a column has a type that kernels can be given: numbers inside a document fit 32 bits, offsets and counts need not."""
+    code = values.dtype.str[1:]
+    if column in _EXACT or column.endswith(".bytes"):
+        return code == _EXACT.get(column, "u1")
+    wide = column.endswith(".ends") or column == "posting.parts" or column.startswith(("document.first_", "window.first_", "term."))
+    return (values.dtype.kind == "u" and (wide or code != "u8")) or (values.dtype.kind == "i" and column in _SIGNED)
+
+
 OWNED = {"span": OF_SPAN, "section": OF_SECTION, "passage": OF_PASSAGE}
 """What documents own, each with its columns; `document.first_span` and so on say where each document's begin."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,9 @@ from perikope.errors import IndexFormatError
 from perikope.index import files
 
 FILE = "manifest.json"
+NEW_FILE = f"{FILE}.new"
 FORMAT = 2
+_FILE_NAME = r"segment-[0-9A-Za-z-]+\.columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +44,18 @@ def load(folder: Path) -> Manifest:
         raise IndexFormatError(f"{folder} is not an index: {hint}") from None
     except OSError as error:
         raise IndexFormatError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise IndexFormatError(f"{path} is damaged: restore it from a copy or build the index again") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format") if isinstance(content, dict) else None
         raise IndexFormatError(f"{folder} has index format {found}, this program reads {FORMAT}: build the index again")
     try:
         checksum = content.pop("checksum")
-        if checksum != _checksum(content):
-            raise ValueError("checksum")
-        return Manifest(content["analysis"], content["language"], tuple(content["segments"]), content["generation"])
-    except (KeyError, TypeError, ValueError):
+        manifest = Manifest(content["analysis"], content["language"], tuple(content["segments"]), content["generation"])
+        if checksum != _checksum(content) or not _sound(manifest):
+            raise ValueError("damaged")
+        return manifest
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise IndexFormatError(f"{path} is damaged: restore it from a copy or build the index again") from None
 
 
@@ -65,7 +69,7 @@ def replace(folder: Path, manifest: Manifest) -> None:
         "segments": list(manifest.segments),
     }
     content["checksum"] = _checksum(content)
-    temporary = folder / f"{FILE}.new"
+    temporary = folder / NEW_FILE
     files.remove(temporary)
     file = files.NewFile(temporary)
     try:
@@ -76,6 +80,20 @@ def replace(folder: Path, manifest: Manifest) -> None:
         raise
     files.rename(temporary, folder / FILE)
     files.sync_folder(folder)
+
+
+def _sound(manifest: Manifest) -> bool:
+    """Whether the values have the types that others rely on, and every file is one of the folder itself."""
+    named = [entry for segment in manifest.segments for entry in (segment, segment.get("deleted")) if entry is not None]
+    numbers = [manifest.generation, *(entry[name] for entry in named for name in ("size", "checksum", "documents"))]
+    numbers += [segment["tokens"] for segment in manifest.segments]
+    return (
+        isinstance(manifest.analysis, dict)
+        and isinstance(manifest.language, str)
+        and all(type(number) is int and number >= 0 for number in numbers)
+        and all(re.fullmatch(_FILE_NAME, entry["file"]) for entry in named)
+        and len({entry["file"] for entry in named}) == len(named)
+    )
 
 
 def _checksum(content: dict[str, Any]) -> int:

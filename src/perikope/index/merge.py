@@ -16,7 +16,7 @@ from perikope.index.columns import Array, ColumnWriter, narrow
 from perikope.index.layout import STOP, PostingsWriter, offsets
 from perikope.index.segments import Segment
 from perikope.index.store import Store, StoreWriter
-from perikope.index.tombstones import NO_COUNTS, Counts
+from perikope.index.tombstones import MOST, NO_COUNTS, Counts
 from perikope.kernels.postings import WINDOW_BITS, count_stored, renumber_postings
 from perikope.kernels.strings import merge_sorted
 from perikope.kernels.tokens import decode_tokens, encode_tokens, map_tokens
@@ -27,6 +27,10 @@ _BYTES_PER_POSTING = 64
 
 def merge(segments: Sequence[Segment], path: Path, memory: int = 1 << 28) -> dict[str, Any]:
     """Write the merged segment; returns its entry for the manifest."""
+    for segment in segments:
+        # Once copied, damage would have a checksum that is right.
+        for column in segment.columns.damaged_columns():
+            raise segment.columns.damaged(f"is damaged in column {column!r}")
     return _Merge(segments, memory).write(path)
 
 
@@ -67,6 +71,9 @@ class _Merge:
     def _merge_terms(self) -> None:
         """New numbers for terms: the stop term first, then by falling frequency; terms that only deleted documents held are gone."""
         segments = self.segments
+        for segment in segments:
+            if np.any(np.bincount(segment["term_of_name"], minlength=len(segment.terms)) != 1):
+                raise segment.columns.damaged("has a damaged dictionary")
         base = offsets(np.array([len(segment.terms) for segment in segments]))
         byte_base = offsets(np.array([segment.terms.data.size for segment in segments]))
         ends = np.concatenate([s.terms.ends.astype(np.int64) + byte_base[i] for i, s in enumerate(segments)])
@@ -76,8 +83,11 @@ class _Merge:
         place, example = merge_sorted(by_name, base, starts, ends, data)
 
         counts = np.zeros((4, example.size), np.int64)
+        self.documents_of_term: list[Array] = []
         for i, segment in enumerate(segments):
-            counts[:, place[base[i] : base[i + 1]]] += _term_counts(segment)
+            own = _term_counts(segment)
+            counts[:, place[base[i] : base[i + 1]]] += own
+            self.documents_of_term.append(own[0])
         kept = np.flatnonzero(counts[1] > 0)
         kept = kept[kept != STOP]  # the empty name sorts first
         order = np.concatenate([[STOP], kept[np.argsort(-counts[1, kept], kind="stable")]])
@@ -115,6 +125,8 @@ class _Merge:
                 values = segment[column][rows[i]]
                 for first in range(0, values.size, 1 << 20):
                     piece = values[first : first + (1 << 20)]
+                    if labelled and int(piece.max()) >= len(segment.labels):
+                        raise segment.columns.damaged(f"has a damaged column ({column})")
                     yield self.label_maps[i][piece] if labelled else piece
 
         writer.stream(column, kind, pieces())
@@ -163,6 +175,9 @@ class _Merge:
             wanted = old_term[i][terms]
             here = np.flatnonzero(wanted >= 0)
             source = _SourcePostings(segment, wanted[here])
+            alive = offsets(new_document[i][source.document] >= 0)
+            if np.any(np.diff(alive[source.first_posting]) != self.documents_of_term[i][wanted[here]]):
+                raise segment.columns.damaged("has damaged postings or tombstones")
             origin = np.full(count, -1, np.int64)
             renumber_postings(
                 here, source.first_posting, source.document, source.frequency, new_document[i], next_posting, document, frequency, origin
@@ -255,9 +270,9 @@ class _SourcePostings:
         segment = self.segment
         if len(segment.parts) == 1:
             return np.full(chosen.size, 1 << numbers[0], np.uint64), np.zeros(0, np.uint32)
-        old = segment["posting.parts"][self._rows].astype(np.uint64)
         first, end = (segment["window.first_part"][self._windows + i].astype(np.int64) for i in (0, 1))
         stored = segment.frequencies("part_frequency", _ranges(first, end))
+        old = segment.part_sets(self._rows, stored.size)
         before = count_stored(old)
         values = stored[_ranges(before[chosen], before[chosen + 1])]
         bits = (old[chosen][:, None] >> np.arange(len(numbers), dtype=np.uint64)) & np.uint64(1)
@@ -296,6 +311,8 @@ def _term_counts(segment: Segment) -> Array:
     if segment.tombstones:
         for row, name in enumerate(("documents", "occurrences", "passages", "passage_occurrences")):
             counts[row, segment.tombstones.terms] -= segment.tombstones.deltas[name].astype(np.int64)
+    if np.any(counts < 0) or np.any(counts > MOST):
+        raise segment.columns.damaged("has damaged counts")
     return counts
 
 

@@ -44,6 +44,9 @@ class Snapshot:
             raise IndexFormatError(
                 f"{folder} was made with text analysis {found}, this program has {ANALYSIS_VERSION}: build the index again"
             )
+        stemmer, stopwords = (manifest.analysis.get(name) for name in ("stemmer", "stopwords"))
+        if not all(isinstance(word, str) for word in [stemmer, *(stopwords if isinstance(stopwords, list) else [stopwords])]):
+            raise IndexFormatError(f"{folder / manifests.FILE} is damaged: restore it from a copy or build the index again")
         self.analyzer = Analyzer.from_settings(manifest.analysis)
         self.segments = [Segment(folder, entry) for entry in manifest.segments]
         self.first_document = np.cumsum([0, *(segment.documents for segment in self.segments)])

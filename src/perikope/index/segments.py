@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from perikope.index.columns import Array, ColumnFile
-from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN
+from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN, STOP, has_right_type
 from perikope.index.store import Store
-from perikope.index.tombstones import NO_COUNTS, Counts, Tombstones
-from perikope.kernels.postings import LARGE, WINDOW_BITS, select_part
+from perikope.index.tombstones import MOST, NO_COUNTS, Counts, Tombstones, is_count
+from perikope.kernels.postings import LARGE, WINDOW_BITS, count_stored, select_part
 from perikope.kernels.strings import hash_strings
 from perikope.kernels.tokens import decode_tokens
 from perikope.names import running_number
+
+_COUNTED = ("documents", "tokens", "indexed_tokens", "passages", "passage_tokens")
 
 
 class Segment:
@@ -26,6 +28,7 @@ class Segment:
     def __init__(self, folder: Path, entry: Mapping[str, Any]) -> None:
         self.entry = entry
         self.columns = ColumnFile(folder / entry["file"], entry)
+        self._check_facts()
         facts = self.columns.facts
         self.documents: int = facts["documents"]
         self.labels: list[str] = facts["labels"]
@@ -35,8 +38,9 @@ class Segment:
         self.text_store = Store("text", self.columns, self.documents)
         self.record_store = Store("records", self.columns, self.documents)
         self._ids = self.columns.strings("ids")
+        self._sources, self._source_hashes = self.columns.strings("sources"), self.columns.strings("source_hashes")
         deleted = entry.get("deleted")
-        self.tombstones = Tombstones.open(folder, deleted, self.documents) if deleted else None
+        self.tombstones = Tombstones.open(folder, deleted, self.documents, len(self.terms)) if deleted else None
         self.totals = self._totals()
         self.alive = np.ones(self.documents, bool)
         if self.tombstones:
@@ -51,7 +55,7 @@ class Segment:
         """Documents, indexed tokens, passages and tokens in passages, without what was deleted."""
         facts = self.columns.facts
         found = Counts(self.documents, facts["indexed_tokens"], facts["passages"], facts["passage_tokens"])
-        return found - self.tombstones.totals if self.tombstones else found
+        return self._checked(found - self.tombstones.totals if self.tombstones else found)
 
     def counts(self, term: int) -> Counts:
         """In how many documents and how often in all a term occurs; and the same for passages."""
@@ -62,7 +66,7 @@ class Segment:
             int(self["term.passages"][term]),
             int(self["term.passage_occurrences"][term]),
         )
-        return found - (self.tombstones.counts(term) if self.tombstones else NO_COUNTS)
+        return self._checked(found - (self.tombstones.counts(term) if self.tombstones else NO_COUNTS))
 
     def postings(self, term: int) -> tuple[Array, Array]:
         """Documents that hold a term, in order, and how often."""
@@ -77,9 +81,17 @@ class Segment:
         if len(self.parts) > 1:
             first, end = (int(self["window.first_part"][window]) for window in self._windows(term))
             stored = self.frequencies("part_frequency", np.arange(first, end))
-            frequencies = select_part(self["posting.parts"][inside].astype(np.uint64), frequencies, stored, self.parts.index(part))
+            frequencies = select_part(self.part_sets(inside, stored.size), frequencies, stored, self.parts.index(part))
             documents, frequencies = documents[frequencies > 0], frequencies[frequencies > 0]
         return self._alive(documents, frequencies)
+
+    def part_sets(self, rows: Array | slice, stored: int) -> Array:
+        """The parts of postings, as bits, of which as many as were stored have a frequency of their own."""
+        sets = self["posting.parts"][rows].astype(np.uint64)
+        highest = np.uint64(len(self.parts) - 1)
+        if np.any((sets >> highest) > 1) or np.any(sets == 0) or int(count_stored(sets)[-1]) != stored:
+            raise self.columns.damaged("has damaged parts (posting.parts)")
+        return sets
 
     def frequencies(self, name: str, rows: Array) -> Array:
         """Frequencies of a column, with those that do not fit a byte put in."""
@@ -96,7 +108,7 @@ class Segment:
         """The term of every token of a document, in reading order."""
         first, end = self._slice("document.first_code", document)
         wanted = int(self["document.tokens"][document])
-        tokens, found = decode_tokens(self["tokens"][first:end], wanted)
+        tokens, found = decode_tokens(self["tokens"][first:end], wanted + 1)
         if found != wanted or (found and int(tokens.max()) >= len(self.terms)):
             raise self.columns.damaged(f"has a damaged token stream (document {document})")
         checked: Array = tokens
@@ -121,18 +133,24 @@ class Segment:
 
     def text(self, document: int) -> str:
         """The whole text of a document."""
-        return self.text_store[document].decode("utf-8", "surrogatepass")
+        try:
+            return self.text_store[document].decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise self.columns.damaged(f"has a damaged text (document {document})") from None
 
     def record(self, document: int) -> dict[str, Any]:
         """Metadata, cited documents and internal references of a document."""
         data = self.record_store[document]
-        record: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass")) if data else {}
+        try:
+            record: dict[str, Any] = dict(json.loads(data.decode("utf-8", "surrogatepass"))) if data else {}
+        except (TypeError, ValueError, RecursionError):
+            raise self.columns.damaged(f"has damaged metadata (document {document})") from None
         return record
 
     def source(self, document: int) -> tuple[str, str]:
         """The file a document came from, and the hash of its content then."""
         number = int(self["document.source"][document])
-        return self.columns.strings("sources").text(number), self.columns.strings("source_hashes").text(number)
+        return self._sources.text(number), self._source_hashes.text(number)
 
     def passages_of(self, document: int) -> range:
         """The passages of a document, by their number in the segment."""
@@ -207,6 +225,28 @@ class Segment:
         offsets = self[column]
         return int(offsets[number]), int(offsets[number + 1])
 
+    def _checked(self, counts: Counts) -> Counts:
+        if min(counts) < 0 or max(counts) > MOST:
+            raise self.columns.damaged("has damaged counts")
+        return counts
+
+    def _check_facts(self) -> None:
+        facts, entry = self.columns.facts, self.entry
+        texts = [facts.get(name) for name in ("labels", "languages")]
+        parts = facts.get("parts")
+        if (
+            not all(is_count(facts.get(name)) for name in _COUNTED)
+            or not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in texts)
+            or not isinstance(parts, list)
+            or not all(is_count(part) and part < len(facts["labels"]) for part in parts)
+            or not 1 <= len({facts["labels"][part] for part in parts}) == len(parts) <= MAX_PARTS
+            or (facts["documents"], facts["tokens"]) != (entry["documents"], entry["tokens"])
+        ):
+            raise self.columns.damaged("has damaged facts")
+        for name, values in self.columns.items():
+            if not has_right_type(name, values):
+                raise self.columns.damaged(f"has a column of the wrong type ({name})")
+
     def _check(self) -> None:
         """Kernels trust offsets and sizes, so these are checked before one can see them; what they point to is checked on use."""
         terms = len(self.terms)
@@ -237,5 +277,21 @@ class Segment:
         for name, count in sizes:
             if self[name].size != count:
                 raise self.columns.damaged(f"has a column of the wrong size ({name})")
-        if not 1 <= len(self.parts) <= MAX_PARTS or (terms and int(self["term_of_name"].max()) >= terms):
+        # The stop term has no name, so it comes first in every order.
+        if not terms or self.terms[STOP] or self["term_of_name"][0] != STOP or int(self["term_of_name"].max()) >= terms:
             raise self.columns.damaged("has a damaged dictionary")
+        self._check_documents()
+
+    def _check_documents(self) -> None:
+        tokens, lengths = self["document.tokens"], self["document.length"]
+        codes, sources = self["document.first_code"], len(self._sources)
+        if (
+            np.any(tokens > codes[1:] - codes[:-1])
+            or np.any(lengths > tokens)
+            or int(lengths.sum(dtype=np.int64)) != self.columns.facts["indexed_tokens"]
+            or self["passage.section"].size != self.columns.facts["passages"]
+            or len(self._source_hashes) != sources
+            or np.any(self["document.source"] >= sources)
+            or np.any(self["document_of_hash"] >= self.documents)
+        ):
+            raise self.columns.damaged("has damaged documents")

@@ -13,6 +13,8 @@ from perikope.index.columns import ColumnFile, ColumnWriter, narrow
 
 BLOCK_SIZE = 1 << 16
 _CACHED_BLOCKS = 64
+_MOST_DENSE = 16
+"""No zstd frame becomes more than 2 to this as large: its blocks are of 128 KB and take four bytes at least."""
 
 
 class StoreWriter:
@@ -132,7 +134,7 @@ class Store:
         data = self._blocks[block]
         try:
             # A frame says itself how large it becomes, and is believed: so it must say what the index says.
-            if zstandard.frame_content_size(data) != size:
+            if zstandard.frame_content_size(data) != size or size > len(data) << _MOST_DENSE:
                 raise zstandard.ZstdError("it has another size than the index says")
             return zstandard.ZstdDecompressor().decompress(data)
         except zstandard.ZstdError as error:

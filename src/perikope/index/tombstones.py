@@ -31,6 +31,15 @@ class Counts(NamedTuple):
         return Counts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
+MOST = 1 << 56
+"""Of anything that is counted: sums over segments fit 64 bits."""
+
+
+def is_count(value: object) -> bool:
+    """Whether a value from a file is a number of things."""
+    return type(value) is int and 0 <= value <= MOST
+
+
 NO_COUNTS = Counts(0, 0, 0, 0)
 _OF_TERM = ("documents", "occurrences", "passages", "passage_occurrences")
 
@@ -45,15 +54,20 @@ class Tombstones:
         self.totals = totals
 
     @classmethod
-    def open(cls, folder: Path, entry: Mapping[str, Any], documents: int) -> Tombstones:
-        """Read the tombstones that a manifest names; `documents` is the number in the segment."""
+    def open(cls, folder: Path, entry: Mapping[str, Any], documents: int, terms: int) -> Tombstones:
+        """Read the tombstones that a manifest names; `documents` and `terms` are those of the segment."""
         columns = ColumnFile(folder / entry["file"], entry)
-        found = columns["documents"]
+        found, term = columns["documents"], columns["term"]
         deltas = {name: columns[f"term.{name}"] for name in _OF_TERM}
-        sized = all(delta.size == columns["term"].size for delta in deltas.values())
-        if not sized or (found.size and (int(found.max()) >= documents or bool(np.any(found[:-1] >= found[1:])))):
+        sized = found.size == entry["documents"] and all(delta.size == term.size for delta in deltas.values())
+        typed = all(values.dtype.kind == "u" for values in columns.values())
+        totals: Any = columns.facts.get("totals")
+        counted = isinstance(totals, list) and len(totals) == len(_OF_TERM) and all(is_count(total) for total in totals)
+        # Small enough to be read whole: a deletion that is forgotten shows what nobody should see.
+        whole = not columns.damaged_columns()
+        if not (whole and sized and typed and counted and _rising(found, documents) and _rising(term, terms)):
             raise columns.damaged("has damaged tombstones")
-        return cls(found, columns["term"], deltas, Counts(*columns.facts["totals"]))
+        return cls(found, term, deltas, Counts(*totals))
 
     def counts(self, term: int) -> Counts:
         """What the deleted documents counted for a term."""
@@ -70,6 +84,10 @@ class Tombstones:
             for name in _OF_TERM:
                 writer.write(f"term.{name}", narrow(self.deltas[name]))
             return {**writer.close({"totals": list(self.totals)}), "documents": int(self.documents.size)}
+
+
+def _rising(numbers: Array, limit: int) -> bool:
+    return not numbers.size or (int(numbers[-1]) < limit and bool(np.all(numbers[:-1] < numbers[1:])))
 
 
 def bury(segment: Any, documents: Array) -> Tombstones:

@@ -1,0 +1,149 @@
+"""Which words do the best documents add to the query? Pseudo-relevance feedback from the token streams, from the index alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.errors import UsageError
+from perikope.fetch import Candidates
+from perikope.grammar import Call, parse
+from perikope.index.layout import STOP
+from perikope.index.reader import Snapshot
+from perikope.parameters import Grid, Range, bind, parameters_of
+from perikope.query.terms import Query
+from perikope.registry import Registry
+
+Count = Annotated[int, Range(1, 1000), Grid((3, 5, 10, 20))]
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """The terms of the feedback documents, as documents × terms, with their statistics."""
+
+    terms: tuple[str, ...]
+    frequency: NDArray[np.float64]
+    length: NDArray[np.float64]
+    score: NDArray[np.float64]
+    occurrences: NDArray[np.float64]
+    """Of each term in the collection."""
+    documents: int
+    """In the collection."""
+
+
+Expansion = Callable[..., Query]
+EXPANSIONS: Registry[Expansion] = Registry("expansion", "perikope.fetch")
+
+
+def expansion(function: Expansion) -> Expansion:
+    """Register a function as an expansion under its name."""
+    return EXPANSIONS.add(function.__name__, function)
+
+
+def expand(snapshot: Snapshot, query: Query, candidates: Candidates, text: str) -> Query:
+    """The query with the words that an expansion, named as `bo1(terms=20)`, takes from the best candidates."""
+    call = parse(text)
+    function = EXPANSIONS[call.name]
+    declared = parameters_of(function)
+    if call.positional or call.cutoff is not None:
+        raise UsageError(f"{call.name} takes its parameters by name: {', '.join(declared)}")
+    parameters = bind(call.name, declared, call.arguments)
+    depth = parameters["documents"]
+    assert isinstance(depth, int)
+    if not len(candidates):
+        return query
+    return function(query, _feedback(snapshot, candidates, depth), **parameters)
+
+
+def canonical(text: str) -> str:
+    """The expansion that a text names, with all its parameters.
+
+    >>> canonical("bo1")
+    'bo1(documents=3,terms=10)'
+    """
+    call = parse(text)
+    return str(Call(call.name, bind(call.name, parameters_of(EXPANSIONS[call.name]), call.arguments)))
+
+
+@expansion
+def bo1(query: Query, feedback: Feedback, *, documents: Count = 3, terms: Count = 10) -> Query:
+    """Bo1, Bose-Einstein statistics, as Terrier has it: parameter-free.
+
+    `w(t) = tf_x log2((1 + P) / P) + log2(1 + P)`, tf_x the frequency in the feedback documents and `P = cf / N`. The best terms get
+    `qtf / qtf_max + w(t) / w_max`, w_max the same with the largest weight's tf_x for cf. A term that is not the query's must be in two
+    feedback documents. Amati, Probability models for information retrieval based on divergence from randomness, 2003.
+    """
+    frequency = feedback.frequency.sum(axis=0)
+    weight = _bo1(frequency, feedback.occurrences / feedback.documents)
+    own = np.isin(feedback.terms, query.terms)
+    spread = (feedback.frequency > 0).sum(axis=0) >= min(2, len(feedback.length))
+    chosen = _best(feedback, np.where(own | spread, weight, -np.inf), terms)
+    if not chosen:
+        return query
+    largest = _bo1(frequency[chosen[0]], frequency[chosen[0]] / feedback.documents)
+    highest = max(query.weights)
+    weights = {term: value / highest for term, value in zip(query.terms, query.weights, strict=True)}
+    for i in chosen:
+        weights[feedback.terms[i]] = weights.get(feedback.terms[i], 0.0) + float(weight[i] / largest)
+    return Query(query.text, tuple(weights), tuple(weights.values()))
+
+
+def _bo1(frequency: NDArray[np.float64] | float, expected: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    result: NDArray[np.float64] = frequency * np.log2((1 + expected) / expected) + np.log2(1 + expected)
+    return result
+
+
+@expansion
+def rm3(
+    query: Query,
+    feedback: Feedback,
+    *,
+    documents: Count = 10,
+    terms: Count = 10,
+    original: Annotated[float, Range(0, 1), Grid(step=0.1)] = 0.5,
+) -> Query:
+    """RM3: the relevance model of the feedback documents, mixed with the query.
+
+    `P(t|R) = Σ_d s(d)/Σs · tf/l_d` over the best terms, brought to sum 1; then `λ · q + (1 - λ) · R`, λ = `original`, q brought to sum 1.
+    Abdul-Jaleel et al., UMass at TREC 2004; the defaults are Anserini's.
+    """
+    # Scores of some models can be negative; feedback weighs by how much better a document is than nothing.
+    score = np.maximum(feedback.score, 0)
+    share = score / score.sum() if score.sum() > 0 else np.full(score.size, 1 / score.size)
+    relevance = share @ (feedback.frequency / np.maximum(feedback.length, 1)[:, None])
+    chosen = _best(feedback, relevance, terms)
+    total = float(relevance[chosen].sum())
+    weights = {term: original * value / sum(query.weights) for term, value in zip(query.terms, query.weights, strict=True)}
+    for i in chosen:
+        weights[feedback.terms[i]] = weights.get(feedback.terms[i], 0.0) + float((1 - original) * relevance[i] / total)
+    kept = {term: value for term, value in weights.items() if value > 0}
+    return Query(query.text, tuple(kept), tuple(kept.values()))
+
+
+def _best(feedback: Feedback, weight: NDArray[np.float64], terms: int) -> list[int]:
+    """The terms of largest weight; equal ones in the order of their names."""
+    order = sorted(np.flatnonzero(weight > 0).tolist(), key=lambda i: (-weight[i], feedback.terms[i]))
+    return order[:terms]
+
+
+def _feedback(snapshot: Snapshot, candidates: Candidates, depth: int) -> Feedback:
+    counts: list[dict[str, int]] = []
+    lengths = []
+    for document in candidates.documents[:depth].tolist():
+        segment, local = snapshot.locate(document)
+        numbers, frequency = np.unique(segment.tokens(local), return_counts=True)
+        counts.append({segment.terms.text(int(n)): int(f) for n, f in zip(numbers, frequency, strict=True) if n != STOP})
+        lengths.append(float(segment["document.length"][local]))
+    terms = tuple(sorted({term for found in counts for term in found}))
+    return Feedback(
+        terms,
+        np.array([[found.get(term, 0) for term in terms] for found in counts], np.float64).reshape(len(counts), len(terms)),
+        np.array(lengths),
+        candidates.scores[:depth],
+        snapshot.statistics(terms).collection_frequency.astype(np.float64),
+        snapshot.totals.documents,
+    )
