@@ -6,11 +6,13 @@ The process that deals out the work takes part in it.
 from __future__ import annotations
 
 import multiprocessing
+import queue
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +134,8 @@ def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: C
     This process works too: it has everything loaded, and others may take a second to start.
     """
     context = _context()
-    connections: dict[Connection, Any] = {}
-    outcome = Outcome()
+    processes = []
+    feeders: list[_Feeder] = []
     own = SegmentWorker(job, f"{job.prefix}0")
     try:
         for number in range(1, workers):
@@ -141,21 +143,97 @@ def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: C
             process = context.Process(target=_work, args=(theirs, job, f"{job.prefix}{number}"), daemon=True)
             process.start()
             theirs.close()
-            connections[mine] = process
-        _deal(connections, own, work, outcome, on_documents)
-        for connection in connections:
-            connection.send(None)
+            processes.append(process)
+            feeders.append(_Feeder(mine))
+        # Only now: a process is not forked while this one has threads.
+        for feeder in feeders:
+            feeder.start()
+        outcome = Outcome()
+        for task in work:
+            if not any(feeder.offer(task) for feeder in feeders):
+                added, skipped = own.take(task)
+                outcome.skipped += map(UnreadableFile, skipped)
+                on_documents(added, task)
+            _report(feeders, outcome, on_documents)
+        for feeder in feeders:
+            feeder.finish()
         outcome.entries += own.finish()
-        for connection in connections:
-            outcome.entries += _answer(connection, outcome)
+        for feeder in feeders:
+            feeder.join()
+            outcome.entries += feeder.entries
+        _report(feeders, outcome, on_documents)
         return outcome
     finally:
-        for connection, process in connections.items():
-            connection.close()
+        for feeder in feeders:
+            feeder.close()
+        for process in processes:
             process.join(timeout=5)
             if process.is_alive():
                 process.kill()
                 process.join()
+
+
+def _report(feeders: Iterable[_Feeder], outcome: Outcome, on_documents: Callable[[int, Task], None]) -> None:
+    for feeder in feeders:
+        while feeder.done:
+            added, skipped, task = feeder.done.popleft()
+            outcome.skipped += map(UnreadableFile, skipped)
+            on_documents(added, task)
+        if feeder.error is not None:
+            raise feeder.error
+
+
+class _Feeder(threading.Thread):
+    """Keeps one worker process busy: a task in hand, and the next one waiting."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(daemon=True)
+        self.done: deque[tuple[int, list[str], Task]] = deque()
+        self.entries: list[dict[str, Any]] = []
+        self.error: PerikopeError | None = None
+        self._connection = connection
+        self._tasks: queue.Queue[Task | None] = queue.Queue(maxsize=1)
+
+    def offer(self, task: Task) -> bool:
+        """Take a task if there is room for it."""
+        try:
+            self._tasks.put_nowait(task)
+        except queue.Full:
+            return False
+        return True
+
+    def finish(self) -> None:
+        """Let the worker write what it has once the waiting task is done."""
+        while self.error is None and self.is_alive():
+            try:
+                self._tasks.put(None, timeout=0.1)
+            except queue.Full:
+                continue
+            return
+
+    def close(self) -> None:
+        """Give up on the worker."""
+        self._connection.close()
+
+    def run(self) -> None:
+        try:
+            while (task := self._tasks.get()) is not None:
+                self._connection.send(task)
+                added, skipped = self._answer()
+                self.done.append((added, skipped, task))
+            self._connection.send(None)
+            self.entries = self._answer()
+        except PerikopeError as error:
+            self.error = error
+        except (EOFError, OSError, TypeError):
+            # Closed under our hands by `close` (which shows as any of these), or the other side is gone.
+            self.error = PerikopeError("a worker process ended by itself (out of memory?): use fewer (--workers) or less memory (--memory)")
+
+    def _answer(self) -> Any:
+        kind, value = self._connection.recv()
+        if kind == "error":
+            raise InputError(value)
+        return value
 
 
 def _context() -> Any:
@@ -167,53 +245,14 @@ def _context() -> Any:
     return multiprocessing.get_context("fork" if forks else "spawn")
 
 
-def _deal(
-    connections: Iterable[Connection], own: SegmentWorker, work: Iterable[Task], outcome: Outcome, on_documents: Callable[[int, Task], None]
-) -> None:
-    # A worker says that it is ready before it gets its first task, so that none waits in a pipe while it starts.
-    waiting: dict[Connection, Task] = {connection: [] for connection in connections}
-    idle: list[Connection] = []
-
-    def collect(timeout: float | None) -> None:
-        for connection in wait(list(waiting), timeout):
-            assert isinstance(connection, Connection)
-            on_documents(_answer(connection, outcome), waiting.pop(connection))
-            idle.append(connection)
-
-    for task in work:
-        collect(0)
-        if idle:
-            connection = idle.pop()
-            connection.send(task)
-            waiting[connection] = task
-        else:
-            added, skipped = own.take(task)
-            outcome.skipped += [UnreadableFile(message) for message in skipped]
-            on_documents(added, task)
-    while waiting:
-        collect(None)
-
-
-def _answer(connection: Connection, outcome: Outcome) -> Any:
-    try:
-        kind, value, skipped = connection.recv()
-    except EOFError:
-        raise PerikopeError("a worker process ended by itself (out of memory?): use fewer (--workers) or less memory (--memory)") from None
-    outcome.skipped += [UnreadableFile(message) for message in skipped]
-    if kind == "error":
-        raise InputError(value)
-    return value
-
-
 def _work(connection: Connection, job: Job, name: str) -> None:
     """The life of a worker process: tasks come, segments are written, and at the end their entries go back."""
     try:
         worker = SegmentWorker(job, name)
-        connection.send(("documents", 0, []))
         while (task := connection.recv()) is not None:
-            connection.send(("documents", *worker.take(task)))
-        connection.send(("entries", worker.finish(), []))
+            connection.send(("documents", worker.take(task)))
+        connection.send(("entries", worker.finish()))
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return  # the other side has given up, and says why
     except (PerikopeError, OSError, MemoryError) as error:
-        connection.send(("error", str(error) or type(error).__name__, []))
+        connection.send(("error", str(error) or type(error).__name__))

@@ -92,7 +92,7 @@ def forge_footer(folder: Path, file: str, footer: str) -> None:
     data = (folder / file).read_bytes()
     offset, length, _ = struct.unpack_from("<QQI", data, len(data) - 28)
     own = data[offset : offset + length].decode()
-    written = footer.replace("PLACES", json.dumps(json.loads(own)["columns"])[1:-1]).encode()
+    written = footer.replace("PLACES", json.dumps(json.loads(own)["columns"])[1:-1]).encode("utf-8", "surrogateescape")
     tail = struct.pack("<QQI8s", offset, len(written), zlib.crc32(written), MAGIC)
     _put(folder / file, data[:offset] + written + tail)
     _register(folder, file)

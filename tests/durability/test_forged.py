@@ -14,7 +14,7 @@ from perikope.index.columns import ColumnFile
 from tests.durability.harms import MUTATIONS
 from tests.durability.probe import run, small_index
 
-VARIANTS = int(os.environ.get("PERIKOPE_FORGERIES", "500"))
+VARIANTS = int(os.environ.get("PERIKOPE_FORGERIES", "300"))
 """How many forged columns are tried; there are some 4,000."""
 SEED = int(os.environ.get("PERIKOPE_SEED", "20"))
 HUGE = 10**30
@@ -40,7 +40,7 @@ def assert_harmless(folder, jobs):
 
 
 def forged_columns(folder: Path) -> list[dict[str, object]]:
-    """Every column of every file with every mutation, in an order that reaches all columns and mutations early."""
+    """Every column of every file with every mutation, in random order."""
     chance = random.Random(SEED)
     jobs = [
         {"do": "forge column", "file": file, "column": column, "mutation": mutation, "seed": chance.randrange(1000)}
@@ -48,7 +48,6 @@ def forged_columns(folder: Path) -> list[dict[str, object]]:
         for column, mutation in itertools.product(ColumnFile(folder / file), MUTATIONS)
     ]
     chance.shuffle(jobs)
-    jobs.sort(key=lambda job: 0 if job["mutation"] in ("all random", "one the largest") and job["file"] == files(folder)[0] else 1)
     return jobs
 
 
@@ -75,7 +74,7 @@ def test_forged_strings(folder, store):
 
 def test_forged_footers(folder):
     place = '{"facts": {}, "columns": {PLACES, "terms.bytes": %s}}'
-    footers = ["", "[]", "{}", "null", "1e999", NESTED, '{"facts": 1, "columns": 2}', '{"facts": {}, "columns": {}}', "\ud800"]
+    footers = ["", "[]", "{}", "null", "1e999", NESTED, '{"facts": 1, "columns": 2}', '{"facts": {}, "columns": {}}', "\udcff"]
     footers += ['{"facts": {}, "columns": {PLACES}}', '{"facts": {"documents": 3}, "columns": {PLACES}}']
     footers += [
         place % f'{{"type": {kind}, "offset": {offset}, "length": {length}, "checksum": 0}}'
@@ -85,7 +84,6 @@ def test_forged_footers(folder):
         ]
     ]  # fmt: skip
     footers += [place % "7", place % "{}"]
-    footers = [footer.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape") for footer in footers]
     assert_harmless(folder, [{"do": "forge footer", "file": file, "footer": footer} for file in files(folder)[:2] for footer in footers])
 
 
