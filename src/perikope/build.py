@@ -82,17 +82,20 @@ def build(
     else:
         language, stemmer = options.language or "en", options.stemmer or "snowball"
         before = Index.create(folder, language=language, stemmer=stemmer, stopwords=_stopwords(options.stopwords or "default")).documents
-    try:
-        with IndexWriter(Path(folder), memory=max(options.memory - _SELF - _WORKER // 2, 32 << 20), wait=options.wait) as writer:
+    with IndexWriter(Path(folder), memory=max(options.memory - _SELF - _WORKER // 2, 32 << 20), wait=options.wait) as writer:
+        try:
             skipped, ignored = _change(writer, paths, options, delete, on_progress or (lambda documents, size: None))
             deleted = writer.deleted
             after = writer.commit().totals
-        if not adding and not after.documents:
-            raise InputError("; ".join(str(problem) for problem in skipped[:3]) or "there are no documents in it", path=", ".join(paths))
-    except BaseException:
-        if not adding:
-            _remove(Path(folder), keep_folder=existed)
-        raise
+            if not adding and not after.documents:
+                raise InputError(
+                    "; ".join(str(problem) for problem in skipped[:3]) or "there are no documents in it", path=", ".join(paths)
+                )
+        except BaseException:
+            # While the lock is held: the folder is ours, and nobody else's.
+            if not adding:
+                _remove(Path(folder), keep_folder=existed)
+            raise
     return BuildReport(after.documents, after.passages, after.documents - before + deleted, deleted, tuple(skipped), ignored)
 
 

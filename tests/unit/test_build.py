@@ -143,3 +143,26 @@ def test_many_small_commits_are_merged(tmp_path):
         index.commit()
         assert len(index._snapshot.segments) <= MAX_SEGMENTS
     assert [hit.document for hit in index.search("pump", k=100)] == [f"d{i:02}" for i in range(40)]
+
+
+def test_a_build_does_not_touch_what_another_is_building(tmp_path):
+    from perikope.errors import IndexFormatError
+    from perikope.index.commit import IndexWriter
+    from tests.support.collections import plain_document
+
+    Index.create(tmp_path / "index")
+    source = write_jsonl(tmp_path / "a.jsonl", 5)
+    with IndexWriter(tmp_path / "index") as other:
+        other.add([plain_document("theirs", "", "pump")])
+        other._flush()
+        with pytest.raises(IndexFormatError, match="being written by another process"):
+            build(str(tmp_path / "index"), [source])
+        other.commit()
+    assert [hit.document for hit in Index.open(tmp_path / "index").search("pump")] == ["theirs"]
+
+
+def test_a_build_that_was_stopped_before_its_commit_can_be_started_again(tmp_path):
+    Index.create(tmp_path / "index")
+    (tmp_path / "index" / "segment-00000001-w0.columns").write_bytes(b"left behind")
+    assert build(str(tmp_path / "index"), [write_jsonl(tmp_path / "a.jsonl", 5)]).documents == 5
+    assert not (tmp_path / "index" / "segment-00000001-w0.columns").read_bytes().startswith(b"left")
