@@ -73,16 +73,18 @@ def build(
     """Index files and folders; an error leaves the index as it was, or no index where there was none."""
     options = options or BuildOptions()
     segmenter(options.segment)
+    if options.append + options.replace + options.sync > 1:
+        raise UsageError("--append, --replace and --sync exclude each other; give one of them")
     existed = Path(folder).exists()
     adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / "manifest.json").exists())
     if adding:
         index = Index.open(folder)
         _check_settings(index, options)
-        before = index.documents
     else:
         language, stemmer = options.language or "en", options.stemmer or "snowball"
-        before = Index.create(folder, language=language, stemmer=stemmer, stopwords=_stopwords(options.stopwords or "default")).documents
+        Index.create(folder, language=language, stemmer=stemmer, stopwords=_stopwords(options.stopwords or "default"))
     with IndexWriter(Path(folder), memory=max(options.memory - _SELF - _WORKER // 2, 32 << 20), wait=options.wait) as writer:
+        before = writer.snapshot.totals.documents
         try:
             skipped, ignored = _change(writer, paths, options, delete, on_progress or (lambda documents, size: None))
             deleted = writer.deleted
@@ -135,7 +137,7 @@ def _change(
     if workers > 1:
         memory = max(options.memory // workers - _WORKER, 32 << 20)
         prefix = writer.segment_path("p").stem
-        job = Job(writer.folder, writer.snapshot.manifest.analysis, options.segment, memory, prefix)
+        job = Job(writer.folder, writer.snapshot.manifest.analysis, options.segment, memory, prefix, writer.lock_descriptor)
         outcome = build_segments(
             job, tasks(found, skipped.append), workers, lambda count, task: on_progress(count, sum(map(size_of, task)))
         )
@@ -145,7 +147,7 @@ def _change(
         writer.add(_read(found, options.segment, skipped, on_progress), replace=replace)
     if sync:
         # Numbers of the old snapshot: what was read meanwhile is not meant, even where a document moved to another file.
-        writer.delete_numbers(sync.outdated())
+        writer.delete_numbers(sync.outdated([str(problem.path) for problem in skipped]))
     return skipped, len(ignored)
 
 
@@ -184,9 +186,14 @@ class _Sync:
             return False
         return True
 
-    def outdated(self) -> list[int]:
-        """The documents of files that have changed or vanished; those that came from no file stay."""
-        return [number for source, (_, numbers) in self._known.items() if source and source not in self._kept for number in numbers]
+    def outdated(self, unreadable: Sequence[str]) -> list[int]:
+        """The documents of files that have changed or vanished.
+
+        Those that came from no file stay, and so do those whose file is there but cannot be read now: it may be half written.
+        """
+        gone = {source for source in self._known if source and source not in self._kept}
+        gone -= {source for source in gone for path in unreadable if f"/{source}/" in f"/{path}/"}
+        return [number for source in gone for number in self._known[source][1]]
 
 
 def input_size(paths: Sequence[str]) -> int:

@@ -5,8 +5,12 @@ The process that deals out the work takes part in it.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import multiprocessing
+import os
 import queue
+import signal
 import sys
 import threading
 from collections import deque
@@ -26,6 +30,8 @@ TASK_BYTES = 4 << 20
 """Of files that a worker gets at a time."""
 
 Task = list[Source]
+Problem = tuple[str, str]
+"""Path and message of a file that had to be skipped, as they cross processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,8 @@ class Job:
     segment: str
     memory: int
     prefix: str
+    lock: int
+    """The descriptor of the writer's lock, which a forked worker must give up."""
 
 
 @dataclass(slots=True)
@@ -100,9 +108,10 @@ class SegmentWorker:
         self._builder = SegmentBuilder(self._analyzer)
         self._entries: list[dict[str, Any]] = []
 
-    def take(self, task: Task) -> tuple[int, list[str]]:
+    def take(self, task: Task) -> tuple[int, list[Problem]]:
         """Add the documents of a task; returns how many there were, and what had to be skipped."""
-        before, skipped = len(self._builder), []
+        before = len(self._builder)
+        skipped: list[Problem] = []
         for source in task:
             try:
                 for document in documents(source):
@@ -110,7 +119,7 @@ class SegmentWorker:
             except UnreadableFile as problem:
                 if source.named:
                     raise
-                skipped.append(str(problem))
+                skipped.append((str(problem.path), str(problem)))
         added = len(self._builder) - before
         if self._builder.memory > self._job.memory:
             self._flush()
@@ -134,13 +143,17 @@ def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: C
     This process works too: it has everything loaded, and others may take a second to start.
     """
     context = _context()
+    forked = context.get_start_method() == "fork"
     processes = []
     feeders: list[_Feeder] = []
+    ours: list[Connection] = []
     own = SegmentWorker(job, f"{job.prefix}0")
     try:
         for number in range(1, workers):
             mine, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(theirs, job, f"{job.prefix}{number}"), daemon=True)
+            ours.append(mine)
+            arguments = (theirs, job, f"{job.prefix}{number}", list(ours) if forked else None)
+            process = context.Process(target=_work, args=arguments, daemon=True)
             process.start()
             theirs.close()
             processes.append(process)
@@ -152,7 +165,7 @@ def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: C
         for task in work:
             if not any(feeder.offer(task) for feeder in feeders):
                 added, skipped = own.take(task)
-                outcome.skipped += map(UnreadableFile, skipped)
+                outcome.skipped += map(_problem, skipped)
                 on_documents(added, task)
             _report(feeders, outcome, on_documents)
         for feeder in feeders:
@@ -173,11 +186,17 @@ def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: C
                 process.join()
 
 
+def _problem(found: Problem) -> UnreadableFile:
+    problem = UnreadableFile(found[1])
+    problem.path = found[0]
+    return problem
+
+
 def _report(feeders: Iterable[_Feeder], outcome: Outcome, on_documents: Callable[[int, Task], None]) -> None:
     for feeder in feeders:
         while feeder.done:
             added, skipped, task = feeder.done.popleft()
-            outcome.skipped += map(UnreadableFile, skipped)
+            outcome.skipped += map(_problem, skipped)
             on_documents(added, task)
         if feeder.error is not None:
             raise feeder.error
@@ -188,7 +207,7 @@ class _Feeder(threading.Thread):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(daemon=True)
-        self.done: deque[tuple[int, list[str], Task]] = deque()
+        self.done: deque[tuple[int, list[Problem], Task]] = deque()
         self.entries: list[dict[str, Any]] = []
         self.error: PerikopeError | None = None
         self._connection = connection
@@ -236,6 +255,13 @@ class _Feeder(threading.Thread):
         return value
 
 
+def _die_with_parent() -> None:
+    """Have Linux end this process with its parent, also while it writes a segment that nobody will commit."""
+    with contextlib.suppress(OSError, AttributeError):
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
 def _context() -> Any:
     """How processes start: forked where this one has a single thread, which is safe and takes no time; else spawned, a second each.
 
@@ -245,8 +271,14 @@ def _context() -> Any:
     return multiprocessing.get_context("fork" if forks else "spawn")
 
 
-def _work(connection: Connection, job: Job, name: str) -> None:
+def _work(connection: Connection, job: Job, name: str, inherited: list[Connection] | None) -> None:
     """The life of a worker process: tasks come, segments are written, and at the end their entries go back."""
+    if inherited is not None:
+        # Forked: with the parent's ends open we would not notice its death, and with its lock we would keep others out.
+        for other in inherited:
+            other.close()
+        os.close(job.lock)
+        _die_with_parent()
     try:
         worker = SegmentWorker(job, name)
         while (task := connection.recv()) is not None:

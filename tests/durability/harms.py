@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 def do(folder: Path, harm: Mapping[str, Any]) -> None:
     """Do a harm to an index: `{"do": name, …}` with what the function of that name takes."""
-    HARMS[harm["do"]](folder, **{name: value for name, value in harm.items() if name not in ("do", "changing")})
+    HARMS[harm["do"]](folder, **{name: value for name, value in harm.items() if name not in ("do", "changing", "region")})
 
 
 def restore(folder: Path, whole: Mapping[str, bytes]) -> None:
@@ -60,9 +60,10 @@ def put(folder: Path, file: str, data: str) -> None:
     _put(folder / file, data.encode("utf-8", "surrogateescape"))
 
 
-def forge_column(folder: Path, file: str, column: str, mutation: str, seed: int) -> None:
-    """Change the values of one column as `MUTATIONS` says; all checksums are right."""
-    _rewrite(folder, file, columns={column: lambda values: MUTATIONS[mutation](values, random.Random(seed))})
+def forge_columns(folder: Path, file: str, columns: Mapping[str, str], seed: int) -> None:
+    """Change the values of columns, each as its mutation says; all checksums are right."""
+    chance = random.Random(seed)
+    _rewrite(folder, file, columns={name: lambda values, kind=kind: MUTATIONS[kind](values, chance) for name, kind in columns.items()})
 
 
 def forge_fact(folder: Path, file: str, fact: str, value: object) -> None:
@@ -197,7 +198,7 @@ HARMS: dict[str, Callable[..., None]] = {
     "lose": lose,
     "swap": swap,
     "put": put,
-    "forge column": forge_column,
+    "forge columns": forge_columns,
     "forge fact": forge_fact,
     "forge store": forge_store,
     "forge footer": forge_footer,

@@ -14,7 +14,7 @@ from perikope.api import Index
 from perikope.document import Document, Kind, TreeBuilder
 
 MARKER = "marker"
-IDS = [f"d{i}" for i in range(8)]
+IDS = [f"d{i}" for i in range(12)]
 WORDS = ["pump", "rotor", "magnet", "seal", "shaft", "valve", "the", "of", "été"]
 QUERY = "pump rotor magnet valve"
 MODELS = ("bm25", "qsf_v_title")
@@ -38,8 +38,8 @@ def changes(commit: int) -> tuple[list[str], list[str]]:
     """What a commit writes and what it deletes."""
     chance = random.Random(commit)
     before = sorted(set(content(commit - 1)) - {MARKER})
-    written = [MARKER, *chance.sample(IDS, chance.choice([0, 1, 1, 2, 3]))]
-    deleted = [id for id in chance.sample(before, min(len(before), chance.choice([0, 0, 1, 2]))) if id not in written]
+    written = [MARKER, *chance.sample(IDS, chance.choice([1, 2, 2, 3]))]
+    deleted = [id for id in chance.sample(before, min(len(before), chance.choice([0, 0, 0, 1]))) if id not in written]
     return written, deleted
 
 

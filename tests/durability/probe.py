@@ -3,13 +3,14 @@
     python -m tests.durability.probe FOLDER
 
 Each line on standard input names a harm (`harms.py`) as JSON; each is done to a copy of the index in FOLDER, looked at and undone, and
-one line says what came of it. `run` is the other side: it starts the process, again where it died, and gives up on one that hangs.
+one line says what came of it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import subprocess
 import sys
@@ -76,7 +77,7 @@ def look(folder: Path) -> str:
     seen: list[object] = [index.documents, index.passages, index.languages]
     for model in MODELS.names():
         results = index.search(QUERY, model=model, k=50)
-        seen += [results.names(), list(results), [render(results.explain(row)) for row in range(len(results))]]
+        seen += [results.names(), list(results), [render(results.explain(row)) for row in range(min(3, len(results)))]]
     for name, _ in index.search(QUERY, k=2).names():
         seen.append(render(index.explain(QUERY, name)))
     seen.append(str(snapshot.statistics(TERMS)))
@@ -114,13 +115,17 @@ def examine(folder: Path, changing: bool) -> dict[str, Any]:
     return found
 
 
-def run(folder: Path, jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Do each harm and see what comes of it; a process that dies or hangs is part of the result."""
-    process: subprocess.Popen[str] | None = None
-    try:
+class Probe:
+    """The other side: does each harm in the process and says what came of it; one that dies or hangs is part of the result."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Each harm with what came of it."""
         for job in jobs:
-            if process is None:
-                process = _start(folder)
+            process = self._process = self._process or self._start()
             assert process.stdin is not None
             assert process.stdout is not None
             with contextlib.suppress(BrokenPipeError):
@@ -131,20 +136,24 @@ def run(folder: Path, jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str
             if line:
                 yield job, json.loads(line)
             else:
-                process.kill()
-                process.communicate()
+                self.close()
                 yield job, {"raised": f"died with {process.returncode}" if heard else "hung"}
-                process = None
-    finally:
-        if process is not None:
-            process.kill()
-            process.communicate()
 
+    def close(self) -> None:
+        """End the process; it is started again when it is needed."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
 
-def _start(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.durability.probe", str(folder)]
-    root = Path(__file__).parents[2]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=root)
+    def _start(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "tests.durability.probe", str(self._folder)]
+        root = Path(__file__).parents[2]
+        # Kernels that check bounds turn what might have gone unnoticed, a read just outside an array, into an error. They are other code,
+        # so they are kept in another place.
+        settings = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "PERIKOPE_CACHE": str(root / ".pytest_cache" / "kernels-with-bounds")}
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, cwd=root, env=settings)
 
 
 def main(original: Path, folder: Path) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from perikope.api import Index
+from perikope.errors import IndexFormatError
 from perikope.index.check import check
-from tests.durability.history import Rebuilds, answers, make_commit, verify
+from tests.durability.history import Rebuilds, answers, make_changes, make_commit, verify
 
 KILLS = int(os.environ.get("PERIKOPE_KILLS", "20"))
 SEED = int(os.environ.get("PERIKOPE_SEED", "20"))
@@ -49,6 +50,16 @@ def test_a_killed_writer_leaves_its_last_commit(tmp_path):
         for process in (reader, writer):
             process.kill()
             process.communicate()
+
+
+def test_two_programs_cannot_make_the_same_index(tmp_path):
+    """An index without a commit may be made anew, but not while somebody is filling it."""
+    index = Index.create(tmp_path / "index")
+    make_changes(index, 1)
+    with pytest.raises(IndexFormatError, match="is being written by another process"):
+        Index.create(tmp_path / "index")
+    index.commit()
+    assert verify(Index.open(tmp_path / "index")) == 1
 
 
 def start(task: str, *paths: Path) -> subprocess.Popen[str]:

@@ -1,3 +1,4 @@
+import os
 import threading
 
 import pytest
@@ -192,6 +193,39 @@ def test_deleting_and_replacing(tmp_path):
     with pytest.raises(UsageError, match="no document 'd2'"):
         index.delete(["d2"])
     index.rollback()
+
+
+def test_half_of_what_was_meant_is_not_committed(tmp_path):
+    def documents():
+        yield plain_document("d1", "", "rotor")
+        raise RuntimeError("the disk is gone")
+
+    index = Index.create(tmp_path / "index")
+    with pytest.raises(RuntimeError):
+        index.add(documents())
+    with pytest.raises(UsageError, match="roll back"):
+        index.commit()
+    index.rollback()
+    index.commit()
+    assert index.documents == 0
+    with pytest.raises(UsageError, match="this is a str"):
+        index.add(["text"])
+    index.rollback()
+
+
+def test_a_child_cannot_go_on_with_its_parents_changes(tmp_path):
+    index = Index.create(tmp_path / "index")
+    index.add(plain_document("d1", "", "rotor"))
+    child = os.fork()
+    if child == 0:
+        try:
+            index.commit()
+        except UsageError:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    index.commit()
+    assert index.documents == 1
 
 
 def test_a_writer_can_wait_for_another(tmp_path):

@@ -2,12 +2,17 @@
 
 import gzip
 import json
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from perikope.api import Index
 from perikope.build import BuildOptions, build
 from perikope.errors import InputError, UsageError
+from tests.support.collections import plain_document
 
 WORDS = ["pump", "rotor", "magnet", "seal", "shaft", "valve", "impeller", "housing"]
 
@@ -91,9 +96,38 @@ def test_sync_follows_a_folder(tmp_path, workers):
     assert names(index, "impeller pump rotor valve seal") == names(rebuilt, "impeller pump rotor valve seal")
 
 
-def test_sync_leaves_what_came_from_no_file(tmp_path):
-    from tests.support.collections import plain_document
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sync_keeps_what_cannot_be_read_just_now(tmp_path, workers):
+    docs, options = tmp_path / "docs", BuildOptions(sync=True, workers=workers)
+    docs.mkdir()
+    (docs / "a.md").write_text("pump")
+    (docs / "b.md").write_text("pump")
+    build(str(tmp_path / "index"), [str(docs)], options)
+    (docs / "a.md").write_bytes(b"half\0written")
+    (docs / "b.md").unlink()
+    report = build(str(tmp_path / "index"), [str(docs)], options)
+    assert len(report.skipped) == 1
+    assert [hit.document for hit in Index.open(tmp_path / "index").search("pump")] == ["a.md"]
 
+
+def test_a_killed_build_leaves_no_worker_that_keeps_the_lock(tmp_path):
+    source = write_jsonl(tmp_path / "docs.jsonl", 40_000)
+    Index.create(tmp_path / "index")
+    command = [sys.executable, "-m", "perikope", "index", source, "--to", str(tmp_path / "index"), "--append", "--workers", "3"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    children: list[str] = []
+    while len(children) < 2 and process.poll() is None:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    index = Index.open(tmp_path / "index", wait=20)
+    index.add(plain_document("after", "", "pump"))
+    index.commit()
+    assert [hit.document for hit in index.search("pump")] == ["after"]
+
+
+def test_sync_leaves_what_came_from_no_file(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.txt").write_text("pump")
     build(str(tmp_path / "index"), [str(tmp_path / "docs")], BuildOptions(sync=True))
@@ -135,7 +169,6 @@ def test_adding_with_another_analysis_is_refused(tmp_path):
 
 def test_many_small_commits_are_merged(tmp_path):
     from perikope.index.commit import MAX_SEGMENTS
-    from tests.support.collections import plain_document
 
     index = Index.create(tmp_path / "index")
     for i in range(40):
@@ -148,7 +181,6 @@ def test_many_small_commits_are_merged(tmp_path):
 def test_a_build_does_not_touch_what_another_is_building(tmp_path):
     from perikope.errors import IndexFormatError
     from perikope.index.commit import IndexWriter
-    from tests.support.collections import plain_document
 
     Index.create(tmp_path / "index")
     source = write_jsonl(tmp_path / "a.jsonl", 5)
@@ -165,4 +197,4 @@ def test_a_build_that_was_stopped_before_its_commit_can_be_started_again(tmp_pat
     Index.create(tmp_path / "index")
     (tmp_path / "index" / "segment-00000001-w0.columns").write_bytes(b"left behind")
     assert build(str(tmp_path / "index"), [write_jsonl(tmp_path / "a.jsonl", 5)]).documents == 5
-    assert not (tmp_path / "index" / "segment-00000001-w0.columns").read_bytes().startswith(b"left")
+    assert not (tmp_path / "index" / "segment-00000001-w0.columns").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -72,8 +73,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("perikope: interrupted", err=True)
         return 130
-    except (OSError, MemoryError) as error:
-        return _complain(str(error) or type(error).__name__)
+    except OSError as error:
+        hint = ": free some room and try again; an index is as its last commit left it" if error.errno == errno.ENOSPC else ""
+        return _complain(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}{hint}")
+    except MemoryError:
+        return _complain("out of memory: ask for less (--memory, --workers, -k)")
 
 
 def _complain(message: str, context: click.Context | None = None) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from perikope.cli.output import printable
+from perikope.cli.output import count, printable
 
 
 @click.command(name="check")
 @click.argument("index", metavar="INDEX")
 def command(index: str) -> int:
-    """Read every byte of an index and say what is damaged, missing or foreign; the exit code is 1 if anything is.
+    """Read all of an index and say what is damaged or missing; the exit code is 1 if anything is.
 
     \b
     Example:
@@ -28,5 +28,5 @@ def command(index: str) -> int:
     if report.problems:
         click.echo(f"{report.readable_documents} of {report.documents} documents are in undamaged segments", err=True)
         return 1
-    click.echo(f"{index} is whole: {report.documents} documents")
+    click.echo(f"{index} is whole: {count(report.documents, 'document')}")
     return 0

@@ -10,7 +10,7 @@ from perikope.cli.options import size_option
 @click.command(name="compact")
 @click.argument("index", metavar="INDEX")
 @size_option
-@click.option("--wait", default=0.0, metavar="SECONDS", help="How long to wait for another writer.")
+@click.option("--wait", default=0.0, type=click.FloatRange(0), metavar="SECONDS", help="How long to wait for another writer.")
 def command(index: str, memory: int, wait: float) -> int:
     """Merge all segments into one; the text of deleted documents is gone from the disk afterwards.
 

@@ -27,7 +27,7 @@ from perikope.cli.output import count, printable
 )
 @size_option
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes; as many as cores for large input where not given.")
-@click.option("--wait", default=0.0, metavar="SECONDS", help="How long to wait for another writer.")
+@click.option("--wait", default=0.0, type=click.FloatRange(0), metavar="SECONDS", help="How long to wait for another writer.")
 def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **options: str | int | bool | None) -> int:
     """Make an index from files, folders and archives, or change one.
 

@@ -48,6 +48,11 @@ class SizeType(click.ParamType[int]):
 
 def size_option(command: F) -> F:
     """How much memory a change of the index may take."""
-    return click.option("--memory", type=SizeType(), default="1G", show_default=True, metavar="SIZE", help="Bound of the memory it takes.")(
-        command
-    )
+    return click.option(
+        "--memory",
+        type=SizeType(),
+        default="1G",
+        show_default=True,
+        metavar="SIZE",
+        help="About how much memory it may take; one huge document may take more.",
+    )(command)

@@ -18,6 +18,7 @@ from perikope.document import Document
 from perikope.errors import IndexFormatError, InputError, UsageError
 from perikope.index import files
 from perikope.index import manifest as manifests
+from perikope.index.layout import MAX_PARTS, TOO_MANY_PARTS
 from perikope.index.manifest import Manifest
 from perikope.index.merge import merge
 from perikope.index.reader import Snapshot
@@ -71,6 +72,7 @@ class IndexWriter:
         self.memory = memory
         manifests.load(folder)
         self._failed = False
+        self._process = os.getpid()
         self._lock = _lock(folder, wait)
         try:
             # Read under the lock: another writer may have committed meanwhile.
@@ -103,17 +105,23 @@ class IndexWriter:
     def add(self, documents: Iterable[Document], *, replace: bool = False) -> None:
         """Take documents; an id that is already there is an error, or with `replace` is deleted first."""
         self._check_usable()
-        for document in documents:
-            there = self.snapshot.find_document(document.id)
-            if document.id in self._pending or (there >= 0 and there not in self._deleted and not replace):
-                raise InputError(_already_there(document.id))
-            if there >= 0:
-                self._deleted.add(there)
-            self._pending.add(document.id)
-            self._builder.add(document)
-            if self._builder.memory > self.memory:
-                with self._writing():
+        # Also where reading the documents fails: half of what was meant must not be committed.
+        with self._all_or_nothing():
+            for document in documents:
+                self._add(document, replace)
+                if self._builder.memory > self.memory:
                     self._flush()
+
+    def _add(self, document: Document, replace: bool) -> None:
+        if not isinstance(document, Document):
+            raise UsageError(f"documents are made by perikope.read or a TreeBuilder; this is a {type(document).__name__}")
+        there = self.snapshot.find_document(document.id)
+        if document.id in self._pending or (there >= 0 and there not in self._deleted and not replace):
+            raise InputError(_already_there(document.id))
+        if there >= 0:
+            self._deleted.add(there)
+        self._pending.add(document.id)
+        self._builder.add(document)
 
     def adopt(self, entries: Sequence[dict[str, Any]], *, replace: bool = False) -> None:
         """Take segments that other processes wrote into the folder; ids are checked as `add` does."""
@@ -152,7 +160,7 @@ class IndexWriter:
         """Make all changes durable and visible at once; returns the new snapshot."""
         self._check_usable()
         if self.changed:
-            with self._writing():
+            with self._all_or_nothing():
                 if len(self._builder):
                     self._flush()
                 entries = self._with_tombstones()
@@ -168,7 +176,7 @@ class IndexWriter:
     def compact(self) -> Snapshot:
         """Merge everything into as few segments as there can be; deleted text is gone from the disk afterwards."""
         self.commit()
-        with self._writing():
+        with self._all_or_nothing():
             group: list[Segment] = []
             for segment in [*self.snapshot.segments]:
                 if group and sum(_tokens(member) for member in [*group, segment]) > MAX_TOKENS:
@@ -183,8 +191,8 @@ class IndexWriter:
         """Let others write; forget what was not committed."""
         if self._lock >= 0:
             try:
-                if self._failed or getattr(self, "_new", None):
-                    # Those that stay are removed by the next writer.
+                # Also what workers have written; those that stay are removed by the next writer.
+                if os.getpid() == self._process and hasattr(self, "snapshot"):
                     with contextlib.suppress(OSError, IndexFormatError):
                         self._remove_leftovers()
             finally:
@@ -192,8 +200,13 @@ class IndexWriter:
                 self._lock = -1
 
     def segment_path(self, worker: str) -> Path:
-        """A path for a new segment that no other writer uses."""
-        return self.folder / f"segment-{self.snapshot.manifest.generation + 1:08d}-{worker}.columns"
+        """A path for a new segment that no other writer uses, not even one that was stopped but has a worker left."""
+        return self.folder / f"segment-{self.snapshot.manifest.generation + 1:08d}-{os.getpid()}-{worker}.columns"
+
+    @property
+    def lock_descriptor(self) -> int:
+        """The open file that holds the lock; a forked child must close it, or it keeps the lock."""
+        return self._lock
 
     def __enter__(self) -> IndexWriter:
         return self
@@ -202,12 +215,14 @@ class IndexWriter:
         self.close()
 
     def _check_usable(self) -> None:
+        if os.getpid() != self._process:
+            raise UsageError(f"changes to {self.folder} were begun before a fork: only the process that began them can go on")
         if self._failed:
             raise UsageError(f"an earlier change to {self.folder} failed and was forgotten: roll back, then make it again")
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        """While files are written: after an error it is not known how far it came, so nothing can go on from there."""
+    def _all_or_nothing(self) -> Iterator[None]:
+        """After an error it is not known how far a change came, so nothing can go on from there."""
         try:
             yield
         except BaseException:
@@ -236,10 +251,14 @@ class IndexWriter:
     def _publish(self, entries: list[dict[str, Any]]) -> None:
         """Make these segments the index; what they replace is removed afterwards."""
         manifest = replace(self.snapshot.manifest, segments=tuple(entries), generation=self.snapshot.manifest.generation + 1)
+        # Opened before it counts: what cannot be read must not become the index.
+        snapshot = Snapshot(self.folder, manifest)
+        if len({part for segment in snapshot.segments for part in segment.parts}) > MAX_PARTS:
+            raise InputError(TOO_MANY_PARTS)
         files.sync_folder(self.folder)
         manifests.replace(self.folder, manifest)
-        self._open(Snapshot(self.folder, manifest))
-        with contextlib.suppress(OSError):
+        self._open(snapshot)
+        with contextlib.suppress(OSError, IndexFormatError):
             self._remove_leftovers()
 
     def _tidy(self) -> None:

@@ -23,6 +23,7 @@ STOP = 0
 
 MAX_PARTS = 64
 """Parts are kept as bits of a 64-bit number; patents have five."""
+TOO_MANY_PARTS = f"there are more than {MAX_PARTS} different parts; a part is a kind of section (abstract, claims), not a name"
 
 OF_SPAN = ("kind", "tag", "parent", "start", "end", "part", "language", "first_token", "end_token")
 OF_SECTION = ("span", "parent", "title_span", "title_first", "title_end", "title_length")

@@ -45,6 +45,8 @@ class _Merge:
         self.labels: dict[str, int] = {}
         self.label_maps = [np.array([self._label(label) for label in segment.labels]) for segment in segments]
         self.parts = list(dict.fromkeys(part for segment in segments for part in segment.parts))
+        if len(self.parts) > layout.MAX_PARTS:
+            raise segments[0].columns.damaged("has too many parts, together with others,")
         self._merge_terms()
 
     def write(self, path: Path) -> dict[str, Any]:

@@ -149,9 +149,7 @@ class SegmentBuilder:
     def _part(self, label: int) -> int:
         number = self._parts.setdefault(label, len(self._parts))
         if number >= layout.MAX_PARTS:
-            raise InputError(
-                f"there are more than {layout.MAX_PARTS} different parts; a part is a kind of section (abstract, claims), not a name"
-            )
+            raise InputError(layout.TOO_MANY_PARTS)
         return number
 
     def _source(self, document: Document) -> int:

@@ -1,0 +1,64 @@
+"""Writes the index that `test_fixture` opens: `python -m tests.compat.make_fixture`.
+
+Run it when the format changes, and put the number of the new format into the name of the folder: an index of each format that was ever
+released stays.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from perikope.api import Index
+from perikope.document import Document, Kind, TreeBuilder
+from perikope.index.commit import LOCK_FILE
+from perikope.index.manifest import FORMAT
+
+FOLDER = Path(__file__).parent / f"index-v{FORMAT}"
+
+
+def first() -> Document:
+    builder = TreeBuilder("pumps/kx.md", title="KX-200 heat pump", metadata={"year": 2013}, cites=["pumps/old.md"])
+    builder.passage("The pump has a magnetic coupling.", id="intro")
+    with builder.span(Kind.SECTION, "sec", part="claims", id="claims"):
+        builder.title("Claims")
+        builder.passage("A pump with a rotor and a magnet.", marks=[("b", 14, 19)], refs=["intro"])
+        builder.passage("The pump of the first claim, where the rotor is sealed.")
+    builder.source, builder.source_hash = "pumps/kx.md", "5d41402a"
+    return builder.build()
+
+
+def second() -> Document:
+    builder = TreeBuilder("pompe", title="Pompe à chaleur", language="fr")
+    builder.passage("La pompe a un rotor et un aimant.")
+    with builder.span(Kind.SECTION, "sec", language="en"):
+        builder.passage("The rotor of the pump, in English.")
+    return builder.build()
+
+
+def third() -> Document:
+    builder = TreeBuilder("deleted", title="Deleted")
+    builder.passage("A pump that nobody finds.")
+    return builder.build()
+
+
+def fourth() -> Document:
+    builder = TreeBuilder("often", title="Often")
+    builder.passage("pump " * 300)
+    return builder.build()
+
+
+def make(folder: Path) -> None:
+    """Two segments, a deletion, two parts, two languages, and a frequency that does not fit a byte."""
+    index = Index.create(folder)
+    index.add([first(), second(), third()])
+    index.commit()
+    index.delete(["deleted"])
+    index.add([fourth()])
+    index.commit()
+    (folder / LOCK_FILE).unlink()
+
+
+if __name__ == "__main__":
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    make(FOLDER)

@@ -1,0 +1,200 @@
+"""Damage by accident: `check` names the file and the column, and whatever is read of it is right, refused or named; nothing crashes."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from perikope.api import Index
+from perikope.errors import IndexFormatError
+from perikope.index import manifest as manifests
+from perikope.index.check import check
+from perikope.index.columns import ColumnFile
+from perikope.index.commit import IndexWriter
+from tests.durability import harms
+from tests.durability.probe import look
+
+SEED = int(os.environ.get("PERIKOPE_SEED", "20"))
+THOROUGH = "PERIKOPE_SOAK" in os.environ
+"""Whether every byte is flipped; a few of every column, header, footer, tail and gap otherwise."""
+
+
+@pytest.fixture
+def folder(tmp_path, small):
+    return Path(shutil.copytree(small, tmp_path / "index"))
+
+
+def segments(folder: Path) -> list[str]:
+    return [entry["file"] for entry in manifests.load(folder).segments]
+
+
+def tombstones(folder: Path) -> str:
+    return str(manifests.load(folder).segments[0]["deleted"]["file"])
+
+
+def regions(path: Path) -> dict[str, range]:
+    """The bytes of a file by what they are: columns by name, gaps between them, header, footer and tail."""
+    file = ColumnFile(path)
+    found = {"header": range(12)}
+    end = 12
+    for name, place in sorted(file._places.items(), key=lambda item: item[1]["offset"]):
+        size = place["length"] * int(place["type"][1:])
+        found[f"gap before {name}"] = range(end, place["offset"])
+        found[name] = range(place["offset"], place["offset"] + size)
+        end = place["offset"] + size
+    tail = file.size - 28
+    footer = int.from_bytes(path.read_bytes()[tail : tail + 8], "little")
+    return found | {"last gap": range(end, footer), "footer": range(footer, tail), "tail": range(tail, file.size)}
+
+
+def chosen(region: str, places: range, chance: random.Random) -> list[int]:
+    if THOROUGH or region in ("header", "tail"):
+        return list(places)
+    wanted = {"footer": 40, "manifest": 100}.get(region, 0 if "gap" in region else 1)
+    return sorted({places[chance.choice([0, -1])], *chance.sample(places, min(wanted, len(places)))}) if places else []
+
+
+def flips(folder: Path) -> list[dict[str, object]]:
+    """One bit, or all of a byte, in every region of every file."""
+    chance = random.Random(SEED)
+    jobs = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix == ".columns":
+            found = regions(path)
+        else:
+            found = {"manifest": range(path.stat().st_size)} if path.name == manifests.FILE else {}
+        for region, places in found.items():
+            for at in chosen(region, places, chance):
+                mask = chance.choice([0xFF, 1 << chance.randrange(8)])
+                jobs.append({"do": "flip", "file": path.name, "at": at, "mask": mask, "region": region})
+    return jobs
+
+
+def test_a_flipped_byte_is_found_or_harmless(small, probe):
+    whole = look(small)
+    jobs = flips(small)
+    count = 0
+    for job, found in probe.run(jobs):
+        count += 1
+        assert "raised" not in found, (SEED, job, found)
+        region, file = job["region"], job["file"]
+        if "gap" in region:
+            assert found == {"check": [], "look": whole}, (SEED, job, found)
+        elif region == "manifest":
+            # White space may become other white space.
+            assert "check refused" in found or found == {"check": [], "look": whole}, (SEED, job, found)
+        else:
+            assert len(found["check"]) == 1, (SEED, job, found)
+            assert file in found["check"][0], (SEED, job, found)
+            if region not in ("header", "footer", "tail"):
+                assert repr(region) in found["check"][0], (SEED, job, found)
+            else:
+                assert "look refused" in found, (SEED, job, found)
+    assert count == len(jobs) > 400
+
+
+def test_a_file_that_is_cut_short_is_named(small, probe):
+    jobs = []
+    for path in sorted(small.glob("*.columns")):
+        ends = {edge for places in regions(path).values() for edge in (places.start, places.stop)}
+        lengths = sorted({0, 1, 63, 64, 91, 92, path.stat().st_size - 1} | {length for length in ends if length < path.stat().st_size})
+        jobs += [{"do": "cut", "file": path.name, "length": length} for length in lengths]
+    for job, found in probe.run(jobs):
+        assert "raised" not in found, (job, found)
+        assert "is cut short" in found["look refused"], (job, found)
+        assert [job["file"] in problem for problem in found["check"]] == [True], (job, found)
+
+
+def test_a_manifest_that_is_cut_short_is_named(small, probe):
+    size = (small / manifests.FILE).stat().st_size
+    for job, found in probe.run([{"do": "cut", "file": manifests.FILE, "length": length} for length in range(size)]):
+        assert "raised" not in found, (job, found)
+        for step in ("check refused", "look refused"):
+            assert "manifest.json is damaged" in found[step], (job, found)
+
+
+def test_exchanged_files_are_named(folder):
+    first, _, third = segments(folder)
+    harms.swap(folder, first, third)
+    report = check(folder)
+    assert len(report.problems) == 2
+    for problem, name in zip(report.problems, (first, third), strict=True):
+        assert f"{name} is not the file that the manifest names" in problem
+    assert (report.readable_documents, report.documents) == (2, 6)
+    with pytest.raises(IndexFormatError, match="is not the file that the manifest names"):
+        Index.open(folder)
+
+
+def test_a_file_of_an_older_commit_under_a_new_name_is_named(folder):
+    old = (folder / tombstones(folder)).read_bytes()
+    index = Index.open(folder)
+    index.delete(["a"])
+    index.commit()
+    (folder / tombstones(folder)).write_bytes(old)
+    assert f"{tombstones(folder)} is not the file that the manifest names" in check(folder).problems[0]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_missing_segment_is_named_and_the_rest_counted(folder, number):
+    name = segments(folder)[number]
+    harms.lose(folder, name)
+    report = check(folder)
+    assert [f"{name} is missing" in problem for problem in report.problems] == [True]
+    assert report.documents == 6
+    assert report.readable_documents == 6 - [3, 2, 1][number]
+    with pytest.raises(IndexFormatError, match="is missing"):
+        Index.open(folder)
+
+
+def test_missing_tombstones_are_named(folder):
+    harms.lose(folder, tombstones(folder))
+    assert "is missing" in check(folder).problems[0]
+    with pytest.raises(IndexFormatError, match="is missing"):
+        Index.open(folder)
+
+
+def test_an_index_of_another_version_is_refused(folder):
+    harms.forge_manifest(folder, ["format"], manifests.FORMAT + 1)
+    message = f"has index format {manifests.FORMAT + 1}, this program reads {manifests.FORMAT}: build the index again"
+    for use in (Index.open, check, IndexWriter):
+        with pytest.raises(IndexFormatError, match=message):
+            use(folder)
+
+
+def test_a_segment_of_another_version_is_refused(folder):
+    harms.flip(folder, segments(folder)[0], 8, 0x40)
+    with pytest.raises(IndexFormatError, match="has format version 66, this program reads 2"):
+        Index.open(folder)
+
+
+@pytest.mark.parametrize("data", ["", "{", "[]", "null", "0", '"text"', "{}", "\udcff\udcfe", "[" * 100_000, "9" * 10_000, "\0" * 700])
+def test_garbage_is_no_manifest(folder, data):
+    harms.put(folder, manifests.FILE, data)
+    for use in (Index.open, check, IndexWriter):
+        with pytest.raises(IndexFormatError):
+            use(folder)
+
+
+def test_a_merge_does_not_give_damage_a_right_checksum(folder):
+    name = segments(folder)[1]
+    at = regions(folder / name)["passage.length"][0]
+    harms.flip(folder, name, at, 1)
+    with IndexWriter(folder) as writer, pytest.raises(IndexFormatError, match=r"damaged in column 'passage.length'"):
+        writer.compact()
+    assert len(check(folder).problems) == 1
+
+
+def test_a_damaged_segment_does_not_keep_others_from_being_added(folder, monkeypatch):
+    """A commit merges small segments when there are many; where it cannot, it stands all the same."""
+    monkeypatch.setattr("perikope.index.commit.MAX_SEGMENTS", 2)
+    name = segments(folder)[1]
+    harms.flip(folder, name, regions(folder / name)["passage.length"][0], 1)
+    index = Index.open(folder)
+    index.delete(["a"])
+    index.commit()
+    assert Index.open(folder).documents == index.documents == 5
+    assert len(check(folder).problems) == 1
