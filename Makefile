@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types bench soak clean
 
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
@@ -20,6 +20,10 @@ types: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks
+
+# The durability tests at length: a thousand kills, every byte flipped, every fault at every step. Takes the better part of an hour.
+soak: $(VENV)/installed-dev
+	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 $(BIN)/python -m pytest tests/durability
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .bench
