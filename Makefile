@@ -23,7 +23,7 @@ bench: $(VENV)/installed-dev
 
 # The durability tests at length: a thousand kills, every byte flipped, every fault at every step. Takes the better part of an hour.
 soak: $(VENV)/installed-dev
-	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 $(BIN)/python -m pytest tests/durability
+	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 PERIKOPE_FORGERIES=5000 $(BIN)/python -m pytest tests/durability
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .bench

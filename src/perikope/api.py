@@ -181,6 +181,12 @@ class Index:
             self._writer.close()
             self._writer = None
 
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.rollback()
+
     def compact(self) -> None:
         """Commit, and merge all segments; deleted text is gone from the disk afterwards."""
         self._snapshot = self._write().compact()

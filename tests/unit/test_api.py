@@ -195,6 +195,15 @@ def test_deleting_and_replacing(tmp_path):
     index.rollback()
 
 
+def test_a_with_block_lets_others_write_afterwards(tmp_path):
+    with Index.create(tmp_path / "index") as index:
+        index.add(plain_document("d1", "", "rotor"))
+    other = Index.open(tmp_path / "index")
+    other.add(plain_document("d2", "", "rotor"))
+    other.commit()
+    assert other.documents == 1
+
+
 def test_half_of_what_was_meant_is_not_committed(tmp_path):
     def documents():
         yield plain_document("d1", "", "rotor")

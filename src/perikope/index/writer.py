@@ -132,6 +132,8 @@ class SegmentBuilder:
     def _analyse(self) -> None:
         if not self._batch.texts:
             return
+        if len(self._labels) > 1 << 16:
+            raise InputError("there are more than 65,536 different tags, parts and languages; a tag is a kind of element, not a name")
         labels = list(self._labels)
         columns = self._batch.columns(self._lexicon, lambda label: self._language(labels[label]), self._part)
         self._tokens += columns["tokens"].size
