@@ -15,6 +15,7 @@ from perikope.document import Document
 from perikope.errors import InputError, UnreadableFile, UsageError
 from perikope.formats import FileEntry, Source, documents, sources
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter
+from perikope.index.manifest import FILE as MANIFEST
 from perikope.index.reader import Snapshot
 from perikope.segment import segmenter
 from perikope.text import read_stopwords
@@ -76,7 +77,7 @@ def build(
     if options.append + options.replace + options.sync > 1:
         raise UsageError("--append, --replace and --sync exclude each other; give one of them")
     existed = Path(folder).exists()
-    adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / "manifest.json").exists())
+    adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / MANIFEST).exists())
     if adding:
         index = Index.open(folder)
         _check_settings(index, options)

@@ -48,11 +48,6 @@ class FetchDefinition:
     contribution: Contribution
     background: Contribution | None
 
-    @property
-    def summary(self) -> str:
-        """The first line of the documentation."""
-        return (self.contribution.__doc__ or "").strip().split("\n")[0]
-
 
 FETCH_MODELS: Registry[FetchDefinition] = Registry("fetch model", "perikope.fetch")
 

@@ -120,7 +120,8 @@ class _Merge:
     def _write_rows(self, writer: ColumnWriter, column: str, rows: Sequence[Array | slice]) -> None:
         """Put chosen rows of a column of all segments one after the other, in the widest type that any of them has."""
         labelled = column in layout.LABELLED
-        kind = np.dtype(np.uint16) if labelled else np.result_type(*(segment[column].dtype for segment in self.segments))
+        # Segments bring labels of their own: together they may need more room than in any one.
+        kind = np.min_scalar_type(len(self.labels)) if labelled else np.result_type(*(segment[column].dtype for segment in self.segments))
 
         def pieces() -> Iterator[Array]:
             for i, segment in enumerate(self.segments):
