@@ -8,7 +8,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "perikope"
 
 ORDER = [
-    "errors", "registry", "grammar", "parameters", "names", "kernels", "document", "text", "sentences", "segment", "formats", "index",
+    "errors", "registry", "grammar", "parameters", "names", "codes", "kernels", "document", "text", "sentences", "segment", "formats", "index",
     "query", "weighting", "fetch", "matches", "signals", "models", "ranking", "explain", "api", "workers", "build", "io", "batch",
     "measures",
     "demo", "cli",

@@ -17,8 +17,11 @@ from perikope.index.manifest import FORMAT
 FOLDER = Path(__file__).parent / f"index-v{FORMAT}"
 
 
+METADATA = {"year": 2013, "date": "2013-04-01", "ipc": ["F04D 13/02", "H02K 49/10"], "by": {"name": "Ada", "born": None}, "open": True}
+
+
 def first() -> Document:
-    builder = TreeBuilder("pumps/kx.md", title="KX-200 heat pump", metadata={"year": 2013}, cites=["pumps/old.md"])
+    builder = TreeBuilder("pumps/kx.md", title="KX-200 heat pump", metadata=METADATA, cites=["pumps/old.md"])
     builder.passage("The pump has a magnetic coupling.", id="intro")
     with builder.span(Kind.SECTION, "sec", part="claims", id="claims"):
         builder.title("Claims")
@@ -37,19 +40,19 @@ def second() -> Document:
 
 
 def third() -> Document:
-    builder = TreeBuilder("deleted", title="Deleted")
+    builder = TreeBuilder("deleted", title="Deleted", metadata={"year": 1999, "ipc": "F04D"})
     builder.passage("A pump that nobody finds.")
     return builder.build()
 
 
 def fourth() -> Document:
-    builder = TreeBuilder("often", title="Often")
+    builder = TreeBuilder("often", title="Often", metadata={"year": 2009, "ipc": "F04D  29/42"})
     builder.passage("pump " * 300)
     return builder.build()
 
 
 def make(folder: Path) -> None:
-    """Two segments, a deletion, two parts, two languages, and a frequency that does not fit a byte."""
+    """Two segments, a deletion, metadata of several kinds, two parts, two languages, and a frequency that does not fit a byte."""
     index = Index.create(folder)
     index.add([first(), second(), third()])
     index.commit()

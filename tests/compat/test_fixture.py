@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from perikope.api import Index
+from perikope.fetch.filters import known_fields, mask, parse_filter
 from perikope.index.check import check
 from tests.compat.make_fixture import FOLDER, first, fourth, second
 
@@ -64,6 +66,21 @@ def test_documents_come_back_as_they_were(index):
         assert segment.record(local).get("metadata", {}) == document.metadata
     hit = index.search("sealed rotor", model="bm25")[0]
     assert (hit.name, hit.path, hit.part) == ("pumps/kx.md#@3", ("KX-200 heat pump", "Claims"), "claims")
+
+
+@pytest.mark.parametrize(
+    ("filter", "found"),
+    [
+        ("year=2013", ["pumps/kx.md"]), ("year<2013", ["often"]), ("ipc=F04D", ["often", "pumps/kx.md"]), ("ipc!=F04D", ["pompe"]),
+        ("date<=2013", ["pumps/kx.md"]), ("by.name=A*", ["pumps/kx.md"]), ("open=true", ["pumps/kx.md"]), ("by.born=*", []),
+        ("id=often|deleted", ["often"]),
+    ],
+)  # fmt: skip
+def test_documents_are_found_by_their_metadata(index, filter, found):
+    segments = index._snapshot.segments
+    chosen = [segment.document_id(i) for segment in segments for i in np.flatnonzero(mask(segment, parse_filter(filter)) & segment.alive)]
+    assert sorted(chosen) == found
+    assert known_fields(index._snapshot) == ["by.name", "date", "ipc", "open", "year"]
 
 
 def test_it_can_be_changed(index):

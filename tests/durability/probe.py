@@ -26,6 +26,7 @@ from perikope.api import Index
 from perikope.document import Document, Kind, TreeBuilder
 from perikope.errors import PerikopeError
 from perikope.explain import render
+from perikope.fetch.filters import known_fields, mask, parse_filter
 from perikope.index.check import check
 from perikope.index.commit import IndexWriter
 from perikope.models import MODELS
@@ -34,6 +35,7 @@ from tests.durability import harms
 QUERY = "pump rotor valve"
 TERMS = ["en:pump", "en:rotor", "fr:valv", "en:absent", "en:seal"]
 PARTS = ["", "claims", "abstract"]
+FILTERS = ["year=2012", "year!=2012", "by.id=*", "year<2015", "ipc=G06F17", "ipc=H*", "id=a|d"]
 PATIENCE = 120
 """Seconds without a word after which a process counts as hanging."""
 
@@ -52,7 +54,9 @@ def small_index(folder: Path) -> None:
 
 
 def _rich(id: str, often: int) -> Document:
-    builder = TreeBuilder(id, title=f"Pumps {id}", metadata={"year": 2013}, cites=["x"])
+    builder = TreeBuilder(
+        id, title=f"Pumps {id}", metadata={"year": 2010 + often, "ipc": ["G06F 17/30", "H04L 9/00"], "by": {"id": id}}, cites=["x"]
+    )
     builder.passage("The rotor of the pump " + "pump " * often, id="p1")
     with builder.span(Kind.SECTION, "sec", part="claims", id="s1"):
         builder.title("A valve")
@@ -82,6 +86,8 @@ def look(folder: Path) -> str:
         seen.append(render(index.explain(QUERY, name)))
     seen.append(str(snapshot.statistics(TERMS)))
     seen += [str(snapshot.part_statistics(TERMS, part)) for part in PARTS]
+    for filter in FILTERS:
+        seen += [known_fields(snapshot), [mask(segment, parse_filter(filter)).tolist() for segment in snapshot.segments]]
     for segment in snapshot.segments:
         for document in range(segment.documents):
             seen += [segment.tokens(document).tolist(), segment.text(document), segment.record(document), segment.source(document)]

@@ -167,7 +167,7 @@ def test_an_index_of_another_version_is_refused(folder):
 
 def test_a_segment_of_another_version_is_refused(folder):
     harms.flip(folder, segments(folder)[0], 8, 0x40)
-    with pytest.raises(IndexFormatError, match="has format version 66, this program reads 2"):
+    with pytest.raises(IndexFormatError, match="has format version 67, this program reads 3"):
         Index.open(folder)
 
 

@@ -73,6 +73,7 @@ def test_forged_facts(small, probe):
 @pytest.mark.parametrize("store", ["text", "records"])
 def test_forged_strings(small, probe, store):
     hostile = ["", "\udc80\udcff", "[]", "1", '{"metadata": 1}', '{"metadata": [1]}', '{"a":', NESTED, "NaN", "\0" * 1000, "pump " * 50_000]
+    hostile += ['{"metadata": {"a": %s}}' % ("9" * 4000), '{"metadata": {"a": %s}}' % ("[" * 900 + "]" * 900)]
     jobs = [{"do": "forge store", "file": files(small)[1], "store": store, "data": data} for data in hostile]
     assert_harmless(probe, jobs)
 

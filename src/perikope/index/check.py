@@ -11,6 +11,7 @@ from perikope.errors import IndexFormatError
 from perikope.index import manifest as manifests
 from perikope.index.columns import ColumnFile
 from perikope.index.commit import LOCK_FILE
+from perikope.index.facets import FacetBuilder
 from perikope.index.manifest import Manifest
 from perikope.index.segments import Segment
 from perikope.kernels.tokens import decode_tokens
@@ -74,6 +75,7 @@ def _check_content(segment: Segment) -> None:
     """What checksums cannot tell: that the columns say things that fit together. Costs a pass over everything."""
     codes = segment["document.first_code"].astype(np.int64)
     spans, sections = (segment[f"document.first_{kind}"].astype(np.int64) for kind in ("span", "section"))
+    facets = FacetBuilder()
     for document in range(segment.documents):
         wanted = int(segment["document.tokens"][document])
         tokens, found = decode_tokens(segment["tokens"][codes[document] : codes[document + 1]], wanted + 1)
@@ -89,6 +91,7 @@ def _check_content(segment: Segment) -> None:
         segment.document_id(document)
         segment.source(document)
         segment.text(document)
-        segment.record(document)
+        facets.add(segment.metadata(document))
+    segment.facets.check(facets)
     for term in range(len(segment.terms)):
         segment.postings(term)

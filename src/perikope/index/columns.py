@@ -27,7 +27,7 @@ from perikope.errors import IndexFormatError
 from perikope.index import files
 
 MAGIC = b"PERIKOPE"
-VERSION = 2
+VERSION = 3
 _ALIGNMENT = 64
 _TAIL = struct.Struct("<QQI8s")
 _DTYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8")
@@ -189,6 +189,11 @@ class Strings:
     def __getitem__(self, number: int) -> bytes:
         begin = int(self.ends[number - 1]) if number else 0
         return self.data[begin : int(self.ends[number])].tobytes()
+
+    def longest(self, numbers: NDArray[np.int64]) -> int:
+        """The length of the longest of some strings."""
+        begin = np.where(numbers > 0, self.ends[np.maximum(numbers, 1) - 1], 0)
+        return int((self.ends[numbers] - begin).max(initial=0))
 
     def text(self, number: int) -> str:
         """A string as text."""

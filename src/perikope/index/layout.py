@@ -42,12 +42,15 @@ _EXACT = {
 }  # fmt: skip
 
 
+_WIDE = ("document.first_", "window.first_", "facet.first_", "term.")
+
+
 def has_right_type(column: str, values: Array) -> bool:
     """Whether a column has a type that kernels can be given: numbers inside a document fit 32 bits, offsets and counts need not."""
     code = values.dtype.str[1:]
     if column in _EXACT or column.endswith(".bytes"):
         return code == _EXACT.get(column, "u1")
-    wide = column.endswith(".ends") or column == "posting.parts" or column.startswith(("document.first_", "window.first_", "term."))
+    wide = column.endswith(".ends") or column == "posting.parts" or column.startswith(_WIDE)
     return (values.dtype.kind == "u" and (wide or code != "u8")) or (values.dtype.kind == "i" and column in _SIGNED)
 
 
@@ -58,6 +61,13 @@ OWNED = {"span": OF_SPAN, "section": OF_SECTION, "passage": OF_PASSAGE}
 def offsets(counts: Array) -> Array:
     """Where each begins, and where the last ends."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+
+
+def ranges(first: Array, end: Array) -> Array:
+    """All numbers of several ranges, one after the other."""
+    counts = end - first
+    numbers: Array = np.arange(int(counts.sum())) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+    return numbers
 
 
 def write_offsets(writer: ColumnWriter, name: str, counts: Array) -> None:

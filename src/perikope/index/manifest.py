@@ -14,7 +14,7 @@ from perikope.index import files
 
 FILE = "manifest.json"
 NEW_FILE = f"{FILE}.new"
-FORMAT = 2
+FORMAT = 3
 _FILE_NAME = r"segment-[0-9A-Za-z-]+\.columns"
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from perikope.index import layout
 from perikope.index.columns import Array, ColumnWriter, narrow
-from perikope.index.layout import STOP, PostingsWriter, offsets
+from perikope.index.facets import merge_facets
+from perikope.index.layout import STOP, PostingsWriter, offsets, ranges
 from perikope.index.segments import Segment
 from perikope.index.store import Store, StoreWriter
 from perikope.index.tombstones import MOST, NO_COUNTS, Counts
@@ -57,6 +58,7 @@ class _Merge:
             self._write_postings(writer)
             tokens = self._write_tokens(writer)
             self._write_names(writer)
+            merge_facets(writer, [segment.facets for segment in self.segments], self._new_documents(), self.chunk)
             for name in ("text", "records"):
                 self._write_store(name, writer)
             facts = {
@@ -256,10 +258,10 @@ class _SourcePostings:
     def __init__(self, segment: Segment, terms: Array) -> None:
         self.segment = segment
         first_window, end_window = (segment["term.first_window"][terms + i].astype(np.int64) for i in (0, 1))
-        windows = _ranges(first_window, end_window)
+        windows = ranges(first_window, end_window)
         self._windows = windows
         window_first, window_end = (segment["window.first_posting"][windows + i].astype(np.int64) for i in (0, 1))
-        self._rows = _ranges(window_first, window_end)
+        self._rows = ranges(window_first, window_end)
         high = segment["window.number"][windows].astype(np.uint32) << np.uint32(WINDOW_BITS)
         self.document = np.repeat(high, window_end - window_first) | segment["posting.document"][self._rows]
         if self.document.size and int(self.document.max()) >= segment.documents:
@@ -274,10 +276,10 @@ class _SourcePostings:
         if len(segment.parts) == 1:
             return np.full(chosen.size, 1 << numbers[0], np.uint64), np.zeros(0, np.uint32)
         first, end = (segment["window.first_part"][self._windows + i].astype(np.int64) for i in (0, 1))
-        stored = segment.frequencies("part_frequency", _ranges(first, end))
+        stored = segment.frequencies("part_frequency", ranges(first, end))
         old = segment.part_sets(self._rows, stored.size)
         before = count_stored(old)
-        values = stored[_ranges(before[chosen], before[chosen + 1])]
+        values = stored[ranges(before[chosen], before[chosen + 1])]
         bits = (old[chosen][:, None] >> np.arange(len(numbers), dtype=np.uint64)) & np.uint64(1)
         new = (bits << np.array(numbers, np.uint64)).sum(axis=1, dtype=np.uint64)
         return new, _reordered(values, bits.astype(bool), numbers)
@@ -300,7 +302,7 @@ def _assemble_parts(parts: Array, frequency: Array, pieces: list[tuple[Array, Ar
     before = count_stored(parts)
     merged = np.zeros(int(before[-1]), np.uint32)
     for moved, _, values in pieces:
-        merged[_ranges(before[moved], before[moved + 1])] = values
+        merged[ranges(before[moved], before[moved + 1])] = values
     return parts, merged
 
 
@@ -324,14 +326,7 @@ def _owned(segment: Segment, kind: str, alive: Array) -> tuple[Array | slice, Ar
     first = segment[f"document.first_{kind}"].astype(np.int64)
     if segment.tombstones is None:
         return slice(None), np.diff(first)
-    return _ranges(first[alive], first[alive + 1]), first[alive + 1] - first[alive]
-
-
-def _ranges(first: Array, end: Array) -> Array:
-    """All numbers of several ranges, one after the other."""
-    counts = end - first
-    ranges: Array = np.arange(int(counts.sum())) + np.repeat(first - (np.cumsum(counts) - counts), counts)
-    return ranges
+    return ranges(first[alive], first[alive + 1]), first[alive + 1] - first[alive]
 
 
 def _inverse(new_term: Array, terms: int) -> Array:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from perikope.index.columns import MissingFileError
 from perikope.index.manifest import Manifest
 from perikope.index.segments import Segment
 from perikope.index.tombstones import NO_COUNTS, Counts
+from perikope.kernels.strings import pack_strings
 from perikope.text import ANALYSIS_VERSION, Analyzer
 
 
@@ -31,6 +34,88 @@ class Statistics:
     passage_frequency: NDArray[np.int64]
     passage_collection_frequency: NDArray[np.int64]
     """Occurrences inside passages; the collection frequency also counts titles."""
+
+
+_LONG_ID = 64
+"""Shorter ids are compared as numbers, eight bytes at a time."""
+
+_COUNTS = 4
+_OF_SEGMENT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TermRows:
+    """What a snapshot knows of some terms, a column each: the counts and then, for each segment, where the term stands there."""
+
+    rows: NDArray[np.int64]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Documents, occurrences, passages and occurrences in passages, one value a term."""
+        return self.rows[:_COUNTS]
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The number of each term in each segment (a row), or -1."""
+        return self.rows[_COUNTS::_OF_SEGMENT]
+
+    def places(self, segment: int) -> NDArray[np.int64]:
+        """First and end window, first and end posting of each term in a segment."""
+        first = _COUNTS + segment * _OF_SEGMENT
+        return self.rows[first + 1 : first + _OF_SEGMENT]
+
+    def at(self, terms: NDArray[np.int64]) -> TermRows:
+        """The same for some of the terms."""
+        return TermRows(np.ascontiguousarray(self.rows[:, terms]))
+
+
+class _Rows:
+    """The rows of the terms that were looked up last: a dictionary of many segments takes longer to search than postings to add."""
+
+    def __init__(self, segments: Sequence[Segment], most: int = 1 << 14) -> None:
+        self._segments = segments
+        self._most = most
+        self._lock = threading.Lock()
+        self._empty()
+
+    def _empty(self) -> None:
+        self._known: dict[str, int] = {}
+        self._table = np.empty((self._most, _COUNTS + _OF_SEGMENT * len(self._segments)), np.int64)
+
+    def of(self, terms: Sequence[str]) -> NDArray[np.int64]:
+        known, table = self._known, self._table
+        try:
+            return table[[known[term] for term in terms]]
+        except KeyError:
+            return self._find(terms)
+
+    def _find(self, terms: Sequence[str]) -> NDArray[np.int64]:
+        with self._lock:
+            new = [term for term in dict.fromkeys(terms) if term not in self._known]
+            rows = self._read(new)
+            if len(terms) > self._most:
+                return self._read(terms)
+            if len(self._known) + len(new) > self._most:
+                # Others may still read the old table.
+                self._empty()
+                new = list(dict.fromkeys(terms))
+                rows = self._read(new)
+            first = len(self._known)
+            self._table[first : first + len(new)] = rows
+            self._known.update({term: first + i for i, term in enumerate(new)})
+            return self._table[[self._known[term] for term in terms]]
+
+    def _read(self, terms: Sequence[str]) -> NDArray[np.int64]:
+        names = [term.encode("utf-8", "surrogatepass") for term in terms]
+        rows = np.zeros((len(terms), _COUNTS + _OF_SEGMENT * len(self._segments)), np.int64)
+        for i, segment in enumerate(self._segments):
+            numbers = segment.find_terms(names)
+            rows[:, :_COUNTS] += segment.term_counts(numbers).T
+            windows = segment.term_windows(numbers)
+            places = (numbers, *windows, *(segment.numbers("window.first_posting", window) for window in windows))
+            first = _COUNTS + i * _OF_SEGMENT
+            rows[:, first : first + _OF_SEGMENT] = np.stack(places, axis=1)
+        return rows
 
 
 class Snapshot:
@@ -50,6 +135,7 @@ class Snapshot:
         self.analyzer = Analyzer.from_settings(manifest.analysis)
         self.segments = [Segment(folder, entry) for entry in manifest.segments]
         self.first_document = np.cumsum([0, *(segment.documents for segment in self.segments)])
+        self._rows = _Rows(self.segments)
         held = {language for segment in self.segments for language in segment.columns.facts["languages"]}
         self.languages = [manifest.language, *sorted(held - {manifest.language})]
         self.totals: Counts = sum((segment.totals for segment in self.segments), NO_COUNTS)
@@ -81,6 +167,21 @@ class Snapshot:
         segment, local = self.locate(document)
         return segment.document_id(local)
 
+    def by_id(self, documents: NDArray[np.int64], groups: NDArray[Any]) -> NDArray[np.int64]:
+        """The order of documents by group and, within one, by id."""
+        segment_of = np.searchsorted(self.first_document, documents, "right") - 1
+        own = [np.flatnonzero(segment_of == i) for i in range(len(self.segments))]
+        local = [documents[rows] - self.first_document[i] for i, rows in enumerate(own)]
+        longest = max((segment.document_ids.longest(numbers) for segment, numbers in zip(self.segments, local, strict=True)), default=0)
+        if longest > _LONG_ID:
+            order = sorted(range(documents.size), key=lambda at: (groups[at], self.document_id(int(documents[at]))))
+            return np.array(order, np.int64)
+        keys = np.zeros((-(-longest // 8), documents.size), np.uint64)
+        for segment, rows, numbers in zip(self.segments, own, local, strict=True):
+            ids = segment.document_ids
+            keys[:, rows] = pack_strings(ids.ends, ids.data, numbers, keys.shape[0])
+        return np.lexsort((*keys[::-1], groups))
+
     def find_document(self, id: str) -> int:
         """The number of a document, or -1."""
         for base, segment in zip(self.first_document.tolist(), self.segments, strict=False):
@@ -89,23 +190,23 @@ class Snapshot:
                 return int(base) + local
         return -1
 
+    def look_up(self, terms: Sequence[str]) -> TermRows:
+        """Where terms stand in each segment, and their counts."""
+        return TermRows(np.ascontiguousarray(self._rows.of(terms).T))
+
     def statistics(self, terms: Sequence[str]) -> Statistics:
         """Exact counts over all segments."""
-        counts = np.zeros((len(terms), 4), np.int64)
-        for segment in self.segments:
-            for row, name in enumerate(terms):
-                number = segment.term_number(name)
-                if number >= 0:
-                    counts[row] += segment.counts(number)
-        return Statistics(*self.totals, counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3])
+        return self.statistics_of(self.look_up(terms))
+
+    def statistics_of(self, terms: TermRows) -> Statistics:
+        """The same for terms that were looked up before."""
+        return Statistics(*self.totals, *terms.counts)
 
     def part_statistics(self, terms: Sequence[str], part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Of each term: how many documents hold it in a part, and how often they do there in all."""
         counts = np.zeros((2, len(terms)), np.int64)
-        for segment in self.segments:
-            for column, name in enumerate(terms):
-                number = segment.term_number(name)
-                if number >= 0:
-                    documents, frequencies = segment.part_postings(number, part)
-                    counts[:, column] += documents.size, int(frequencies.sum())
+        for segment, numbers in zip(self.segments, self.look_up(terms).numbers, strict=True):
+            for column in np.flatnonzero(numbers >= 0).tolist():
+                documents, frequencies = segment.part_postings(int(numbers[column]), part)
+                counts[:, column] += documents.size, int(frequencies.sum())
         return counts[0], counts[1]

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perikope.index.columns import Array, ColumnFile
+from perikope.index.facets import Facets
 from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN, STOP, has_right_type
 from perikope.index.store import Store
-from perikope.index.tombstones import MOST, NO_COUNTS, Counts, Tombstones, is_count
+from perikope.index.tombstones import MOST, Counts, Tombstones, is_count
+from perikope.kernels.dictionary import find_names, read_all
 from perikope.kernels.postings import LARGE, WINDOW_BITS, count_stored, select_part
 from perikope.kernels.strings import hash_strings
 from perikope.kernels.tokens import decode_tokens
 from perikope.names import running_number
+
+_REMEMBERED = 32
+"""Things made of a segment that are kept: masks of filters take a bit a document each."""
 
 _COUNTED = ("documents", "tokens", "indexed_tokens", "passages", "passage_tokens")
 
@@ -37,6 +43,7 @@ class Segment:
         self.document_ids = self.columns.strings("document_ids")
         self.text_store = Store("text", self.columns, self.documents)
         self.record_store = Store("records", self.columns, self.documents)
+        self.facets = Facets(self.columns, self.documents)
         self._ids = self.columns.strings("ids")
         self._sources, self._source_hashes = self.columns.strings("sources"), self.columns.strings("source_hashes")
         deleted = entry.get("deleted")
@@ -46,10 +53,17 @@ class Segment:
         if self.tombstones:
             self.alive[self.tombstones.documents] = False
         self._check()
-        self.term_number = lru_cache(maxsize=1 << 16)(self._find_term)
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._make)
 
     def __getitem__(self, column: str) -> Array:
         return self.columns[column]
+
+    def remember(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
+        """What a function makes of the segment and a key; made once, and kept while it is asked for often."""
+        return self._remembered(make, key)
+
+    def _make(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
+        return make(self, key)
 
     def _totals(self) -> Counts:
         """Documents, indexed tokens, passages and tokens in passages, without what was deleted."""
@@ -57,21 +71,50 @@ class Segment:
         found = Counts(self.documents, facts["indexed_tokens"], facts["passages"], facts["passage_tokens"])
         return self._checked(found - self.tombstones.totals if self.tombstones else found)
 
-    def counts(self, term: int) -> Counts:
-        """In how many documents and how often in all a term occurs; and the same for passages."""
-        first, end = self._windows(term)
-        found = Counts(
-            int(self["window.first_posting"][end]) - int(self["window.first_posting"][first]),
-            int(self["term.occurrences"][term]),
-            int(self["term.passages"][term]),
-            int(self["term.passage_occurrences"][term]),
+    def find_terms(self, names: Sequence[bytes]) -> NDArray[np.int64]:
+        """The numbers of terms (`language:term`), or -1."""
+        ends = np.cumsum([len(name) for name in names], dtype=np.int64)
+        found: NDArray[np.int64] = find_names(
+            np.frombuffer(b"".join(names), np.uint8), ends, self["term_of_name"], self.terms.ends, self.terms.data
         )
-        return self._checked(found - (self.tombstones.counts(term) if self.tombstones else NO_COUNTS))
+        return found
+
+    def term_windows(self, terms: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and end window of each term; both 0 where its number is -1."""
+        return self.numbers("term.first_window", terms), self.numbers("term.first_window", np.where(terms >= 0, terms + 1, -1))
+
+    def numbers(self, column: str, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Some numbers of a column, by their places; 0 where a place is negative."""
+        values = self[column]
+        found: NDArray[np.int64] = read_all(values.view(np.uint8), values.itemsize, places)
+        return found
+
+    def term_counts(self, terms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of each term documents, occurrences, passages and occurrences in passages (a row each), without what was deleted."""
+        first, end = self.term_windows(terms)
+        counts = np.stack([
+            self.numbers("window.first_posting", end) - self.numbers("window.first_posting", first),
+            *(self.numbers(f"term.{name}", terms) for name in ("occurrences", "passages", "passage_occurrences")),
+        ])  # fmt: skip
+        if self.tombstones:
+            counts -= self.tombstones.counts(terms)
+        if counts.size and (int(counts.min()) < 0 or int(counts.max()) > MOST):
+            raise self.columns.damaged("has damaged counts")
+        return counts
 
     def postings(self, term: int) -> tuple[Array, Array]:
         """Documents that hold a term, in order, and how often."""
         documents, frequencies, _ = self._postings(term)
         return self._alive(documents, frequencies)
+
+    def documents_at(self, postings: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The documents of postings."""
+        first_posting = self["window.first_posting"]
+        window = np.searchsorted(first_posting, postings.astype(first_posting.dtype), "right") - 1
+        documents = (self["window.number"][window].astype(np.int64) << WINDOW_BITS) | self["posting.document"][postings]
+        if documents.size and int(documents.max()) >= self.documents:
+            raise self.columns.damaged("has damaged postings")
+        return documents
 
     def part_postings(self, term: int, part: str) -> tuple[Array, Array]:
         """Documents that hold a term in one part, in order, and how often there."""
@@ -147,6 +190,13 @@ class Segment:
             raise self.columns.damaged(f"has damaged metadata (document {document})") from None
         return record
 
+    def metadata(self, document: int) -> dict[str, Any]:
+        """The metadata of a document."""
+        metadata = self.record(document).get("metadata", {})
+        if not isinstance(metadata, dict):
+            raise self.columns.damaged(f"has damaged metadata (document {document})")
+        return metadata
+
     def source(self, document: int) -> tuple[str, str]:
         """The file a document came from, and the hash of its content then."""
         number = int(self["document.source"][document])
@@ -189,18 +239,6 @@ class Segment:
         if number >= len(self.labels):
             raise self.columns.damaged(f"has a damaged column (span.{property})")
         return self.labels[number]
-
-    def _find_term(self, name: str) -> int:
-        """The number of a term (`language:term`), or -1."""
-        wanted, order = name.encode("utf-8", "surrogatepass"), self["term_of_name"]
-        low, high = 0, order.size
-        while low < high:
-            middle = (low + high) // 2
-            if self.terms[int(order[middle])] < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return int(order[low]) if low < order.size and self.terms[int(order[low])] == wanted else -1
 
     def _postings(self, term: int) -> tuple[Array, Array, slice]:
         first_window, end_window = self._windows(term)
@@ -258,6 +296,8 @@ class Segment:
             ("document.first_id", "id.span", self.documents),
             ("term.first_window", "window.number", terms),
             ("window.first_posting", "posting.document", self["window.number"].size),
+            ("facet.first_value", "facet_values.ends", len(self.facets.field_names)),
+            ("facet.first_document", "facet.document", len(self.facets.values)),
         ]
         sizes = [(name, terms) for name in ("term_of_name", "term.occurrences", "term.passages", "term.passage_occurrences")]
         sizes += [(f"document.{name}", self.documents) for name in ("tokens", "length", "source")]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perikope.index.columns import Array, ColumnFile, ColumnWriter, narrow
 
@@ -69,12 +70,15 @@ class Tombstones:
             raise columns.damaged("has damaged tombstones")
         return cls(found, term, deltas, Counts(*totals))
 
-    def counts(self, term: int) -> Counts:
-        """What the deleted documents counted for a term."""
-        at = int(np.searchsorted(self.terms, self.terms.dtype.type(term)))
-        if at == self.terms.size or self.terms[at] != term:
-            return NO_COUNTS
-        return Counts(*(int(self.deltas[name][at]) for name in _OF_TERM))
+    def counts(self, terms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What the deleted documents counted for each term, a row for each of `_OF_TERM`."""
+        at = np.searchsorted(self.terms, terms)
+        known = np.flatnonzero(at < self.terms.size)
+        known = known[self.terms[at[known]] == terms[known]]
+        found = np.zeros((len(_OF_TERM), terms.size), np.int64)
+        for row, name in enumerate(_OF_TERM):
+            found[row, known] = self.deltas[name][at[known]]
+        return found
 
     def write(self, path: Path) -> dict[str, Any]:
         """Write the file; returns its entry for the manifest."""

@@ -14,6 +14,7 @@ from perikope.document import Document, Spans
 from perikope.errors import InputError
 from perikope.index import layout
 from perikope.index.columns import Array, ColumnWriter, narrow
+from perikope.index.facets import FacetBuilder
 from perikope.index.layout import STOP, PostingsWriter, offsets
 from perikope.index.lexicon import Lexicon
 from perikope.index.store import StoreWriter
@@ -47,6 +48,7 @@ class SegmentBuilder:
         self._lexicon = Lexicon(analyzer, self._language_list)
         self._text = StoreWriter()
         self._records = StoreWriter()
+        self._facets = FacetBuilder()
         self._id_names: list[bytes] = []
         self._id_spans = array("I")
         self._id_counts = array("I")
@@ -64,6 +66,7 @@ class SegmentBuilder:
         return (
             _BYTES_PER_TOKEN * self._tokens + _BYTES_PER_SPAN * self._spans + _BYTES_PER_DOCUMENT * len(self)
             + _BYTES_PER_TERM * self._lexicon.size + 2 * (self._text.compressed_size + self._records.compressed_size)
+            + self._facets.memory
         )  # fmt: skip
 
     def add(self, document: Document) -> None:
@@ -72,6 +75,7 @@ class SegmentBuilder:
         self._document_source.append(self._source(document))
         self._text.append(document.text.encode("utf-8", "surrogatepass"))
         self._records.append(_record(document))
+        self._facets.add(document.metadata)
         self._id_counts.append(len(document.span_ids))
         for span, name in document.span_ids.items():
             self._id_spans.append(span)
@@ -100,6 +104,7 @@ class SegmentBuilder:
             writer.write("tokens", codes)
             writer.write("document.first_code", narrow(first_code))
             self._write_names(writer)
+            self._facets.write(writer)
             self._text.write("text", writer)
             self._records.write("records", writer)
             facts |= {"documents": len(self), "labels": list(self._labels), "parts": list(self._parts), "languages": self._language_list}

@@ -61,3 +61,15 @@ def _less(start: NDArray[np.int64], end: NDArray[np.int64], data: NDArray[np.uin
         if x != y:
             return x < y
     return end[a] - start[a] < end[b] - start[b]
+
+
+@kernel
+def pack_strings(ends: NDArray[np.uint64], data: NDArray[np.uint8], numbers: NDArray[np.int64], chunks: int) -> NDArray[np.uint64]:
+    """The first bytes of chosen strings, eight to a number, so that the numbers are in the order of the strings; zeros fill up."""
+    packed = np.zeros((chunks, numbers.size), np.uint64)
+    for i in range(numbers.size):
+        begin = np.int64(ends[numbers[i] - 1]) if numbers[i] > 0 else np.int64(0)
+        length = min(int(ends[numbers[i]]) - int(begin), 8 * chunks)
+        for at in range(length):
+            packed[at // 8, i] |= np.uint64(data[begin + at]) << np.uint64(56 - 8 * (at % 8))
+    return packed

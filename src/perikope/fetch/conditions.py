@@ -1,0 +1,283 @@
+"""What may be asked of one value of a field: each test is decided once a distinct value, by the columns of the index.
+
+Dates are compared where both sides can be read as dates, else numbers where both are numbers, else texts. Two dates are compared as
+far as both go: 2013 equals each of its days.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import isfinite, isnan, nan
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.codes import LEVELS, Code, parse_code
+from perikope.index.segments import Segment
+
+Numbers = NDArray[np.int64]
+
+
+def encoded(text: str) -> bytes:
+    """A text as the index has it."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def quote(text: str) -> str:
+    """A text in quotes, as a filter's notation takes it literally."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+class Condition(Protocol):
+    """A condition on one value of a field."""
+
+    def keys(self, segment: Segment, field: str) -> range | Numbers:
+        """The keys of the field's values that satisfy it."""
+        ...
+
+    @property
+    def operator(self) -> str:
+        """What stands between the field and the value when it is written."""
+        ...
+
+    def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """The value is this text."""
+
+    value: str
+
+    def keys(self, segment: Segment, field: str) -> range:
+        """See `Condition`."""
+        return segment.facets.find(segment.facets.keys(field), encoded(self.value))
+
+    @property
+    def operator(self) -> str:
+        """See `Condition`."""
+        return "="
+
+    def __str__(self) -> str:
+        return quote(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The value begins with this text; every value does with the empty one."""
+
+    prefix: str
+
+    def keys(self, segment: Segment, field: str) -> range:
+        """See `Condition`."""
+        return segment.facets.beginning(segment.facets.keys(field), encoded(self.prefix))
+
+    @property
+    def operator(self) -> str:
+        """See `Condition`."""
+        return "="
+
+    def __str__(self) -> str:
+        return f"{quote(self.prefix)}*" if self.prefix else "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The value lies between two bounds, as dates, numbers or texts; None is no bound, an open end excludes its bound."""
+
+    low: str | None = None
+    high: str | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+    def keys(self, segment: Segment, field: str) -> Numbers:
+        """See `Condition`."""
+        values: _Values = segment.remember(_read_values, field)
+        inside = np.ones(len(values.keys), bool)
+        if self.low is not None:
+            inside &= values.compare(segment, self.low) >= (1 if self.low_open else 0)
+        if self.high is not None:
+            inside &= values.compare(segment, self.high) <= (-1 if self.high_open else 0)
+        return values.keys.start + np.flatnonzero(inside)
+
+    @property
+    def operator(self) -> str:
+        """See `Condition`."""
+        if self.low is not None:
+            return "=" if self.high is not None else ">" if self.low_open else ">="
+        return "<" if self.high_open else "<="
+
+    def __str__(self) -> str:
+        return "..".join(quote(bound) for bound in (self.low, self.high) if bound is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The value is a classification code that lies inside this one."""
+
+    code: Code
+
+    def keys(self, segment: Segment, field: str) -> Numbers:
+        """See `Condition`."""
+        codes: Codes = segment.remember(read_codes, field)
+        return codes.inside(str(self.code))
+
+    @property
+    def operator(self) -> str:
+        """See `Condition`."""
+        return "~"
+
+    def __str__(self) -> str:
+        return str(self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class CodePrefix:
+    """The value is a classification code whose one form begins with this text."""
+
+    prefix: str
+
+    def keys(self, segment: Segment, field: str) -> Numbers:
+        """See `Condition`."""
+        codes: Codes = segment.remember(read_codes, field)
+        return codes.keys[codes.beginning(self.prefix)]
+
+    @property
+    def operator(self) -> str:
+        """See `Condition`."""
+        return "~"
+
+    def __str__(self) -> str:
+        return f"{quote(self.prefix)}*" if self.prefix else "*"
+
+
+_NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DATE = re.compile(
+    rb"([0-9]{4})-(0[1-9]|1[0-2])(?:-(0[1-9]|[12][0-9]|3[01])"
+    rb"(?:[T ]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?)?"
+)
+_PLAIN_DATE = re.compile(rb"(1[5-9][0-9]{2}|2[01][0-9]{2})(?:(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01]))?")
+"""A year, or a date without hyphens as in patents. Any other number of four or eight digits is only a number."""
+_LONGEST = 400
+"""Of a number or a date; longer texts are texts."""
+_UNITS = np.array([10 ** (2 * (6 - precision)) for precision in range(7)], np.int64)
+"""By how much a date, written as one number down to seconds, is divided so that it goes down to years (1), months (2) … seconds (6)."""
+
+
+def _read_number(value: bytes) -> float:
+    """A text as a number, or not a number."""
+    if len(value) > _LONGEST or not _NUMBER.fullmatch(value):
+        return nan
+    number = float(value)
+    return number if isfinite(number) else nan
+
+
+def _read_date(value: bytes) -> tuple[int, int]:
+    """A text as a date, YYYYMMDDhhmmss with zeros where it ends, and how far it goes: from 1 for years to 6 for seconds, 0 for none.
+
+    >>> _read_date(b"2013-04"), _read_date(b"20130401"), _read_date(b"2013-13"), _read_date(b"2013-04-01T12:30Z")
+    ((20130400000000, 2), (20130401000000, 3), (0, 0), (20130401123000, 5))
+    """
+    found = _PLAIN_DATE.fullmatch(value) or (_DATE.fullmatch(value) if len(value) <= _LONGEST else None)
+    if found is None:
+        return 0, 0
+    parts = [part for part in found.groups() if part is not None]
+    return int(b"".join(parts).ljust(14, b"0")), len(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The values of a field as what they can be compared as."""
+
+    keys: range
+    number: NDArray[np.float64]
+    date: Numbers
+    precision: NDArray[np.int8]
+
+    def compare(self, segment: Segment, bound: str) -> NDArray[np.int8]:
+        """Of each value whether it is below (-1), equal to (0) or above (1) a bound."""
+        wanted = encoded(bound)
+        # As texts: the values are sorted, so what is below ends where the bound would stand.
+        place = segment.facets.at_least(self.keys, wanted) - self.keys.start
+        sign = np.where(np.arange(len(self.keys)) < place, -1, 1).astype(np.int8)
+        sign[[key - self.keys.start for key in segment.facets.find(self.keys, wanted)]] = 0
+        number = _read_number(wanted)
+        if not isnan(number):
+            both = ~np.isnan(self.number)
+            sign[both] = (self.number[both] > number).astype(np.int8) - (self.number[both] < number)
+        date, precision = _read_date(wanted)
+        if precision:
+            both = self.precision > 0
+            unit = _UNITS[np.minimum(self.precision[both], precision)]
+            sign[both] = np.sign(self.date[both] // unit - date // unit)
+        return sign
+
+
+def compare(value: str, bound: str) -> int:
+    """Whether a value is below (-1), equal to (0) or above (1) a bound.
+
+    >>> compare("2013-04-01", "2013"), compare("9", "10"), compare("9", "1O"), compare("20130401", "2013-05")
+    (0, -1, 1, -1)
+    """
+    mine, theirs = encoded(value), encoded(bound)
+    (my_date, my_precision), (their_date, their_precision) = _read_date(mine), _read_date(theirs)
+    if my_precision and their_precision:
+        unit = int(_UNITS[min(my_precision, their_precision)])
+        return _order(my_date // unit, their_date // unit)
+    my_number, their_number = _read_number(mine), _read_number(theirs)
+    return _order(mine, theirs) if isnan(my_number) or isnan(their_number) else _order(my_number, their_number)
+
+
+def _order(mine: Any, theirs: Any) -> int:
+    return int(mine > theirs) - int(mine < theirs)
+
+
+def _read_values(segment: Segment, field: str) -> _Values:
+    keys = segment.facets.keys(field)
+    values = [segment.facets.values[key] for key in keys]
+    dates = np.array([_read_date(value) for value in values], np.int64).reshape(-1, 2)
+    return _Values(keys, np.array([_read_number(value) for value in values], np.float64), dates[:, 0], dates[:, 1].astype(np.int8))
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The values of a field that are classification codes, sorted by their one form."""
+
+    codes: NDArray[np.bytes_]
+    keys: Numbers
+
+    def beginning(self, prefix: str) -> slice:
+        """Those that begin so."""
+        text = encoded(prefix)
+        return slice(*np.searchsorted(self.codes, [text, text + b"\xff"]).tolist())
+
+    def inside(self, code: str) -> Numbers:
+        """The keys of those that lie inside a code: that begin with it, and not with a longer number."""
+        found = self.beginning(code)
+        width = self.codes.dtype.itemsize
+        keys = self.keys[found]
+        if not code[-1].isdigit() or len(code) >= width:
+            return keys
+        following = self.codes[found].view(np.uint8).reshape(-1, width)[:, len(code)]
+        return keys[(following < ord("0")) | (following > ord("9"))]
+
+    def sharing(self, code: Code, level: str) -> Numbers:
+        """The keys of those that are the same at a level."""
+        wanted = code.at(level)
+        if level != "full" and LEVELS.index(code.level) >= LEVELS.index(level):
+            return self.inside(wanted)
+        text = encoded(wanted)
+        first, end = np.searchsorted(self.codes, text, "left"), np.searchsorted(self.codes, text, "right")
+        return self.keys[first:end]
+
+
+def read_codes(segment: Segment, field: str) -> Codes:
+    """The codes in a field of a segment; to be remembered."""
+    found = [(str(code).encode(), key) for key in segment.facets.keys(field) if (code := parse_code(segment.facets.values.text(key)))]
+    found.sort()
+    # One byte at least: numpy has no strings of none.
+    width = max((len(code) for code, _ in found), default=1)
+    return Codes(np.array([code for code, _ in found], f"S{width}"), np.array([key for _, key in found], np.int64))

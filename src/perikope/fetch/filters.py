@@ -1,0 +1,465 @@
+"""Which documents may be found at all? Conditions on metadata, decided once a distinct value and never a document.
+
+    field=value   field!=value   field=a|b|c   field=G06*   field<v  <=  >  >=   field=a..b   ipc=G06F   field~G06F   id=a|b
+
+- A document has a value where one of its values in the field is it; `!=` keeps those that have none of them, also without the field.
+- `<`, `<=`, `>`, `>=` and `a..b` (both ends included) compare dates where both sides can be read as dates, else numbers where both
+  are numbers, else texts. A date is `2013`, `2013-04`, `2013-04-01`, `2013-04-01T12:30` or `20130401`; two dates are compared as
+  far as both go, so that `date<=2013` includes the whole of 2013, and so does `date>=2013`. Zones of time are not looked at.
+- In the fields ipc, ipcr, cpc and ecla, and after `~` in any, a value is a classification code and finds what lies inside it:
+  `ipc=G06F` finds `G06F 17/30`, however that is written.
+- `"in quotes"` a value is taken as it stands, and a field too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf, isfinite
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.codes import LEVELS, parse_code
+from perikope.errors import UsageError, unknown
+from perikope.fetch.conditions import (
+    Between,
+    CodePrefix,
+    Codes,
+    Condition,
+    Equal,
+    Inside,
+    Numbers,
+    Prefix,
+    compare,
+    encoded,
+    quote,
+    read_codes,
+)
+from perikope.index.facets import metadata_pairs, number_text
+from perikope.index.layout import ranges
+from perikope.index.reader import Snapshot
+from perikope.index.segments import Segment
+from perikope.kernels.strings import hash_strings
+
+Mask = NDArray[np.bool_]
+
+CODE_FIELDS = ("ipc", "ipcr", "cpc", "ecla")
+"""Fields whose values are classification codes."""
+ID = "id"
+"""Stands for the document's own id; a metadata field of that name cannot be filtered on."""
+
+
+class Filter(Protocol):
+    """A condition on documents; a value, equal to others that say the same."""
+
+    def documents(self, segment: Segment) -> Mask:
+        """Which documents of a segment satisfy it; deleted ones may be among them."""
+        ...
+
+    def unknown_fields(self, known: frozenset[str]) -> list[str]:
+        """Fields that it needs and that are not known."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+
+def mask(segment: Segment, filter: Filter) -> Mask:
+    """Which documents of a segment satisfy a filter; the masks asked for last are kept with the segment, eight documents a byte."""
+    if isinstance(filter, All):
+        return filter.documents(segment)
+    packed = segment.remember(_packed_mask, filter)
+    return np.unpackbits(packed, count=segment.documents).view(bool)
+
+
+def _packed_mask(segment: Segment, filter: Filter) -> NDArray[np.uint8]:
+    return np.packbits(filter.documents(segment))
+
+
+def known_fields(snapshot: Snapshot) -> list[str]:
+    """The fields that documents of the index have."""
+    return sorted({field for segment in snapshot.segments for field in segment.facets.fields})
+
+
+def unknown_fields(snapshot: Snapshot, filter: Filter) -> list[str]:
+    """The fields of a filter that no document has: it was hardly meant."""
+    return filter.unknown_fields(frozenset(known_fields(snapshot)))
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Documents that have a value in a field that satisfies one of several tests."""
+
+    field: str
+    tests: tuple[Condition, ...]
+
+    def documents(self, segment: Segment) -> Mask:
+        """See `Filter`."""
+        return _having(segment, [test.keys(segment, self.field) for test in self.tests])
+
+    def unknown_fields(self, known: frozenset[str]) -> list[str]:
+        """See `Filter`."""
+        return [] if self.field in known else [self.field]
+
+    def __str__(self) -> str:
+        return self.write("")
+
+    def write(self, negation: str) -> str:
+        """It in its notation, with `!` for its opposite."""
+        # In a field of codes "=" may stand for both kinds of test.
+        operators = [test.operator for test in self.tests]
+        operator = "=" if "=" in operators else operators[0]
+        field = self.field if _FIELD.fullmatch(self.field) and self.field == self.field.strip() else quote(self.field)
+        return f"{field}{negation}{operator}{'|'.join(map(str, self.tests))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Documents that another filter drops."""
+
+    filter: Where
+
+    def documents(self, segment: Segment) -> Mask:
+        """See `Filter`."""
+        return ~self.filter.documents(segment)
+
+    def unknown_fields(self, known: frozenset[str]) -> list[str]:
+        """See `Filter`."""
+        return self.filter.unknown_fields(known)
+
+    def __str__(self) -> str:
+        return self.filter.write("!")
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Documents with these ids."""
+
+    ids: frozenset[str]
+
+    def documents(self, segment: Segment) -> Mask:
+        """See `Filter`."""
+        found = np.zeros(segment.documents, bool)
+        found[_numbers_of(segment, self.ids)] = True
+        return found
+
+    def unknown_fields(self, known: frozenset[str]) -> list[str]:
+        """See `Filter`."""
+        return []
+
+    def __str__(self) -> str:
+        return f"id={'|'.join(map(quote, sorted(self.ids)))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """Documents with other ids than these."""
+
+    ids: frozenset[str]
+
+    def documents(self, segment: Segment) -> Mask:
+        """See `Filter`."""
+        return ~Ids(self.ids).documents(segment)
+
+    def unknown_fields(self, known: frozenset[str]) -> list[str]:
+        """See `Filter`."""
+        return []
+
+    def __str__(self) -> str:
+        return f"id!={'|'.join(map(quote, sorted(self.ids)))}"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCodes:
+    """Documents that share a classification code, compared at a level, with a set of codes; without codes every document.
+
+    Codes are taken from all of the fields together: that one office calls ipc what another calls ipcr makes no difference.
+    """
+
+    fields: tuple[str, ...]
+    codes: frozenset[str]
+    level: str = "full"
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise unknown("level of classification codes", self.level, LEVELS)
+
+    def documents(self, segment: Segment) -> Mask:
+        """See `Filter`."""
+        wanted = [code for code in map(parse_code, self.codes) if code is not None]
+        if not wanted:
+            return np.ones(segment.documents, bool)
+        keys: list[Numbers | range] = []
+        for field in self.fields:
+            codes: Codes = segment.remember(read_codes, field)
+            keys += [codes.sharing(code, self.level) for code in wanted]
+        return _having(segment, keys)
+
+    def unknown_fields(self, known: frozenset[str]) -> list[str]:
+        """None where one of the fields is known: collections have the codes of one office or another."""
+        return [] if known.intersection(self.fields) else list(self.fields)
+
+
+def codes_of(metadata: Mapping[str, object], fields: Iterable[str] = CODE_FIELDS) -> frozenset[str]:
+    """The classification codes in a document's metadata, in their one form.
+
+    >>> sorted(codes_of({"ipc": ["G06F  17/30", "H04L 9/00"], "year": 2010}))
+    ['G06F17/30', 'H04L9/00']
+    """
+    wanted = frozenset(fields)
+    codes = (parse_code(value) for field, value in metadata_pairs(metadata) if field in wanted)
+    return frozenset(str(code) for code in codes if code is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Documents that satisfy every one of several filters; every document where there are none."""
+
+    filters: tuple[Filter, ...]
+
+    def documents(self, segment: Segment) -> Mask:
+        """See `Filter`."""
+        found = np.ones(segment.documents, bool)
+        for filter in self.filters:
+            found &= mask(segment, filter)
+        return found
+
+    def unknown_fields(self, known: frozenset[str]) -> list[str]:
+        """See `Filter`."""
+        return list(dict.fromkeys(field for filter in self.filters for field in filter.unknown_fields(known)))
+
+
+# Passages
+
+
+def passage_mask(
+    segment: Segment, documents_of_passages: Numbers, passages: Numbers, parts: frozenset[str] | None, tags: frozenset[str] | None
+) -> Mask:
+    """Which passages (numbers in the segment, each with its document's) stand in one of the parts and have one of the tags; None is any."""
+    found = np.ones(passages.size, bool)
+    if parts is None and tags is None:
+        return found
+    spans = _spans_of(segment, documents_of_passages, passages)
+    for property, wanted in (("part", parts), ("tag", tags)):
+        if wanted is not None:
+            chosen = np.array([label in wanted for label in segment.labels], bool)
+            found &= chosen[_labels_of(segment, property, spans)]
+    return found
+
+
+def known_parts(snapshot: Snapshot) -> list[str]:
+    """The parts that documents of the index have."""
+    return sorted({part for segment in snapshot.segments for part in segment.parts} - {""})
+
+
+def known_tags(snapshot: Snapshot) -> list[str]:
+    """The tags that passages of the index have."""
+    found: set[str] = set()
+    for segment in snapshot.segments:
+        first = segment["document.first_passage"].astype(np.int64)
+        spans = _spans_of(segment, np.repeat(np.arange(segment.documents), np.diff(first)), np.arange(first[-1]))
+        found |= {segment.labels[label] for label in np.flatnonzero(np.bincount(_labels_of(segment, "tag", spans))).tolist()}
+    return sorted(found - {""})
+
+
+def _spans_of(segment: Segment, documents: Numbers, passages: Numbers) -> Numbers:
+    first = segment["document.first_span"].astype(np.int64, copy=False)
+    own = segment["passage.span"][passages].astype(np.int64)
+    if np.any(own >= first[documents + 1] - first[documents]):
+        raise segment.columns.damaged("has a damaged column (passage.span)")
+    spans: Numbers = first[documents] + own
+    return spans
+
+
+def _labels_of(segment: Segment, property: str, spans: Numbers) -> NDArray[Any]:
+    labels = segment[f"span.{property}"][spans]
+    if labels.size and int(labels.max()) >= len(segment.labels):
+        raise segment.columns.damaged(f"has a damaged column (span.{property})")
+    return labels
+
+
+def _having(segment: Segment, keys: Iterable[Numbers | range]) -> Mask:
+    """Which documents have one of the keys."""
+    chosen = np.zeros(len(segment.facets.values), bool)
+    for some in keys:
+        chosen[slice(some.start, some.stop) if isinstance(some, range) else some] = True
+    found = np.zeros(segment.documents, bool)
+    found[segment.facets.documents(np.flatnonzero(chosen))] = True
+    return found
+
+
+def _numbers_of(segment: Segment, ids: frozenset[str]) -> list[int]:
+    """The local numbers of the documents with these ids."""
+    names, codes = _hashed(ids)
+    first, end = (np.searchsorted(segment["document_hash"], codes, side).astype(np.int64) for side in ("left", "right"))
+    wanted = np.repeat(np.arange(codes.size), end - first).tolist()
+    numbers = segment["document_of_hash"][ranges(first, end)].tolist()
+    return [number for number, name in zip(numbers, wanted, strict=True) if segment.document_ids[number] == names[name]]
+
+
+@lru_cache(maxsize=4)
+def _hashed(ids: frozenset[str]) -> tuple[list[bytes], NDArray[np.uint64]]:
+    """Ids as bytes, with their hashes; kept because every segment asks for them."""
+    names = [encoded(id) for id in ids]
+    return names, hash_strings(np.cumsum([len(name) for name in names], dtype=np.uint64), np.frombuffer(b"".join(names), np.uint8))
+
+
+# The notation
+
+
+_HELP = "write field=value, field!=value, field=a|b, field=beginning*, field<value, field=from..to or field~G06F"
+_FIELD = re.compile(r"[^\"=!<>~]+")
+_OPERATOR = re.compile(r"!=|!~|<=|>=|=|<|>|~")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_PLAIN = re.compile(r"(?:(?!\.\.)[^\"|*])+")
+_FRACTION = re.compile(r"-?(0|[1-9][0-9]{0,99})((\.[0-9]{1,99})?[eE][+-]?[0-9]{1,4}|\.[0-9]{1,99})")
+
+
+def parse_filter(text: str) -> Filter:
+    """The filter that a text describes; the notation stands at the top of this file.
+
+    >>> print(parse_filter("year=2010..2013"), parse_filter("ipc=g06f 17|H04L"), parse_filter('by!="a|b"'))
+    year="2010".."2013" ipc~G06F17|H04L by!="a|b"
+    """
+    return _Parser(text).filter()
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    text: str
+    at: int
+    quoted: bool = False
+
+
+class _Parser:
+    """filter = field operator item { "|" item };  item = value [ ".." value | "*" ] | "*";  value = quoted | plain."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def filter(self) -> Filter:
+        field = self.field()
+        operator = self.match(_OPERATOR) or self.fail(f"expected =, !=, <, <=, >, >= or ~ after the field; {_HELP}")
+        if operator in ("=", "!=") and self.text.startswith("=", self.at):
+            self.fail('one "=" is enough')
+        if field == ID:
+            return self.ids(operator)
+        if operator[0] in "<>":
+            return Where(field, (self.bound(operator),))
+        read = self.code_item if operator.endswith("~") or field in CODE_FIELDS else self.item
+        tests = [test for _ in self.alternatives() for test in read(operator)]
+        where = Where(field, tuple(dict.fromkeys(tests)))
+        return Not(where) if operator.startswith("!") else where
+
+    def field(self) -> str:
+        quoted = self.quoted()
+        name = quoted.text if quoted else (self.match(_FIELD) or "").rstrip()
+        return name if name or quoted else self.fail(f"expected the name of a field; {_HELP}")
+
+    def ids(self, operator: str) -> Filter:
+        if operator not in ("=", "!="):
+            self.fail("ids are compared with = and != only")
+        ids = frozenset([self.value().text for _ in self.alternatives()])
+        return Ids(ids) if operator == "=" else Without(ids)
+
+    def bound(self, operator: str) -> Condition:
+        bound = self.value().text
+        if self.rest():
+            self.fail(f"{operator} takes one value; put it into quotes to take it as it is")
+        if operator.startswith("<"):
+            return Between(high=bound, high_open=operator == "<")
+        return Between(low=bound, low_open=operator == ">")
+
+    def alternatives(self) -> Iterator[None]:
+        """Goes on as long as there is another alternative, which the caller reads."""
+        yield
+        while self.take("|"):
+            yield
+        if self.rest():
+            self.fail("did not expect this; put a value that holds quotes, | or * into quotes, with a \\ before a quote")
+
+    def item(self, operator: str) -> list[Condition]:
+        if self.take("*"):
+            return [Prefix("")]
+        value = self.value()
+        if self.take("*"):
+            return [Prefix(value.text)]
+        if self.take(".."):
+            return [self.between(value, self.value())]
+        return [Equal(text) for text in dict.fromkeys([value.text, value.text if value.quoted else _as_number(value.text)])]
+
+    def code_item(self, operator: str) -> list[Condition]:
+        if self.take("*"):
+            return [CodePrefix("") if operator.endswith("~") else Prefix("")]
+        value = self.value()
+        if self.take("*"):
+            return [CodePrefix(re.sub(r"\s", "", value.text).upper())]
+        if not operator.endswith("~") and self.take(".."):
+            return [self.between(value, self.value())]
+        if value.quoted and operator in ("=", "!="):
+            return [Equal(value.text)]
+        code = parse_code(value.text)
+        if code is None:
+            self.at = value.at
+            self.fail(
+                f"{value.text!r} is not a classification code such as G06, G06F, G06F17, G06F17/30 or G*; in quotes it is taken as it is"
+            )
+        return [Inside(code)]
+
+    def between(self, low: _Value, high: _Value) -> Condition:
+        if compare(low.text, high.text) > 0:
+            self.at = low.at
+            self.fail("the range goes from the larger to the smaller; turn it round")
+        return Between(low.text, high.text)
+
+    def value(self) -> _Value:
+        self.space()
+        start = self.at
+        if quoted := self.quoted():
+            return quoted
+        if self.text.startswith('"', self.at):
+            self.fail("the quote is not closed")
+        plain = (self.match(_PLAIN) or "").rstrip()
+        return _Value(plain, start) if plain else self.fail('expected a value; the empty text is ""')
+
+    def quoted(self) -> _Value | None:
+        self.space()
+        start = self.at
+        found = self.match(_QUOTED)
+        return None if found is None else _Value(re.sub(r"\\(.)", r"\1", found[1:-1], flags=re.DOTALL), start, True)
+
+    def match(self, pattern: re.Pattern[str]) -> str | None:
+        self.space()
+        found = pattern.match(self.text, self.at)
+        if found is None:
+            return None
+        self.at = found.end()
+        return found.group()
+
+    def take(self, mark: str) -> bool:
+        self.space()
+        found = self.text.startswith(mark, self.at)
+        self.at += len(mark) if found else 0
+        return found
+
+    def rest(self) -> bool:
+        self.space()
+        return self.at < len(self.text)
+
+    def space(self) -> None:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def fail(self, message: str) -> NoReturn:
+        here = self.text[self.at : self.at + 12]
+        place = f"at {here!r} (character {self.at + 1})" if here else "at the end"
+        raise UsageError(f"cannot read the filter {self.text!r} {place}: {message}")
+
+
+def _as_number(text: str) -> str:
+    """A number as the index writes it, where it has a point or an exponent: 1.50 and 15e-1 are 1.5."""
+    number = float(text) if _FRACTION.fullmatch(text) else inf
+    return number_text(number) if isfinite(number) else text

@@ -1,0 +1,18 @@
+"""Sorted byte strings in one array: are they what they say?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.kernels.jit import kernel
+from perikope.kernels.strings import _less
+
+
+@kernel
+def strictly_rising(start: NDArray[np.int64], end: NDArray[np.int64], data: NDArray[np.uint8]) -> bool:
+    """Whether each string is above the one before; string `s` is `data[start[s] : end[s]]`."""
+    rising = True
+    for i in range(1, start.size):
+        rising = rising and _less(start, end, data, i - 1, i)
+    return rising
