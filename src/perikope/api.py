@@ -6,15 +6,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perikope.document import Document
-from perikope.errors import UsageError
+from perikope.errors import UsageError, unknown
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import expand as expand_query
-from perikope.fetch.models import parse_fetch_model
+from perikope.fetch.filters import (
+    CODE_FIELDS,
+    All,
+    Filter,
+    SharedCodes,
+    Without,
+    codes_of,
+    known_fields,
+    known_parts,
+    known_tags,
+    mask,
+    parse_filter,
+    passage_mask,
+    unknown_fields,
+)
+from perikope.fetch.models import FetchModel, parse_fetch_model
+from perikope.fetch.parts import check_parts
+from perikope.fetch.parts import fetch_parts as fetch_by_parts
 from perikope.fetch.search import fetch as fetch_documents
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.reader import Snapshot
@@ -210,40 +228,49 @@ class Index:
         *,
         model: str | Model = DEFAULT_MODEL,
         k: int = 10,
-        documents: int = 1000,
+        documents: int | Literal["all"] = 1000,
         fetch: str = DEFAULT_FETCH,
+        fetch_parts: Mapping[str, float] | None = None,
         expand: str = "",
         browse_query: str = "",
         language: str = "",
         candidates: Mapping[str, float] | None = None,
+        filter: str | Filter | Sequence[str | Filter] = (),
+        shares_codes_with: str = "",
+        code_level: str = "full",
+        part: str | Sequence[str] = (),
+        tag: str | Sequence[str] = (),
     ) -> Results:
         """The best `k` passages of the best `documents` documents.
 
-        `query` fetches the documents; `browse_query`, where given, scores their passages. A query is looked for in every
-        language that the index holds, or in the one given. `expand` (`bo1` or `rm3`) adds words of the best documents and fetches again;
-        passages are scored with the added words too, unless there is a `browse_query`. With `candidates`, documents with their scores,
-        nothing is fetched: these are looked into; ids that the index does not hold are passed over.
+        `query` fetches the documents; `browse_query`, where given, scores their passages. A query is looked for in every language
+        that the index holds, or in the one given. `fetch_parts` ranks documents by these parts alone, each with a weight. `expand`
+        (`bo1` or `rm3`) adds words of the best documents and fetches again; passages are scored with the added words too, unless
+        there is a `browse_query`. With `candidates`, documents with their scores, nothing is fetched: these are looked into; ids that
+        the index does not hold are passed over.
+
+        `filter` (`"date<2013-04-01"`, `"ipc=G06F"`, see `perikope search --help`) says which documents may be found, and
+        `shares_codes_with` names a document with which they must share a classification code, at `code_level` full, group, subclass
+        or class; that document itself is not found. `part` and `tag` say which passages may be. None of them changes how anything is
+        weighed.
         """
         for name, value in (("k", k), ("documents", documents)):
-            if not isinstance(value, int) or value < 1:
-                raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}")
+            if not (isinstance(value, int) and value >= 1) and (name, value) != ("documents", "all"):
+                raise UsageError(f"{name} must be a whole number of at least 1{' or all' * (name == 'documents')}, not {value!r}")
         snapshot = self._snapshot
         chosen = parse_model(model)
+        step = _Fetch(snapshot, parse_fetch_model(fetch), fetch_parts or {}, _conditions(snapshot, filter, shares_codes_with, code_level))
+        wanted = _Wanted(snapshot, k, _listed(part), _listed(tag))
         fetched = _parse(snapshot, query, language)
-        fetch_model = parse_fetch_model(fetch)
-        if candidates is not None:
-            found = _foreign(snapshot, candidates, documents)
-        else:
-            found = fetch_documents(snapshot, fetched, fetch_model, documents)
+        if documents == "all" and chosen.context_free and candidates is None and not expand:
+            return _search_all(snapshot, chosen, step, _parse(snapshot, browse_query, language) if browse_query else fetched, wanted)
+        most = max(snapshot.numbers, 1) if documents == "all" else documents
+        found = step.documents(fetched, most) if candidates is None else step.foreign(candidates, most)
         if expand:
             fetched = expand_query(snapshot, fetched, found, expand)
-            found = found if candidates is not None else fetch_documents(snapshot, fetched, fetch_model, documents)
+            found = found if candidates is not None else step.documents(fetched, most)
         browsed = _parse(snapshot, browse_query, language) if browse_query else fetched
-        matches = join(snapshot, browsed, found)
-        score = chosen.score(matches)
-        ids = [snapshot.document_id(number) for number in matches.number_of_document.tolist()]
-        ranking = rank(matches, score, k, ids, matching_only=chosen.definition.matching_only)
-        return Results(snapshot, matches, score, ranking)
+        return wanted.results(chosen, join(snapshot, browsed, found))
 
     def explain(self, query: str, passage: str, **options: Any) -> Node:
         """Why a passage, named `document#passage`, has its score; takes the options of `search`."""
@@ -258,6 +285,8 @@ class Index:
         ids = [segment.passage_id(local, other) for other in segment.passages_of(local)]
         if wanted not in ids:
             raise UsageError(f"document {document!r} has no passage {wanted!r}; it has {_some(ids)}")
+        if options.get("documents") == "all" and parse_model(options.get("model", DEFAULT_MODEL)).context_free:
+            options["candidates"] = {document: 0.0}  # no other document changes anything
         results = self.search(query, **options)
         place = (results.matches.number_of_document == number).nonzero()[0]
         if not place.size:
@@ -282,11 +311,113 @@ def _parse(snapshot: Snapshot, query: str, language: str) -> Query:
     return parse_query(query, snapshot.analyzer, [language] if language else snapshot.languages)
 
 
-def _foreign(snapshot: Snapshot, candidates: Mapping[str, float], documents: int) -> Candidates:
-    """Somebody else's candidates: the best of those that the index holds."""
-    numbers = {id: snapshot.find_document(id) for id in candidates}
-    known = sorted((-float(score), id) for id, score in candidates.items() if numbers[id] >= 0)[:documents]
-    return Candidates(np.array([numbers[id] for _, id in known], np.int64), np.array([-score for score, _ in known], np.float64))
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """How documents are chosen."""
+
+    snapshot: Snapshot
+    model: FetchModel
+    parts: Mapping[str, float]
+    filter: Filter | None
+
+    def __post_init__(self) -> None:
+        check_parts(self.snapshot, self.parts)
+
+    def documents(self, query: Query, most: int) -> Candidates:
+        if self.parts:
+            return fetch_by_parts(self.snapshot, query, self.model, most, self.parts, self.filter)
+        return fetch_documents(self.snapshot, query, self.model, most, self.filter)
+
+    def foreign(self, candidates: Mapping[str, float], most: int) -> Candidates:
+        """Somebody else's candidates: the best of those that the index holds."""
+        numbers = {id: self.snapshot.find_document(id) for id in candidates}
+        known = sorted((-float(score), id) for id, score in candidates.items() if numbers[id] >= 0 and self._allows(numbers[id]))[:most]
+        return Candidates(np.array([numbers[id] for _, id in known], np.int64), np.array([-score for score, _ in known], np.float64))
+
+    def _allows(self, document: int) -> bool:
+        segment, local = self.snapshot.locate(document)
+        return self.filter is None or bool(mask(segment, self.filter)[local])
+
+
+def _conditions(
+    snapshot: Snapshot, filter: str | Filter | Sequence[str | Filter], shares_codes_with: str, code_level: str
+) -> Filter | None:
+    given: Sequence[str | Filter] = filter if isinstance(filter, (list, tuple)) else [filter]  # type: ignore[list-item]
+    filters = [parse_filter(item) if isinstance(item, str) else item for item in given]
+    if shares_codes_with:
+        number = snapshot.find_document(shares_codes_with)
+        if number < 0:
+            raise UsageError(f"there is no document {shares_codes_with!r} in {snapshot.folder} to share codes with")
+        segment, local = snapshot.locate(number)
+        codes = codes_of(segment.record(local).get("metadata", {}))
+        filters += [SharedCodes(CODE_FIELDS, codes, code_level), Without(frozenset([shares_codes_with]))]
+    for condition in filters:
+        if fields := unknown_fields(snapshot, condition):
+            raise unknown("field of metadata", fields[0], known_fields(snapshot))
+    return All(tuple(filters)) if filters else None
+
+
+def _listed(names: str | Sequence[str]) -> frozenset[str] | None:
+    given = frozenset([names] if isinstance(names, str) else names) - {""}
+    return given or None
+
+
+class _Wanted:
+    """How many passages, and which of them."""
+
+    def __init__(self, snapshot: Snapshot, k: int, parts: frozenset[str] | None, tags: frozenset[str] | None) -> None:
+        self.snapshot, self.k, self.parts, self.tags = snapshot, k, parts, tags
+        for kind, given, known in (("part", parts, known_parts), ("tag of passages", tags, known_tags)):
+            for name in sorted(given or ()):
+                if name not in (names := known(snapshot)):
+                    raise unknown(kind, name, names) if names else UsageError(f"there is no {kind} in {snapshot.folder}")
+
+    def results(self, model: Model, matches: Matches) -> Results:
+        score = model.score(matches)
+        return Results(self.snapshot, matches, score, self.best(model, matches, score))
+
+    def best(self, model: Model, matches: Matches, score: Column) -> Ranking:
+        # Ids decide between documents of equal score: their order is enough.
+        place = np.empty(matches.documents, np.int64)
+        place[self.snapshot.by_id(matches.number_of_document, np.zeros(matches.documents, np.int8))] = np.arange(matches.documents)
+        return rank(matches, score, self.k, place, matching_only=model.definition.matching_only, allowed=self._allowed(matches))
+
+    def _allowed(self, matches: Matches) -> NDArray[np.bool_] | None:
+        if self.parts is None and self.tags is None:
+            return None
+        allowed = np.zeros(matches.passages, bool)
+        row_bounds = matches.document_of_passage.searchsorted(np.arange(matches.documents + 1))
+        bounds = matches.number_of_document.searchsorted(self.snapshot.first_document)
+        for i, segment in enumerate(self.snapshot.segments):
+            rows = slice(int(row_bounds[bounds[i]]), int(row_bounds[bounds[i + 1]]))
+            candidate = matches.document_of_passage[rows]
+            documents = matches.number_of_document[candidate] - self.snapshot.first_document[i]
+            first = segment["document.first_passage"][documents].astype(np.int64)
+            passages = first + np.arange(rows.start, rows.stop) - row_bounds[candidate]
+            allowed[rows] = passage_mask(segment, documents, passages, self.parts, self.tags)
+        return allowed
+
+
+_AT_ONCE = 1 << 21
+"""About so many tokens are looked into at a time where all documents are."""
+
+
+def _search_all(snapshot: Snapshot, model: Model, step: _Fetch, query: Query, wanted: _Wanted) -> Results:
+    """The best passages of all documents, some documents at a time; for models that look at each passage alone."""
+    found = np.sort(step.documents(query, max(snapshot.numbers, 1)).documents)
+    tokens = np.concatenate([segment["document.tokens"] for segment in snapshot.segments])[found] if found.size else found
+    pieces = np.split(found, np.flatnonzero(np.diff(np.cumsum(tokens) // _AT_ONCE)) + 1)
+    best: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+    for piece in pieces:
+        matches = join(snapshot, query, Candidates(piece, np.zeros(piece.size)))
+        ranking = wanted.best(model, matches, model.score(matches))
+        best.append((matches.number_of_document[matches.document_of_passage[ranking.rows]], ranking.scores))
+    documents, scores = (np.concatenate(column) for column in zip(*best, strict=True))
+    if scores.size > wanted.k:
+        documents = documents[scores >= np.partition(scores, scores.size - wanted.k)[scores.size - wanted.k]]
+    # The documents that hold the best passages once more: few, and what is shown and explained comes from one join.
+    winners = np.unique(documents)
+    return wanted.results(model, join(snapshot, query, Candidates(winners, np.zeros(winners.size))))
 
 
 def _some(ids: list[str]) -> str:

@@ -2,38 +2,73 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from perikope.api import Index
 from perikope.errors import UsageError
 from perikope.io.runs import Run
 from perikope.io.topics import Topic
 from perikope.names import split_name
+from perikope.workers import usable_cores
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def search_topics(
-    index: Index, topics: Iterable[Topic], on_problem: Callable[[str], None], *, candidates: Run | None = None, **options: Any
+    index: Index,
+    topics: Iterable[Topic],
+    on_problem: Callable[[str], None],
+    *,
+    candidates: Run | None = None,
+    threads: int | None = None,
+    **options: Any,
 ) -> Iterator[tuple[str, list[tuple[str, float]]]]:
-    """The ranking of each topic, as `write_run` takes them; a topic that cannot be a query is reported and has no results.
+    """The ranking of each topic, in order, as `write_run` takes them; a topic that cannot be a query is reported and has no results.
 
-    With `candidates`, a run of documents or passages, the documents of each topic are taken from there.
+    With `candidates`, a run of documents or passages, the documents of each topic are taken from there. Topics are searched by
+    several `threads`, as many as the process may use; a ranking does not depend on how many there are.
     """
-    # Names and parameters are the same for all topics: an error in them is the user's, not a topic's.
-    for topic in topics:
-        ranking: list[tuple[str, float]] = []
+
+    def search(topic: Topic) -> tuple[list[tuple[str, float]], str]:
         try:
             index.check_query(topic.query, language=options.get("language", ""))
         except UsageError as error:
-            on_problem(f"topic {topic.qid}: {error}")
-        else:
-            own: dict[str, Any] = {"browse_query": topic.browse} if topic.browse else {}
-            if candidates is not None:
-                own["candidates"] = documents_of(candidates.get(topic.qid, {}))
-            ranking = index.search(topic.query, **options | own).names()
-            if not ranking:
-                on_problem(f"topic {topic.qid}: no passage holds any of its words")
+            return [], str(error)
+        own: dict[str, Any] = {"browse_query": topic.browse} if topic.browse else {}
+        if candidates is not None:
+            own["candidates"] = documents_of(candidates.get(topic.qid, {}))
+        # Names and parameters are the same for all topics: an error in them is the user's, not a topic's.
+        ranking = index.search(topic.query, **options | own).names()
+        return ranking, "" if ranking else "no passage holds any of its words, or may be found"
+
+    for topic, (ranking, problem) in _in_parallel(search, topics, threads or usable_cores()):
+        if problem:
+            on_problem(f"topic {topic.qid}: {problem}")
         yield topic.qid, ranking
+
+
+def _in_parallel(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[tuple[T, R]]:
+    """Each item with its result, in order; only a few are ahead of what was asked for."""
+    if threads == 1:
+        yield from ((item, work(item)) for item in items)
+        return
+    waiting: deque[tuple[T, Future[R]]] = deque()
+    with ThreadPoolExecutor(threads, "search") as pool:
+        try:
+            for item in items:
+                waiting.append((item, pool.submit(work, item)))
+                if len(waiting) > 4 * threads:
+                    done, future = waiting.popleft()
+                    yield done, future.result()
+            while waiting:
+                done, future = waiting.popleft()
+                yield done, future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def documents_of(scores: Mapping[str, float]) -> dict[str, float]:

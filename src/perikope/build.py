@@ -19,7 +19,7 @@ from perikope.index.manifest import FILE as MANIFEST
 from perikope.index.reader import Snapshot
 from perikope.segment import segmenter
 from perikope.text import read_stopwords
-from perikope.workers import Job, build_segments, file_size, size_of, tasks
+from perikope.workers import Job, build_segments, file_size, size_of, tasks, usable_cores
 
 _SELF, _WORKER = 100 << 20, 150 << 20
 """What the program itself takes, and what each worker process takes, before the first document."""
@@ -209,8 +209,7 @@ def input_size(paths: Sequence[str]) -> int:
 
 
 def _workers(paths: Sequence[str]) -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores if input_size(paths) >= LARGE_INPUT else 1
+    return usable_cores() if input_size(paths) >= LARGE_INPUT else 1
 
 
 def _remove(folder: Path, *, keep_folder: bool) -> None:

@@ -6,12 +6,15 @@ align with; documents are in the order of their numbers in the index.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.errors import UsageError
 from perikope.fetch import Candidates
 from perikope.index.layout import OF_PASSAGE, OF_SECTION
 from perikope.index.reader import Snapshot, Statistics
@@ -19,6 +22,7 @@ from perikope.index.segments import Segment
 from perikope.kernels.join import add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
 from perikope.kernels.tokens import SLOTS
 from perikope.query.terms import Query
+from perikope.text import word_spans
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -37,6 +41,23 @@ class Frequencies:
     def unit(self) -> Integers:
         """The unit of each entry."""
         return np.repeat(np.arange(self.first_entry.size - 1), np.diff(self.first_entry))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where occurrences and passages stand in their document, in tokens or characters; a passage without a token ends before it begins."""
+
+    position_of_occurrence: Integers
+    first_of_passage: Integers
+    last_of_passage: Integers
+
+    def __post_init__(self) -> None:
+        for values in (self.position_of_occurrence, self.first_of_passage, self.last_of_passage):
+            values.setflags(write=False)
+
+
+def _no_characters() -> Places:
+    raise UsageError("these matches were put together without texts, so distances in characters are not known; count in tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +85,16 @@ class Matches:
     in_documents: Frequencies
     in_passages: Frequencies
     in_titles: Frequencies
+    part_of_passage: Integers
+    """Number in `parts` of the part that each passage stands in."""
+    parts: tuple[str, ...]
+    characters: Callable[[], Places] = _no_characters
+    """As `tokens`, counted in characters. Reads the texts when it is first called: few models ask, and it takes longer than all else."""
 
     def __post_init__(self) -> None:
         for name in (field.name for field in fields(self)):
             value = getattr(self, name)
-            for item in [value] if isinstance(value, np.ndarray) else [getattr(value, f.name) for f in fields(value)]:
+            for item in [getattr(value, f.name) for f in fields(value)] if is_dataclass(value) else [value]:
                 if isinstance(item, np.ndarray):
                     item.setflags(write=False)
 
@@ -86,6 +112,10 @@ class Matches:
     def weights(self) -> Floats:
         """The weight of each query term."""
         return np.array(self.query.weights)
+
+    def tokens(self) -> Places:
+        """Where occurrences and passages stand, counted in tokens."""
+        return Places(self.position_of_occurrence.astype(np.int64), self.first_token_of_passage, self.end_token_of_passage - 1)
 
     def in_passages_with_titles(self) -> Frequencies:
         """Counts of each passage with the titles of its section and of every section above it."""
@@ -108,17 +138,25 @@ def join(snapshot: Snapshot, query: Query, candidates: Candidates) -> Matches:
     order = np.argsort(candidates.documents, kind="stable")
     numbers, scores = candidates.documents[order], candidates.scores[order]
     pieces = []
+    parts: dict[str, int] = {}
+    terms = snapshot.look_up(query.terms)
     bounds = np.searchsorted(numbers, snapshot.first_document)
     for i, segment in enumerate(snapshot.segments):
         inside = slice(int(bounds[i]), int(bounds[i + 1]))
         if inside.stop > inside.start:
-            pieces.append(_join_segment(segment, query, numbers[inside] - snapshot.first_document[i]))
+            pieces.append(_join_segment(segment, terms.numbers[i], numbers[inside] - snapshot.first_document[i], parts))
     column = _concatenate(pieces)
-    return assemble(query, snapshot.statistics(query.terms), numbers, scores, column)
+    matches = assemble(query, snapshot.statistics_of(terms), numbers, scores, column, tuple(parts))
+    return replace(matches, characters=cache(lambda: _read_characters(snapshot, matches)))
 
 
-def assemble(query: Query, statistics: Statistics, numbers: Integers, scores: Floats, column: dict[str, NDArray[Any]]) -> Matches:
-    """Matches from its plain columns: finds the occurrences of each passage and title and counts them."""
+def assemble(
+    query: Query, statistics: Statistics, numbers: Integers, scores: Floats, column: dict[str, NDArray[Any]], parts: Sequence[str] = ("",)
+) -> Matches:
+    """Matches from its plain columns: finds the occurrences of each passage and title and counts them.
+
+    Without a column `part_of_passage` all passages are in the first part.
+    """
     terms = len(query.terms)
     first_occurrence = np.concatenate([[0], column.pop("end_occurrence_of_document")]).astype(np.int64)
     term, position = column["term_of_occurrence"], column["position_of_occurrence"]
@@ -127,6 +165,7 @@ def assemble(query: Query, statistics: Statistics, numbers: Integers, scores: Fl
     )
     title_range = column.pop("title_first_of_section"), column.pop("title_end_of_section")
     title_occurrences = occurrences_of_ranges(position, first_occurrence, column["document_of_section"], *title_range)
+    column.setdefault("part_of_passage", np.zeros(column["document_of_passage"].size, np.int64))
     return Matches(
         query=query,
         statistics=statistics,
@@ -138,17 +177,19 @@ def assemble(query: Query, statistics: Statistics, numbers: Integers, scores: Fl
         in_documents=Frequencies(*count_terms(term, first_occurrence[:-1], first_occurrence[1:], terms)),
         in_passages=Frequencies(*count_terms(term, first, end, terms)),
         in_titles=Frequencies(*count_terms(term, *title_occurrences, terms)),
-        **column,
+        parts=tuple(parts),
+        **column,  # type: ignore[arg-type]
     )
 
 
-def _join_segment(segment: Segment, query: Query, documents: Integers) -> dict[str, NDArray[Any]]:
-    """The columns of one segment's candidates; numbers of documents and sections count within these candidates."""
+def _join_segment(segment: Segment, terms: Integers, documents: Integers, parts: dict[str, int]) -> dict[str, NDArray[Any]]:
+    """The columns of one segment's candidates; numbers of documents and sections count within these candidates.
+
+    Parts that are met for the first time get the next number in `parts`.
+    """
     slot_of_term = np.full(max(len(segment.terms), SLOTS), -1, np.int16)
-    for slot, name in enumerate(query.terms):
-        number = segment.term_number(name)
-        if number >= 0:
-            slot_of_term[number] = slot
+    held = np.flatnonzero(terms >= 0)
+    slot_of_term[terms[held]] = held
     codes = segment["document.first_code"]
     term, position, end_occurrence = scan(
         segment["tokens"], codes[documents].astype(np.int64), codes[documents + 1].astype(np.int64), slot_of_term
@@ -173,10 +214,51 @@ def _join_segment(segment: Segment, query: Query, documents: Integers) -> dict[s
         "first_token_of_passage": passage["first_token"],
         "end_token_of_passage": passage["end_token"],
         "length_of_passage": passage["length"],
+        "part_of_passage": _parts_of_passages(segment, documents, document_of_passage, passage["span"], parts),
         "term_of_occurrence": term,
         "position_of_occurrence": position,
         "end_occurrence_of_document": end_occurrence,
     }
+
+
+def _parts_of_passages(
+    segment: Segment, documents: Integers, document_of_passage: Integers, span: Integers, parts: dict[str, int]
+) -> Integers:
+    first_span = segment["document.first_span"]
+    first, end = first_span[documents].astype(np.int64), first_span[documents + 1].astype(np.int64)
+    if np.any(span >= (end - first)[document_of_passage]):
+        raise segment.columns.damaged("has a damaged column (passage.span)")
+    label = segment["span.part"][first[document_of_passage] + span]
+    count = np.bincount(label, minlength=len(segment.labels))
+    if count.size > len(segment.labels):
+        raise segment.columns.damaged("has a damaged column (span.part)")
+    # Each segment numbers its labels for itself.
+    number = np.zeros(count.size, np.int64)
+    for i in np.flatnonzero(count).tolist():
+        number[i] = parts.setdefault(segment.labels[i], len(parts))
+    found: Integers = number[label]
+    return found
+
+
+def _read_characters(snapshot: Snapshot, matches: Matches) -> Places:
+    """Cut the texts of the candidates into words again: offsets of words are not stored."""
+    occurrence = np.zeros(matches.position_of_occurrence.size, np.int64)
+    first, last = np.zeros(matches.passages, np.int64), np.full(matches.passages, -1, np.int64)
+    occurrences = matches.first_occurrence_of_document
+    passages = np.searchsorted(matches.document_of_passage, np.arange(matches.documents + 1))
+    for document, number in enumerate(matches.number_of_document.tolist()):
+        segment, local = snapshot.locate(number)
+        starts, ends = word_spans(segment.text(local))
+        inside = slice(int(occurrences[document]), int(occurrences[document + 1]))
+        positions = matches.position_of_occurrence[inside]
+        if starts.size != segment["document.tokens"][local] or int(positions.max(initial=-1)) >= starts.size:
+            raise segment.columns.damaged(f"has a damaged text (document {local})")
+        occurrence[inside] = starts[positions]
+        own = np.arange(passages[document], passages[document + 1])
+        own = own[matches.end_token_of_passage[own] > matches.first_token_of_passage[own]]
+        first[own] = starts[matches.first_token_of_passage[own]]
+        last[own] = ends[matches.end_token_of_passage[own] - 1] - 1
+    return Places(occurrence, first, last)
 
 
 def _check_tree(
@@ -223,7 +305,7 @@ _EMPTY = {
     for name in (
         "length_of_document", "parent_of_section", "document_of_section", "title_length_of_section", "title_first_of_section",
         "title_end_of_section", "document_of_passage", "section_of_passage", "first_token_of_passage", "end_token_of_passage",
-        "length_of_passage", "term_of_occurrence", "position_of_occurrence", "end_occurrence_of_document",
+        "length_of_passage", "part_of_passage", "term_of_occurrence", "position_of_occurrence", "end_occurrence_of_document",
     )
 }  # fmt: skip
 

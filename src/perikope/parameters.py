@@ -11,8 +11,9 @@ import inspect
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from perikope.errors import UsageError, unknown
@@ -115,6 +116,17 @@ class Parameter:
 
 
 _TYPE_NAMES: Mapping[type, str] = {float: "a number", int: "a whole number", str: "text", bool: "true or false", tuple: "a list"}
+
+
+@cache
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    kinds = inspect.signature(function).parameters.items()
+    return tuple(name for name, parameter in kinds if parameter.kind is inspect.Parameter.KEYWORD_ONLY)
+
+
+def call(function: Callable[..., Any], arguments: Sequence[Any], parameters: Mapping[str, object]) -> Any:
+    """Call a function with those of the parameters that it declares."""
+    return function(*arguments, **{name: parameters[name] for name in _names(function)})
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,22 +22,29 @@ class Ranking:
         return int(self.rows.size)
 
 
-def rank(matches: Matches, score: Column, k: int, document_ids: Sequence[str], *, matching_only: bool = False) -> Ranking:
-    """The best `k` passages; `document_ids` has the id of each candidate document.
+def rank(
+    matches: Matches,
+    score: Column,
+    k: int,
+    place_of_document: NDArray[np.int64],
+    *,
+    matching_only: bool = False,
+    allowed: NDArray[np.bool_] | None = None,
+) -> Ranking:
+    """The best `k` passages; `place_of_document` has the place of each candidate document in the order of their ids.
 
-    With `matching_only`, passages without a query term are no results.
+    With `matching_only`, passages without a query term are no results; with `allowed`, only these passages are.
     """
     values = score.values
     rows = np.arange(values.size)
-    if matching_only:
-        rows = np.flatnonzero(np.diff(matches.in_passages.first_entry) > 0)
+    if matching_only or allowed is not None:
+        kept = np.ones(values.size, bool) if allowed is None else allowed
+        rows = np.flatnonzero(kept & (np.diff(matches.in_passages.first_entry) > 0) if matching_only else kept)
         values = values[rows]
     if values.size > k:
         threshold = np.partition(values, values.size - k)[values.size - k]
         # All that tie with the last one stay until the tie rule has decided between them.
         rows, values = rows[values >= threshold], values[values >= threshold]
-    rank_of_document = np.empty(len(document_ids), np.int64)
-    rank_of_document[sorted(range(len(document_ids)), key=document_ids.__getitem__)] = np.arange(len(document_ids))
     # Rows are in reading order within a document, so they are the last key.
-    order = np.lexsort((rows, rank_of_document[matches.document_of_passage[rows]], -values))[:k]
+    order = np.lexsort((rows, place_of_document[matches.document_of_passage[rows]], -values))[:k]
     return Ranking(rows[order], values[order])

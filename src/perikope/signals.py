@@ -151,3 +151,9 @@ def share_within(column: Column, group: NDArray[np.int64], groups: int) -> Colum
     values = column.values * slopes
     label = f"{column.label} ÷ its sum over the document"
     return Column(label, values, lambda i: Node(label, float(values[i]), "affine", (column.explain(i),), float(slopes[i])))
+
+
+def product(label: str, first: Column, second: Column) -> Column:
+    """Row by row the product of two columns."""
+    values = first.values * second.values
+    return Column(label, values, lambda i: Node(label, float(values[i]), "product", (first.explain(i), second.explain(i))))

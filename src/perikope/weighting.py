@@ -12,11 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Factors = tuple[Floats, ...]
+"""Some formulas are a sum of products, each of a factor of the term and one of the text: they are written so, since the second can be
+tabulated."""
+
+TINY = 1e-300
+"""Stands for 0 under a logarithm."""
 
 
 def idf(units: int, holding: NDArray[Any]) -> Floats:
     """BM25's inverse document frequency as Lucene has it, never negative: `ln(1 + (N - n + 0.5) / (n + 0.5))`."""
     result: Floats = np.log1p((units - holding + 0.5) / (holding + 0.5))
+    return result
+
+
+def robertson_idf(units: int, holding: NDArray[Any]) -> Floats:
+    """Robertson's inverse document frequency, negative for what more than half of the units hold: `ln((N - n + 0.5) / (n + 0.5))`."""
+    result: Floats = np.log((units - holding + 0.5) / (holding + 0.5))
     return result
 
 
@@ -41,11 +53,19 @@ def pl2(frequency: NDArray[Any], length: NDArray[Any], average_length: float, oc
     >>> float(pl2(np.array(3), np.array(120), 100.0, np.array(50), 1000, 1.0).round(6))
     3.66984
     """
-    t = frequency * np.log2(1 + c * average_length / np.maximum(length, 1))
-    f = occurrences / units
-    information = -t * np.log2(f) + f * np.log2(np.e) + 0.5 * np.log2(2 * np.pi * t) + t * (np.log2(t) - np.log2(np.e))
-    result: Floats = information / (t + 1)
-    return result
+    return _sum_of_products(pl2_of_term(occurrences, units), pl2_of_unit(frequency, length, average_length, c))
+
+
+def pl2_of_term(occurrences: NDArray[Any], units: int) -> Factors:
+    """What PL2 takes from a term: `log2(1/f)`, `f log2(e)` and 1."""
+    expected = occurrences / max(units, 1)
+    return -np.log2(np.maximum(expected, TINY)), expected * np.log2(np.e), np.ones(np.shape(expected))
+
+
+def pl2_of_unit(frequency: NDArray[Any], length: NDArray[Any], average_length: float, c: float) -> Factors:
+    """What PL2 takes from a text: `t / (t + 1)`, `1 / (t + 1)` and the rest."""
+    t = np.maximum(frequency * np.log2(1 + c * average_length / np.maximum(length, 1)), TINY)
+    return t / (t + 1), 1 / (t + 1), (0.5 * np.log2(2 * np.pi * t) + t * (np.log2(t) - np.log2(np.e))) / (t + 1)
 
 
 def dph(frequency: NDArray[Any], length: NDArray[Any], average_length: float, occurrences: NDArray[Any], units: int) -> Floats:
@@ -54,14 +74,29 @@ def dph(frequency: NDArray[Any], length: NDArray[Any], average_length: float, oc
     `(1 - f)² / (tf + 1) · (tf log2(tf l_avg/l · N/cf) + log2(2π tf (1 - f))/2)` with `f = tf / l`.
     Amati, Frequentist and Bayesian approach to information retrieval, ECIR 2006.
     """
-    # A document that is nothing but the term would have a logarithm of zero; its weight is zero all the same.
+    return _sum_of_products(dph_of_term(occurrences, units), dph_of_unit(frequency, length, average_length))
+
+
+def dph_of_term(occurrences: NDArray[Any], units: int) -> Factors:
+    """What DPH takes from a term: `log2(N / cf)` and 1."""
+    return np.log2(max(units, 1) / np.maximum(occurrences, TINY)), np.ones(np.shape(occurrences))
+
+
+def dph_of_unit(frequency: NDArray[Any], length: NDArray[Any], average_length: float) -> Factors:
+    """What DPH takes from a text: the normalised frequency, and the rest."""
+    # A text that is nothing but the term would have a logarithm of zero; its weight is zero all the same.
     f = np.minimum(frequency / np.maximum(length, 1), 1 - 1e-9)
-    randomness = frequency * np.log2(frequency * average_length / np.maximum(length, 1) * units / occurrences)
-    result: Floats = (1 - f) ** 2 / (frequency + 1) * (randomness + 0.5 * np.log2(2 * np.pi * frequency * (1 - f)))
+    normal = (1 - f) ** 2 / (frequency + 1)
+    own = frequency * np.log2(np.maximum(frequency * average_length / np.maximum(length, 1), TINY))
+    return normal * frequency, normal * (own + 0.5 * np.log2(2 * np.pi * np.maximum(frequency, TINY) * (1 - f)))
+
+
+def _sum_of_products(factors: Factors, others: Factors) -> Floats:
+    result: Floats = sum(factor * other for factor, other in zip(factors, others, strict=True))  # type: ignore[assignment]
     return result
 
 
-def dirichlet(frequency: NDArray[Any], occurrences: NDArray[Any], tokens: int, mu: float) -> Floats:
+def dirichlet(frequency: NDArray[Any], occurrences: NDArray[Any], tokens: float, mu: float) -> Floats:
     """What an occurring term adds to the log-likelihood under Dirichlet smoothing: `ln(1 + tf / (μ cf / |C|))`.
 
     Zhai and Lafferty, A study of smoothing methods for language models applied to ad hoc information retrieval, SIGIR 2001.

@@ -34,6 +34,11 @@ Problem = tuple[str, str]
 """Path and message of a file that had to be skipped, as they cross processes."""
 
 
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What every worker needs to know."""

@@ -99,3 +99,30 @@ def test_qsf(albarede, model, expected):
     found = {(hit.document, hit.passage): hit.score for hit in results}
     order = [("d1", f"@{i}") for i in range(1, 7)] + [("d2", "@1")]
     assert [found[key] for key in order] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("qsf_section(mu=10,alpha=0.6,beta=0.1)", [0.040000, 0.089712, 0.710955, 0.524789, 0.433949, 1.000000, 0.839844]),
+        ("qsf_section_propagate(mu=10,sigma=2,alpha=0.6,beta=0.3)", [0.128150, 0.177862, 0.595987, 0.409821, 0.371860, 0.775168, 0.806100]),
+        ("qsf_passage_propagate(mu=10,sigma=2,alpha=0.5,beta=0.2)", [0.351306, 0.382772, 0.844418, 0.726580, 0.507938, 0.782490, 0.438417]),
+    ],
+)
+def test_qsf_through_the_tree(albarede, model, expected):
+    test_qsf(albarede, model, expected)
+
+
+def test_what_qsf_propagates_before_it_is_normalised(albarede):
+    def context(model):
+        return parse_model(model).signals(albarede.search("magnetic rotor seal zzz").matches)["context"].explain
+
+    def propagated(model):
+        return [context(model)(passage).children[0].value for passage in range(7)]
+
+    sections = [0.032733, 0.032733, 0.045530, 0.045530, 0.041274, 0.054373, 0.051593]
+    assert propagated("qsf_section(mu=10)") == pytest.approx(sections, abs=1e-6)
+    from_sections = [0.026542, 0.026542, 0.027225, 0.027225, 0.025973, 0.029826, 0.045530]
+    assert propagated("qsf_section_propagate(mu=10,sigma=2)") == pytest.approx(from_sections, abs=1e-6)
+    from_passages = [0.005725, 0.005498, 0.008262, 0.009112, 0.004512, 0.004157, 0.000000]
+    assert propagated("qsf_passage_propagate(mu=10,sigma=2)") == pytest.approx(from_passages, abs=1e-6)

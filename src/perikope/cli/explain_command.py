@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
-from perikope.cli.options import search_options
+from perikope.cli.options import search_arguments, search_options
 from perikope.cli.output import printable
 
 
@@ -16,7 +17,7 @@ from perikope.cli.output import printable
 @click.argument("passage", metavar="DOCUMENT#PASSAGE")
 @click.option("--json", "as_json", is_flag=True, help="Print the tree as JSON.")
 @search_options
-def command(index: str, query: str, passage: str, as_json: bool, **options: str | int) -> int:
+def command(index: str, query: str, passage: str, as_json: bool, **options: Any) -> int:
     """Show where the score of a passage comes from.
 
     \b
@@ -26,7 +27,7 @@ def command(index: str, query: str, passage: str, as_json: bool, **options: str 
     from perikope.api import Index
     from perikope.explain import as_dict, render
 
-    node = Index.open(index).explain(query, passage, **options)
+    node = Index.open(index).explain(query, passage, **search_arguments(options))
     if as_json:
         click.echo(json.dumps(as_dict(node), ensure_ascii=False))
     else:

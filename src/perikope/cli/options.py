@@ -18,17 +18,78 @@ def search_options(command: F) -> F:
             click.option(
                 "--model", default="qsf_v_title", show_default=True, metavar="NAME(…)", help="Scores passages; see `perikope models`."
             ),
-            click.option("--fetch", default="bm25", show_default=True, metavar="NAME(…)", help="Ranks documents: bm25, pl2, dph or lm."),
+            click.option(
+                "--fetch", default="bm25", show_default=True, metavar="NAME(…)", help="Ranks documents: bm25, pl2, dph, lm or sim."
+            ),
+            click.option("--fetch-parts", default="", metavar="PART[=WEIGHT],…", help="Rank documents by these parts alone."),
             click.option("--expand", default="", metavar="NAME(…)", help="Add words of the best documents: bo1 or rm3."),
             click.option(
-                "--documents", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many documents to look into."
+                "--documents",
+                default="1000",
+                show_default=True,
+                type=DocumentsType(),
+                metavar="N|all",
+                help="How many documents to look into.",
             ),
             click.option("--browse-query", default="", metavar="TEXT", help="Score passages with this query instead."),
             click.option("--language", default="", metavar="CODE", help="Look in this language only; else in all that the index holds."),
+            click.option(
+                "--filter",
+                multiple=True,
+                metavar="CONDITION",
+                help="Only documents with this in their metadata: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b, title=The*, "
+                "kind!=A1, id=d1|d2. May be given several times; all must hold.",
+            ),
+            click.option("--ids", default="", metavar="FILE", help="Only the documents whose ids the file holds, one a line."),
+            click.option(
+                "--shares-codes-with", default="", metavar="DOCUMENT", help="Only documents that share a classification code with this one."
+            ),
+            click.option(
+                "--code-level",
+                default="full",
+                show_default=True,
+                type=click.Choice(["full", "group", "subclass", "class"]),
+                help="How much of two codes must be the same.",
+            ),
+            click.option(
+                "--part", multiple=True, metavar="NAME", help="Only passages in this part, such as claims. May be given several times."
+            ),
+            click.option("--tag", "tag", multiple=True, metavar="NAME", help="Only passages with this tag. May be given several times."),
         )
     ):
         command = option(command)
     return command
+
+
+def search_arguments(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a command as `Index.search` takes them."""
+    from perikope.fetch.filters import Ids
+    from perikope.fetch.parts import parse_parts
+    from perikope.io.lines import numbered_lines
+
+    arguments = dict(options)
+    arguments["fetch_parts"] = parse_parts(arguments["fetch_parts"]) if arguments["fetch_parts"] else None
+    ids = arguments.pop("ids")
+    arguments["filter"] = list(arguments["filter"])
+    if ids:
+        arguments["filter"].append(Ids(frozenset(line.strip() for _, line in numbered_lines(ids))))
+    return arguments
+
+
+class DocumentsType(click.ParamType[Any]):
+    """A number, or all."""
+
+    name = "documents"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int | str:
+        """The number, or the word."""
+        if isinstance(value, int):
+            return value
+        if value == "all":
+            return "all"
+        if not str(value).isascii() or not str(value).isdigit() or int(value) < 1:
+            self.fail(f"{value!r} is not a number of at least 1, nor all", param, context)
+        return int(value)
 
 
 class SizeType(click.ParamType[int]):

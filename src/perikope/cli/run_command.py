@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import click
 
-from perikope.cli.options import search_options
+from perikope.cli.options import search_arguments, search_options
 from perikope.cli.output import printable, progress
 
 
@@ -16,9 +17,16 @@ from perikope.cli.output import printable, progress
 @click.option("--out", required=True, metavar="RUN", help="The run file to write; .gz compresses it.")
 @click.option("--candidates", default="", metavar="RUN", help="Look into the documents of this run instead of fetching.")
 @click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages a topic.")
-@click.option("--tag", default="", metavar="NAME", help="The run's name in the last column; the model's name where not given.")
+@click.option("--name", "run_tag", default="", metavar="NAME", help="The run's name in the last column; the model's name where not given.")
+@click.option(
+    "--threads",
+    default=0,
+    type=click.IntRange(0),
+    metavar="N",
+    help="How many topics at a time; as many as there are cores where not given.",
+)
 @search_options
-def command(index: str, topics: str, out: str, candidates: str, k: int, tag: str, **options: str | int) -> int:
+def command(index: str, topics: str, out: str, candidates: str, k: int, run_tag: str, threads: int, **options: Any) -> int:
     """Rank passages for every topic and write a TREC run.
 
     Topics are TSV, `qid<TAB>text`, or JSON Lines with `qid`, `query` and optionally `browse`, a second form that scores passages.
@@ -41,8 +49,17 @@ def command(index: str, topics: str, out: str, candidates: str, k: int, tag: str
         raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
     without: list[str] = []
     foreign = read_run(candidates) if candidates else None
-    rankings = search_topics(Index.open(index), wanted, without.append, candidates=foreign, model=model, k=k, **options)
-    write_run(out, progress(rankings, len(wanted), "topics"), tag or model.definition.name)
+    rankings = search_topics(
+        Index.open(index),
+        wanted,
+        without.append,
+        candidates=foreign,
+        threads=threads or None,
+        model=model,
+        k=k,
+        **search_arguments(options),
+    )
+    write_run(out, progress(rankings, len(wanted), "topics"), run_tag or model.definition.name)
     click.echo(f"{len(wanted) - len(without)} topics ranked with {model} into {out} in {time.perf_counter() - started:.1f} s")
     for problem in without[:20]:
         click.echo(f"  without results: {printable(problem)}", err=True)

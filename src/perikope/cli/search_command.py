@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
-from perikope.cli.options import search_options
+from perikope.cli.options import search_arguments, search_options
 from perikope.cli.output import show
 
 
@@ -18,24 +19,27 @@ from perikope.cli.output import show
 @click.option("--full", is_flag=True, help="Show long passages whole.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, a line a hit.")
 @search_options
-def command(index: str, query: str, k: int, context: bool, full: bool, as_json: bool, **options: str | int) -> int:
+def command(index: str, query: str, k: int, context: bool, full: bool, as_json: bool, **options: Any) -> int:
     """Find passages.
 
     \b
     Examples:
       perikope search idx "pump with a magnetic coupling"
       perikope search idx "magnetic coupling" --model "psg_doc(lam=0.5)" -k 3 --context
+      perikope search idx "magnetic coupling" --filter ipc=F04D --filter "date<2013-04-01" --part claims
+      perikope search idx "magnetic coupling" --model bm25 --documents all
     """
     from dataclasses import asdict
 
     from perikope.api import Index
 
     opened = Index.open(index)
-    results = opened.search(query, k=k, **options)  # type: ignore[arg-type]
+    results = opened.search(query, k=k, **search_arguments(options))
     if as_json:
         for hit in results:
             click.echo(json.dumps(asdict(hit), ensure_ascii=False))
     else:
-        nothing = "no passage holds any of these words" if opened.documents else "the index is empty"
+        restricted = any(options[name] for name in ("filter", "ids", "shares_codes_with", "part", "tag"))
+        nothing = f"no passage {'that may be found ' * restricted}holds any of these words" if opened.documents else "the index is empty"
         click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results) or nothing)
     return 0

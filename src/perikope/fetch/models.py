@@ -1,10 +1,16 @@
-"""The models that rank documents: each gives what one term adds to the documents that hold it."""
+"""The models that rank documents.
+
+What a term adds to a document that holds it is a sum of products: a factor of the term, from its statistics in the collection, times
+a factor of the document, from the term's frequency in it and its length. A model is written as these two functions. The factors of
+documents do not depend on the query, so they are tabulated once, and a query only looks them up. Query likelihood does not fall apart
+like this, but it needs no length: it gives a table for each term instead.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,41 +18,58 @@ from numpy.typing import NDArray
 from perikope import weighting
 from perikope.errors import UsageError
 from perikope.grammar import Call, parse
-from perikope.parameters import Parameter, Range, bind, parameters_of
+from perikope.parameters import Parameter, Range, bind, call, parameters_of
 from perikope.registry import Registry
 
 Floats = NDArray[np.float64]
+Factors = weighting.Factors
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """A query term as fetch sees it: its postings in one segment and its statistics over the collection."""
+class Terms:
+    """What the collection says of the query's terms (one value a term) and of itself."""
 
-    frequency: NDArray[Any]
-    """In each document that holds it."""
-    length: NDArray[Any]
-    """Of each of these documents."""
-    document_frequency: int
-    collection_frequency: int
+    document_frequency: NDArray[Any]
+    collection_frequency: NDArray[Any]
     documents: int
-    tokens: int
+    tokens: float
+    """Of all documents; not whole where parts are weighted."""
 
     @property
     def average_length(self) -> float:
-        """Of all documents of the collection."""
+        """Of the documents."""
         return self.tokens / max(self.documents, 1)
 
-
-Contribution = Callable[..., Floats]
+    def at(self, terms: NDArray[np.int64]) -> Terms:
+        """The same for some of the terms, or for each posting's term."""
+        return Terms(self.document_frequency[terms], self.collection_frequency[terms], self.documents, self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class FetchDefinition:
-    """A fetch model as written: what a term adds to the documents that hold it, and what each such document has besides."""
+    """A fetch model as written. Either it has `of_term` and `of_document`, or `by_frequency`."""
 
     name: str
-    contribution: Contribution
-    background: Contribution | None
+    document: Callable[..., Any]
+    """Carries the documentation."""
+    of_term: Callable[..., Factors] | None = None
+    of_document: Callable[..., Factors] | None = None
+    by_frequency: Callable[..., Floats] | None = None
+    background: Callable[..., Floats] | None = None
+    """What a document of some length has whatever it holds."""
+    finish: Callable[..., Floats] | None = None
+    """The score as shown, from the sum; must keep the order."""
+
+    @property
+    def functions(self) -> list[Callable[..., Any]]:
+        """All that declare parameters."""
+        found = (self.of_document, self.of_term, self.by_frequency, self.background, self.finish)
+        return [function for function in found if function is not None]
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """Those of all its functions."""
+        return {name: parameter for function in self.functions for name, parameter in parameters_of(function).items()}
 
 
 FETCH_MODELS: Registry[FetchDefinition] = Registry("fetch model", "perikope.fetch")
@@ -59,25 +82,53 @@ class FetchModel:
     definition: FetchDefinition
     parameters: dict[str, object]
 
-    def __call__(self, term: Term) -> Floats:
-        """What the term adds to the score of each document that holds it."""
-        return self.definition.contribution(term, **self.parameters)
+    def of_term(self, terms: Terms) -> Factors:
+        """The factors of each term."""
+        return (
+            call(self.definition.of_term, [terms], self.parameters)
+            if self.definition.of_term
+            else (np.ones(terms.document_frequency.shape),)
+        )
 
-    def background(self, length: NDArray[Any], weight: float) -> Floats | float:
+    def of_document(self, frequency: NDArray[Any], length: NDArray[Any], average_length: float) -> Factors:
+        """The factors of documents, by the term's frequency and their length."""
+        assert self.definition.of_document is not None
+        result: Factors = call(self.definition.of_document, [frequency, length, average_length], self.parameters)
+        return result
+
+    def by_frequency(self, frequency: NDArray[Any], terms: Terms) -> Floats:
+        """What a term adds by its frequency alone."""
+        assert self.definition.by_frequency is not None
+        result: Floats = call(self.definition.by_frequency, [frequency, terms], self.parameters)
+        return result
+
+    def contribution(self, frequency: NDArray[Any], length: NDArray[Any], terms: Terms) -> Floats:
+        """What each posting adds: its frequency, the length of its document, and its term, all of one shape."""
+        if self.definition.by_frequency is not None:
+            return self.by_frequency(frequency, terms)
+        total = np.zeros(frequency.shape)
+        for factor, other in zip(self.of_term(terms), self.of_document(frequency, length, terms.average_length), strict=True):
+            total = total + factor * other
+        return total
+
+    def background(self, length: NDArray[Any], weight: float) -> Floats | None:
         """What documents of these lengths have whatever they hold, for a query whose terms weigh so much in all."""
-        if self.definition.background is None:
-            return 0.0
-        return self.definition.background(length, weight, **self.parameters)
+        return None if self.definition.background is None else weight * call(self.definition.background, [length], self.parameters)
+
+    def finish(self, sums: Floats, weights: Floats, terms: Terms) -> Floats:
+        """The scores that are shown."""
+        return sums if self.definition.finish is None else call(self.definition.finish, [sums, weights, terms], self.parameters)
 
     def __str__(self) -> str:
         return str(Call(self.definition.name, self.parameters))
 
 
-def fetch_model(name: str, *, background: Contribution | None = None) -> Callable[[Contribution], Contribution]:
-    """Register a function as a fetch model."""
+def fetch_model(**functions: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the functions of a fetch model under the name of the decorated one, which is its `of_document` or `by_frequency`."""
 
-    def register(function: Contribution) -> Contribution:
-        FETCH_MODELS.add(name, FetchDefinition(name, function, background))
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        own = "of_document" if "of_term" in functions else "by_frequency"
+        FETCH_MODELS.add(function.__name__, FetchDefinition(function.__name__, function, **{own: function}, **functions))
         return function
 
     return register
@@ -87,48 +138,95 @@ def parse_fetch_model(text: str) -> FetchModel:
     """The fetch model that a text names.
 
     >>> str(parse_fetch_model("bm25(k1=0.6,b=0.2)"))
-    'bm25(k1=0.6,b=0.2)'
+    'bm25(k1=0.6,b=0.2,idf="lucene")'
     """
-    call = parse(text)
-    definition = FETCH_MODELS[call.name]
-    declared: dict[str, Parameter] = parameters_of(definition.contribution)
-    if call.positional or call.cutoff is not None:
-        raise UsageError(f"{call.name} takes its parameters by name: {', '.join(declared) or 'none'}")
-    return FetchModel(definition, bind(call.name, declared, call.arguments))
+    named = parse(text)
+    definition = FETCH_MODELS[named.name]
+    if named.positional or named.cutoff is not None:
+        raise UsageError(f"{named.name} takes its parameters by name: {', '.join(definition.parameters) or 'none'}")
+    return FetchModel(definition, bind(named.name, definition.parameters, named.arguments))
 
 
-@fetch_model("bm25")
-def bm25(term: Term, *, k1: Annotated[float, Range(0, 1000)] = 1.2, b: Annotated[float, Range(0, 1)] = 0.75) -> Floats:
-    """BM25 over whole documents, with Lucene's idf.
+def _inverse_frequency(terms: Terms, *, idf: Literal["lucene", "robertson"] = "lucene") -> Factors:
+    rarity = weighting.idf if idf == "lucene" else weighting.robertson_idf
+    return (rarity(terms.documents, terms.document_frequency),)
 
-    `ln(1 + (N - N_t + 0.5) / (N_t + 0.5)) · tf (k1 + 1) / (tf + k1 (1 - b + b l_d / l_avg))`
+
+@fetch_model(of_term=_inverse_frequency)
+def bm25(
+    frequency: NDArray[Any],
+    length: NDArray[Any],
+    average_length: float,
+    *,
+    k1: Annotated[float, Range(0, 1000)] = 1.2,
+    b: Annotated[float, Range(0, 1)] = 0.75,
+) -> Factors:
+    """BM25 over whole documents.
+
+    `idf(t) · tf (k1 + 1) / (tf + k1 (1 - b + b l_d / l_avg))`; idf is Lucene's, `ln(1 + (N - N_t + 0.5) / (N_t + 0.5))`, or Robertson's,
+    `ln((N - N_t + 0.5) / (N_t + 0.5))`, which is negative for terms that more than half of the documents hold.
     """
-    weight = weighting.idf(term.documents, np.array(term.document_frequency))
-    return weight * weighting.bm25(term.frequency, term.length, term.average_length, k1, b)
+    return (weighting.bm25(frequency, length, average_length, k1, b),)
 
 
-@fetch_model("pl2")
-def pl2(term: Term, *, c: Annotated[float, Range(0, 1000, low_open=True)] = 1.0) -> Floats:
-    """PL2 of the divergence-from-randomness family (see `weighting.pl2`)."""
-    return weighting.pl2(term.frequency, term.length, term.average_length, np.array(term.collection_frequency), term.documents, c)
+def _of_poisson(terms: Terms) -> Factors:
+    return weighting.pl2_of_term(terms.collection_frequency, terms.documents)
 
 
-@fetch_model("dph")
-def dph(term: Term) -> Floats:
-    """DPH, the parameter-free model of the divergence-from-randomness family (see `weighting.dph`)."""
-    return weighting.dph(term.frequency, term.length, term.average_length, np.array(term.collection_frequency), term.documents)
+@fetch_model(of_term=_of_poisson)
+def pl2(
+    frequency: NDArray[Any], length: NDArray[Any], average_length: float, *, c: Annotated[float, Range(0, 1000, low_open=True)] = 1.0
+) -> Factors:
+    """PL2 of the divergence-from-randomness family.
+
+    `(t log2(1/f) + f log2(e) + log2(2πt)/2 + t (log2(t) - log2(e))) / (t + 1)` with `t = tf log2(1 + c l_avg / l)` and `f = cf / N`.
+    """
+    return weighting.pl2_of_unit(frequency, length, average_length, c)
 
 
-def _unsmoothed(length: NDArray[Any], weight: float, *, mu: float) -> Floats:
-    result: Floats = weight * np.log(mu / (length + mu))
+def _of_hypergeometric(terms: Terms) -> Factors:
+    return weighting.dph_of_term(terms.collection_frequency, terms.documents)
+
+
+@fetch_model(of_term=_of_hypergeometric)
+def dph(frequency: NDArray[Any], length: NDArray[Any], average_length: float) -> Factors:
+    """DPH, the parameter-free model of the divergence-from-randomness family.
+
+    `(1 - f)² / (tf + 1) · (tf log2(tf l_avg/l · N/cf) + log2(2π tf (1 - f))/2)` with `f = tf / l`.
+    """
+    return weighting.dph_of_unit(frequency, length, average_length)
+
+
+Mu = Annotated[float, Range(0, low_open=True)]
+
+
+def _smoothing(length: NDArray[Any], *, mu: Mu = 1000.0) -> Floats:
+    result: Floats = np.log(mu / (length + mu))
     return result
 
 
-@fetch_model("lm", background=_unsmoothed)
-def lm(term: Term, *, mu: Annotated[float, Range(0, low_open=True)] = 1000.0) -> Floats:
+@fetch_model(background=_smoothing)
+def lm(frequency: NDArray[Any], terms: Terms, *, mu: Mu = 1000.0) -> Floats:
     """Query likelihood with Dirichlet smoothing, less what is the same for all documents.
 
-    `Σ_t w_t (ln(1 + tf / (μ P(t|C))) + ln(μ / (l_d + μ)))` over the terms that the collection holds: ranks as the likelihood, and as
-    Albarede's `Sim(q, d)`, do.
+    `Σ_t w_t (ln(1 + tf / (μ P(t|C))) + ln(μ / (l_d + μ)))` over the terms that the collection holds.
     """
-    return weighting.dirichlet(term.frequency, np.array(term.collection_frequency), term.tokens, mu)
+    return weighting.dirichlet(frequency, terms.collection_frequency, terms.tokens, mu)
+
+
+def _similarity(sums: Floats, weights: Floats, terms: Terms) -> Floats:
+    seen = terms.collection_frequency > 0
+    total = float(weights[seen].sum())
+    prior = np.log(terms.collection_frequency[seen] / max(terms.tokens, 1))
+    result: Floats = np.exp((sums + float(np.sum(weights[seen] * prior))) / max(total, 1e-300))
+    return result
+
+
+@fetch_model(background=_smoothing, finish=_similarity)
+def sim(frequency: NDArray[Any], terms: Terms, *, mu: Mu = 1000.0) -> Floats:
+    """The similarity of Albarede 2021: one over the perplexity of the query under the smoothed document.
+
+    `Sim(q, d) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_d + μ)))` over the terms that the collection holds: ranks as `lm` does, with
+    scores in 0 to 1.
+    """
+    return weighting.dirichlet(frequency, terms.collection_frequency, terms.tokens, mu)

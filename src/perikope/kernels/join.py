@@ -129,6 +129,9 @@ def add_titles(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Counts of each unit together with those of the titles of its section and of all sections above."""
     units = section_of_unit.size
+    first_above, end_above, term_above, count_above = _titles_above(
+        parent_of_section, first_title_entry, term_of_title_entry, count_of_title_entry, terms
+    )
     seen = np.zeros(terms, np.int32)
     first_sum = np.zeros(units + 1, np.int64)
     capacity = term_of_entry.size + 1024
@@ -148,19 +151,66 @@ def add_titles(
             entries += 1
             seen[term_of_entry[entry]] = count_of_entry[entry]
         section = section_of_unit[unit]
-        while section >= 0:
-            for entry in range(first_title_entry[section], first_title_entry[section + 1]):
-                if seen[term_of_title_entry[entry]] == 0:
-                    term_of_sum[entries] = term_of_title_entry[entry]
-                    entries += 1
-                seen[term_of_title_entry[entry]] += count_of_title_entry[entry]
-            section = parent_of_section[section]
+        for entry in range(first_above[section], end_above[section]):
+            if seen[term_above[entry]] == 0:
+                term_of_sum[entries] = term_above[entry]
+                entries += 1
+            seen[term_above[entry]] += count_above[entry]
         term_of_sum[begin:entries].sort()
         for entry in range(begin, entries):
             count_of_sum[entry] = seen[term_of_sum[entry]]
             seen[term_of_sum[entry]] = 0
         first_sum[unit + 1] = entries
     return first_sum, term_of_sum[:entries].copy(), count_of_sum[:entries].copy()
+
+
+@kernel
+def _titles_above(
+    parent: NDArray[np.int64], first_entry: NDArray[np.int64], term: NDArray[np.int32], count: NDArray[np.int32], terms: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Counts of each section's title with those of all titles above it, as first and end entry of each section, term and count.
+
+    Added up from the root down: walking up from every passage would be quadratic in a deep chain of sections. A section whose
+    title holds no term has the entries of the one above.
+    """
+    sections = parent.size
+    first = np.zeros(sections, np.int64)
+    end = np.zeros(sections, np.int64)
+    term_above = np.empty(term.size + terms, np.int32)
+    count_above = np.empty(term.size + terms, np.int32)
+    place = np.full(terms, -1, np.int64)
+    entries = 0
+    for section in range(sections):
+        above = parent[section]
+        if first_entry[section] == first_entry[section + 1]:
+            if above >= 0:
+                first[section] = first[above]
+                end[section] = end[above]
+            continue
+        if entries + terms > term_above.size:
+            larger_term = np.empty(2 * term_above.size + terms, np.int32)
+            larger_term[:entries] = term_above[:entries]
+            larger_count = np.empty(2 * term_above.size + terms, np.int32)
+            larger_count[:entries] = count_above[:entries]
+            term_above, count_above = larger_term, larger_count
+        first[section] = entries
+        if above >= 0:
+            for entry in range(first[above], end[above]):
+                place[term_above[entry]] = entries
+                term_above[entries] = term_above[entry]
+                count_above[entries] = count_above[entry]
+                entries += 1
+        for entry in range(first_entry[section], first_entry[section + 1]):
+            if place[term[entry]] < 0:
+                place[term[entry]] = entries
+                term_above[entries] = term[entry]
+                count_above[entries] = 0
+                entries += 1
+            count_above[place[term[entry]]] += count[entry]
+        end[section] = entries
+        for entry in range(first[section], entries):
+            place[term_above[entry]] = -1
+    return first, end, term_above, count_above
 
 
 @kernel

@@ -44,6 +44,11 @@ class Model:
     definition: ModelDefinition
     parameters: Mapping[str, object]
 
+    @property
+    def context_free(self) -> bool:
+        """Whether the score of a passage does not depend on which other documents are candidates."""
+        return self.definition.matching_only and self.parameters.get("statistics", "collection") == "collection"
+
     def signals(self, matches: Matches) -> Signals:
         """The named columns, one value a passage."""
         return self.definition.signals(matches, **{name: self.parameters[name] for name in self.definition.shape})
@@ -78,7 +83,7 @@ def parse_model(text: str | Call | Model) -> Model:
     """The model that a text names, its parameters checked against their declaration.
 
     >>> str(parse_model("qsf_v(alpha=0.5)"))
-    'qsf_v(mu=1000.0,alpha=0.5)'
+    'qsf_v(mu=1000.0,content="lm",statistics="documents",alpha=0.5)'
     """
     if isinstance(text, Model):
         return text

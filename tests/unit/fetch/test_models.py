@@ -40,11 +40,15 @@ def lm(tf, length, average, df, cf, n, tokens):
     return math.log((tf + 1000 * cf / tokens) / (1000 * cf / tokens))
 
 
-PLAIN = {"bm25": bm25, "pl2": pl2, "dph": dph, "lm": lm}
+def robertson(tf, length, average, df, cf, n, tokens):
+    return math.log((n - df + 0.5) / (df + 0.5)) * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * length / average))
+
+
+PLAIN = {"bm25": bm25, 'bm25(idf="robertson")': robertson, "pl2": pl2, "dph": dph, "lm": lm, "sim": lm}
 
 
 def test_every_model_has_a_twin():
-    assert set(PLAIN) == set(FETCH_MODELS.names())
+    assert {name.partition("(")[0] for name in PLAIN} == set(FETCH_MODELS.names())
 
 
 @pytest.mark.parametrize("name", sorted(PLAIN))
@@ -68,9 +72,12 @@ def test_a_model_equals_its_formula(name, documents, words, cuts):
                 weight * PLAIN[name](counts[t], length, average, plain.document_frequency[t], plain.occurrences[t], n, plain.tokens)
                 for t, weight in matching
             )
-            if name == "lm":
-                total = sum(weight for term, weight in zip(query.terms, query.weights, strict=True) if plain.occurrences[term])
+            if name in ("lm", "sim"):
+                seen = [(term, weight) for term, weight in zip(query.terms, query.weights, strict=True) if plain.occurrences[term]]
+                total = sum(weight for _, weight in seen)
                 score += total * math.log(1000 / (length + 1000))
+                if name == "sim":
+                    score = plain.sim(dict(seen), document.all_terms)
             expected[document.document.id] = score
     scores = {snapshot.document_id(number): score for number, score in zip(found.documents.tolist(), found.scores.tolist(), strict=True)}
     assert scores == pytest.approx(expected, abs=1e-9)
@@ -92,7 +99,11 @@ def test_bm25_equals_bm25s():
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [("bm24", "unknown fetch model 'bm24'; did you mean 'bm25'"), ("pl2(c=0)", "must be in \\(0, 1000\\]"), ("bm25(1)", "by name: k1, b")],
+    [
+        ("bm24", "unknown fetch model 'bm24'; did you mean 'bm25'"),
+        ("pl2(c=0)", "must be in \\(0, 1000\\]"),
+        ("bm25(1)", "by name: k1, b, idf"),
+    ],
 )
 def test_mistakes_are_named(text, complaint):
     with pytest.raises(UsageError, match=complaint):

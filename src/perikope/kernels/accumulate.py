@@ -1,0 +1,420 @@
+"""Which documents have the highest sums over the query's postings? Exact, window by window of 65,536 documents.
+
+A term adds `Σ_j coefficient_j · table_j[frequency, class of the document's length]` to each document that holds it. Terms come in a
+fixed order, rare ones first, so that sums have the same last bit whatever was skipped. While a document that holds none of the terms
+so far could still be among the best, all postings of the next term are added to an array. Once none could, only the documents that
+still can be are looked up in the lists of the remaining, frequent terms, and fewer after each. Documents chosen by a filter are
+looked up from the start where they are few.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.kernels.dictionary import read
+from perikope.kernels.jit import kernel
+
+WINDOW = 1 << 16
+SOUND, DAMAGED, FULL = 0, 1, 2
+SLACK = 1e-9
+"""Relative room for rounding where a sum of upper bounds is compared with a threshold."""
+
+_SPARSE = 16
+"""With fewer postings than a window's documents by this factor, the lists are walked again and not the whole window."""
+_BLOCK = 64
+_FEW = 8
+"""Documents are looked up one by one in lists that are longer than they are many by this factor."""
+
+
+@kernel
+def rare_frequencies(
+    frequencies: NDArray[np.uint8], first: NDArray[np.int64], end: NDArray[np.int64], rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The postings of each term whose frequency has no row in the tables, and where each term's begin among them."""
+    limit = np.uint8(rows)
+    places = np.empty(64, np.int64)
+    of_term = np.zeros(first.size + 1, np.int64)
+    count = 0
+    for term in range(first.size):
+        at = first[term]
+        while at < end[term]:
+            stop = min(at + 1024, end[term])
+            some = np.uint8(0)
+            for i in range(at, stop):  # without a branch, so that many are compared at once
+                some |= np.uint8(frequencies[i] >= limit)
+            if some:
+                if count + 1024 > places.size:
+                    larger = np.empty(2 * places.size + 1024, np.int64)
+                    larger[:count] = places[:count]
+                    places = larger
+                for i in range(at, stop):
+                    if frequencies[i] >= rows:
+                        places[count] = i
+                        count += 1
+            at = stop
+        of_term[term + 1] = count
+    return places[:count].copy(), of_term
+
+
+@kernel
+def listed(large_at: NDArray[np.int64], first: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same where just the frequencies that are kept apart have no row: their places are a column."""
+    of_term = np.zeros(first.size + 1, np.int64)
+    begin = np.empty(first.size, np.int64)
+    for term in range(first.size):
+        begin[term] = _lower(large_at, 0, large_at.size, first[term])
+        stop = _lower(large_at, begin[term], large_at.size, end[term])
+        of_term[term + 1] = of_term[term] + stop - begin[term]
+    places = np.empty(of_term[first.size], np.int64)
+    for term in range(first.size):
+        for i in range(of_term[term], of_term[term + 1]):
+            places[i] = large_at[begin[term] + i - of_term[term]]
+    return places, of_term
+
+
+@kernel
+def _lower(values: NDArray[np.int64], low: int, high: int, wanted: int) -> int:
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _add_one(
+    documents: NDArray[np.uint16], frequencies: NDArray[np.uint8],
+    coefficient: float, table: NDArray[np.float64], classes: NDArray[np.uint16], sums: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Add a list whose frequencies all have rows, for a model with one table: the loop where most of the time goes."""
+    for i in range(documents.size):
+        document = documents[i]
+        sums[document] += coefficient * table[frequencies[i], classes[document]]
+
+
+@kernel
+def _value(
+    frequency: int, place: int, length_class: int, term: int, coefficients: NDArray[np.float64], tables: NDArray[np.float64], layer: int,
+    rare_at: NDArray[np.int64], rare: NDArray[np.float64], first_rare: NDArray[np.int64],
+) -> float:  # fmt: skip
+    """What one posting adds."""
+    if frequency >= tables.shape[1]:
+        return rare[_lower(rare_at, first_rare[term], first_rare[term + 1], place)]
+    value = 0.0
+    for j in range(coefficients.shape[1]):
+        value += coefficients[term, j] * tables[layer + j, frequency, length_class]
+    return value
+
+
+@kernel
+def _shrink(documents: NDArray[np.int64], scores: NDArray[np.float64], count: int, k: int) -> tuple[int, float]:
+    """Keep the best k and all that tie with the last of them; returns how many that are and the lowest score."""
+    threshold = np.partition(scores[:count], count - k)[count - k]
+    kept = 0
+    for i in range(count):
+        if scores[i] >= threshold:
+            documents[kept] = documents[i]
+            scores[kept] = scores[i]
+            kept += 1
+    return kept, threshold
+
+
+@kernel
+def _reaching(sums: NDArray[np.float64], cut: float) -> int:
+    """How many of the sums reach the cut; without a branch, so that many are compared at once."""
+    found = 0
+    for i in range(sums.size):
+        found += sums[i] >= cut
+    return found
+
+
+@kernel
+def _permitted(allowed: NDArray[np.uint8]) -> int:
+    found = 0
+    for i in range(allowed.size):
+        found += allowed[i] != 0
+    return found
+
+
+@kernel
+def _highest(sums: NDArray[np.float64], k: int, count: int, allowed: NDArray[np.uint8], base: int) -> float:
+    """The k-th highest of the sums of allowed documents, or 0 where there are not as many."""
+    best = np.empty(2 * k + 2 * _BLOCK)
+    held = 0
+    threshold = 5e-324
+    for first in range(0, count, _BLOCK):
+        if _reaching(sums[first : first + _BLOCK], threshold):
+            for i in range(first, min(first + _BLOCK, count)):
+                if sums[i] >= threshold and (allowed.size == 0 or allowed[base + i] != 0):
+                    best[held] = sums[i]
+                    held += 1
+            if held > 2 * k + _BLOCK:
+                best[:k] = np.partition(best[:held], held - k)[held - k :]
+                held = k
+                threshold = best[:k].min()
+    return np.partition(best[:held], held - k)[held - k] if held >= k else 0.0
+
+
+@kernel
+def _take_window(
+    sums: NDArray[np.float64], seen: NDArray[np.uint8], positive: bool, cut: float, count: int, allowed: NDArray[np.uint8], base: int,
+    chosen: NDArray[np.int64], values: NDArray[np.float64],
+) -> int:  # fmt: skip
+    """The documents of a window whose sum reaches the cut, in order; leaves the sums empty."""
+    found = 0
+    for first in range(0, count, _BLOCK):
+        if _reaching(sums[first : first + _BLOCK], cut):
+            for i in range(first, min(first + _BLOCK, count)):
+                if sums[i] >= cut and (positive or seen[i] != 0) and (allowed.size == 0 or allowed[base + i] != 0):
+                    chosen[found] = i
+                    values[found] = sums[i]
+                    found += 1
+    sums[:count] = 0.0
+    if not positive:
+        seen[:count] = 0
+    return found
+
+
+@kernel
+def _take_lists(
+    documents: NDArray[np.uint16], first: NDArray[np.int64], end: NDArray[np.int64], lists: int,
+    sums: NDArray[np.float64], seen: NDArray[np.uint8], positive: bool, cut: float, count: int, allowed: NDArray[np.uint8], base: int,
+    chosen: NDArray[np.int64], values: NDArray[np.float64],
+) -> int:  # fmt: skip
+    """The same, by walking the first lists again: for windows of which little was touched."""
+    found = 0
+    for at in range(lists):
+        for i in range(first[at], end[at]):
+            document = np.int64(documents[i])
+            here = sums[document] > 0 if positive else seen[document] != 0
+            if here:
+                if sums[document] >= cut and document < count and (allowed.size == 0 or allowed[base + document] != 0):
+                    chosen[found] = document
+                    values[found] = sums[document]
+                    found += 1
+                sums[document] = 0.0
+                seen[document] = 0
+    order = np.argsort(chosen[:found])
+    chosen[:found] = chosen[:found][order]
+    values[:found] = values[:found][order]
+    return found
+
+
+@kernel
+def _look_up(
+    documents: NDArray[np.uint16], frequencies: NDArray[np.uint8], first: int, end: int, term: int,
+    coefficients: NDArray[np.float64], tables: NDArray[np.float64], layer: int,
+    rare_at: NDArray[np.int64], rare: NDArray[np.float64], first_rare: NDArray[np.int64], classes: NDArray[np.uint16],
+    chosen: NDArray[np.int64], values: NDArray[np.float64], hit: NDArray[np.uint8], count: int,
+) -> None:  # fmt: skip
+    """Add a list to chosen documents only; both are in order, and each search goes on where the last one ended."""
+    at = first
+    i = 0
+    while i < count and at < end:
+        wanted = chosen[i]
+        step_size = 1
+        low = at
+        while at + step_size < end and documents[at + step_size] < wanted:
+            low = at + step_size
+            step_size *= 2
+        high = min(at + step_size, end)
+        while low < high:
+            middle = (low + high) // 2
+            if documents[middle] < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        at = low
+        if at < end and documents[at] == wanted:
+            values[i] += _value(
+                np.int64(frequencies[at]), at, np.int64(classes[wanted]), term, coefficients, tables, layer, rare_at, rare, first_rare
+            )  # fmt: skip
+            hit[i] = 1
+            i += 1
+        elif at < end and (end - at) * _FEW < count - i:
+            # Few postings against many documents: step over the documents instead.
+            low, high = i, count
+            while low < high:
+                middle = (low + high) // 2
+                if chosen[middle] < documents[at]:
+                    low = middle + 1
+                else:
+                    high = middle
+            i = low
+        else:
+            i += 1
+
+
+@kernel
+def best_of_segment(
+    documents: NDArray[np.uint16], frequencies: NDArray[np.uint8], window_number: NDArray[np.uint16],
+    first_posting: NDArray[np.uint8], posting_size: int, first_window: NDArray[np.int64], end_window: NDArray[np.int64],
+    coefficients: NDArray[np.float64], bound: NDArray[np.float64], tables: NDArray[np.float64], layer_of_term: NDArray[np.int64],
+    rare_at: NDArray[np.int64], rare: NDArray[np.float64], first_rare: NDArray[np.int64],
+    classes: NDArray[np.uint16], background: NDArray[np.float64], length_class: NDArray[np.uint16],
+    positive: bool, allowed: NDArray[np.uint8], segment_documents: int, base: int, k: int,
+    sums: NDArray[np.float64], seen: NDArray[np.uint8], chosen: NDArray[np.int64], values: NDArray[np.float64], hit: NDArray[np.uint8],
+    best: NDArray[np.int64], best_score: NDArray[np.float64], held: int, threshold: float,
+) -> tuple[int, float, int]:  # fmt: skip
+    """Add the best documents of a segment to the best so far: how many there are then, the threshold, and `SOUND`, `DAMAGED` or `FULL`.
+
+    Where so many tie that there is no room for them, the documents of this segment are taken out again and the caller makes more room.
+
+    `tables` has layers, frequencies and classes of documents; a term uses as many layers as it has coefficients, from its own on.
+    `bound` is the most that a term can add. `rare` are the values of postings whose frequency has no place in the tables, by the
+    number of the posting. `background` is what a document has besides, by the class of its length. `positive`: nothing that a term
+    adds is negative and there is no background, so that sums only grow and bounds hold. `classes` covers whole windows. `sums` and
+    `seen` are empty before and after. `threshold` is the score that a document must reach to count; ties with it are kept.
+    """
+    terms = first_window.size
+    cursor = first_window.copy()
+    first = np.empty(terms, np.int64)
+    end = np.empty(terms, np.int64)
+    term_of_list = np.empty(terms, np.int64)
+    remaining = np.empty(terms + 1)
+    state = SOUND
+    last = -1
+    while True:
+        number = WINDOW
+        for term in range(terms):
+            if cursor[term] < end_window[term]:
+                number = min(number, np.int64(window_number[cursor[term]]))
+        if number == WINDOW:
+            break
+        window_base = number * WINDOW
+        if number <= last or window_base >= segment_documents:
+            state = DAMAGED
+            break
+        last = number
+        count = min(segment_documents - window_base, WINDOW)
+        lists = 0
+        postings = 0
+        for term in range(terms):
+            if cursor[term] < end_window[term] and window_number[cursor[term]] == number:
+                first[lists] = read(first_posting, posting_size, cursor[term])
+                end[lists] = read(first_posting, posting_size, cursor[term] + 1)
+                term_of_list[lists] = term
+                postings += end[lists] - first[lists]
+                cursor[term] += 1
+                lists += 1
+        remaining[lists] = 0.0
+        for at in range(lists - 1, -1, -1):
+            remaining[at] = remaining[at + 1] + bound[term_of_list[at]]
+        own = classes[window_base : window_base + WINDOW]
+
+        candidates = -1
+        switch = 0
+        if allowed.size:
+            permitted = _permitted(allowed[window_base : window_base + count])
+            if permitted == 0:
+                continue
+            if permitted * _FEW < postings:
+                candidates = 0
+                for i in range(count):
+                    if allowed[window_base + i] != 0:
+                        chosen[candidates] = i
+                        values[candidates] = 0.0
+                        hit[candidates] = 0
+                        candidates += 1
+
+        if candidates < 0:
+            tried = False
+            added = 0
+            while switch < lists:
+                left = postings - added
+                # What is left must be worth a look at the whole window.
+                if positive and added and 4 * left > count:
+                    if threshold <= 0.0 and not tried and 3 * remaining[switch] < remaining[0] and k < count:
+                        # Sums only grow: the k-th best so far is a threshold already.
+                        tried = True
+                        threshold = _highest(sums, k, count, allowed, window_base)
+                    cut = threshold * (1 - SLACK) - remaining[switch]
+                    if cut > 0.0:
+                        possible = added if added * _SPARSE < count else _reaching(sums[:count], cut)
+                        if possible * (lists - switch) * _FEW < left:
+                            break
+                term = term_of_list[switch]
+                layer = layer_of_term[term]
+                exact = True
+                if first_rare[term] < first_rare[term + 1]:
+                    at = _lower(rare_at, first_rare[term], first_rare[term + 1], first[switch])
+                    exact = not (at < first_rare[term + 1] and rare_at[at] < end[switch])
+                if exact and positive and coefficients.shape[1] == 1:
+                    inside = slice(first[switch], end[switch])
+                    _add_one(documents[inside], frequencies[inside], coefficients[term, 0], tables[layer], own, sums)
+                else:
+                    for i in range(first[switch], end[switch]):
+                        document = documents[i]
+                        sums[document] += _value(
+                            np.int64(frequencies[i]), i, np.int64(own[document]), term, coefficients, tables, layer,
+                            rare_at, rare, first_rare,
+                        )  # fmt: skip
+                        seen[document] = not positive
+                added += end[switch] - first[switch]
+                switch += 1
+            if positive and threshold <= 0.0 and _FEW * k < added and added > 1024:
+                threshold = _highest(sums, k, count, allowed, window_base)
+            cut = threshold * (1 - SLACK) - remaining[switch] if positive else -np.inf
+            if positive and cut <= 0.0:
+                cut = 5e-324  # whatever was touched
+            if added * _SPARSE < count:
+                candidates = _take_lists(
+                    documents, first, end, switch, sums, seen, positive, cut, count, allowed, window_base, chosen, values
+                )
+            else:
+                if count < WINDOW and _reaching(np.abs(sums[count:]), 5e-324):
+                    state = DAMAGED
+                    sums[count:] = 0.0
+                    seen[count:] = 0
+                candidates = _take_window(sums, seen, positive, cut, count, allowed, window_base, chosen, values)
+            hit[:candidates] = 1
+
+        for at in range(switch, lists):
+            term = term_of_list[at]
+            if positive and threshold > 0.0:
+                cut = threshold * (1 - SLACK) - remaining[at]
+                kept = 0
+                for i in range(candidates):
+                    if values[i] >= cut:
+                        chosen[kept] = chosen[i]
+                        values[kept] = values[i]
+                        hit[kept] = hit[i]
+                        kept += 1
+                candidates = kept
+            _look_up(
+                documents, frequencies, first[at], end[at], term, coefficients, tables, layer_of_term[term],
+                rare_at, rare, first_rare, own, chosen, values, hit, candidates,
+            )  # fmt: skip
+
+        for i in range(candidates):
+            if hit[i] == 0:
+                continue
+            score = values[i]
+            if background.size:
+                score += background[length_class[window_base + chosen[i]]]
+            if score < threshold:
+                continue
+            if held == best.size:
+                if held > k:
+                    held, threshold = _shrink(best, best_score, held, k)
+                if 2 * held > best.size:
+                    kept = 0
+                    for j in range(held):
+                        if best[j] < base:
+                            best[kept] = best[j]
+                            best_score[kept] = best_score[j]
+                            kept += 1
+                    return kept, threshold, FULL
+                if score < threshold:
+                    continue
+            best[held] = base + window_base + chosen[i]
+            best_score[held] = score
+            held += 1
+        if held > k:
+            held, threshold = _shrink(best, best_score, held, k)
+        elif held == k:
+            threshold = max(threshold, best_score[:held].min())
+    return held, threshold, state

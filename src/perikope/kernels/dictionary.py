@@ -1,0 +1,71 @@
+"""Terms by name, and what the columns say of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.kernels.jit import kernel
+
+
+@kernel
+def read(data: NDArray[np.uint8], size: int, place: int) -> int:
+    """An unsigned number of 1, 2, 4 or 8 bytes: columns are narrow, and a kernel must not be compiled for each width."""
+    value: int = np.int64(0)
+    for i in range(size):
+        value |= np.int64(data[place * size + i]) << (8 * i)
+    return value
+
+
+@kernel
+def read_all(data: NDArray[np.uint8], size: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers at several places; 0 where a place is negative."""
+    values = np.zeros(places.size, np.int64)
+    for i in range(places.size):
+        if places[i] >= 0:
+            values[i] = read(data, size, places[i])
+    return values
+
+
+@kernel
+def find_names(
+    wanted: NDArray[np.uint8],
+    wanted_ends: NDArray[np.int64],
+    in_order: NDArray[np.uint32],
+    ends: NDArray[np.uint64],
+    data: NDArray[np.uint8],
+) -> NDArray[np.int64]:
+    """The number of each wanted name, or -1; `in_order` has the numbers of all names in the order of their bytes."""
+    numbers = np.full(wanted_ends.size, -1, np.int64)
+    begin = 0
+    for i in range(wanted_ends.size):
+        end = wanted_ends[i]
+        low, high = 0, in_order.size
+        while low < high:
+            middle = (low + high) // 2
+            order = _compare(in_order[middle], ends, data, wanted, begin, end)
+            if order == 0:
+                numbers[i] = in_order[middle]
+                break
+            if order < 0:
+                low = middle + 1
+            else:
+                high = middle
+        begin = end
+    return numbers
+
+
+@kernel
+def _compare(number: int, ends: NDArray[np.uint64], data: NDArray[np.uint8], wanted: NDArray[np.uint8], begin: int, end: int) -> int:
+    """Whether a name comes before (-1), is (0) or comes after (1) the wanted one."""
+    at = np.int64(ends[np.int64(number) - 1]) if number else np.int64(0)
+    stop = np.int64(ends[np.int64(number)])
+    place = begin
+    while at < stop and place < end:
+        if data[at] != wanted[place]:
+            return -1 if data[at] < wanted[place] else 1
+        at += 1
+        place += 1
+    if at == stop:
+        return 0 if place == end else -1
+    return 1

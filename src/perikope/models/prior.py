@@ -1,0 +1,99 @@
+"""Where a passage stands in its description says how likely it is relevant (Gobeill and Ruch, CLEF-IP 2012)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import numpy as np
+
+from perikope.errors import UsageError
+from perikope.grammar import Call, write
+from perikope.matches import Floats, Integers, Matches
+from perikope.models import Model, Signals, model, parse_model
+from perikope.parameters import Nested
+from perikope.signals import Column, fact, product
+
+TENTHS = 10
+DESCRIPTION = "description"
+
+
+def read_weights(value: object) -> str | tuple[float, ...]:
+    """`uniform`, or ten numbers."""
+    if isinstance(value, Call) and not value.arguments and not value.positional:
+        value = value.name
+    if value == "uniform":
+        return "uniform"
+    numbers = value if isinstance(value, tuple) else ()
+    good = all(isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number < np.inf for number in numbers)
+    if len(numbers) != TENTHS or not good:
+        shown = str(value) if isinstance(value, Call) else write(value)
+        raise UsageError(f'position_prior: weights must be "uniform" or a list of ten numbers of at least 0, not {shown}')
+    return tuple(float(number) for number in numbers)
+
+
+def prior_signals(
+    matches: Matches,
+    *,
+    base: Annotated[Model, Nested(parse_model)] = "pl2(statistics=candidates)",  # type: ignore[assignment]
+    weights: Annotated[tuple[float, ...], Nested(read_weights)] = "uniform",  # type: ignore[assignment]
+) -> Signals:
+    """The score of another model, and what each passage's place multiplies it by."""
+    chosen = read_weights(weights)
+    tenth = tenth_of_passage(matches)
+    table = np.ones(TENTHS) if isinstance(chosen, str) else np.array(chosen)
+    weight = np.where(tenth >= 0, table[tenth], 1.0)
+    return {"score": base.score(matches), "prior": fact("weight of its place in the description", weight)}
+
+
+@model(prior_signals)
+def position_prior(signals: Signals) -> Column:
+    """The score of another model, multiplied in descriptions by the weight of the tenth that the passage stands in.
+
+    `score(p) · W(i)`, i the tenth of the description's tokens in which the middle of p lies; passages of other parts keep their score. W is
+    learned by `learn_prior` (Gobeill and Ruch 2012).
+    """
+    return product("score by its place in the description", signals["score"], signals["prior"])
+
+
+def tenth_of_passage(matches: Matches) -> Integers:
+    """The tenth of the description, from 0, in which the middle of each passage lies; -1 for passages of other parts.
+
+    The description goes from the first to the last token of its passages, headings between them included.
+    """
+    tenth = np.full(matches.passages, -1, np.int64)
+    if DESCRIPTION not in matches.parts:
+        return tenth
+    inside = np.flatnonzero(matches.part_of_passage == matches.parts.index(DESCRIPTION))
+    document, first, end = (
+        column[inside] for column in (matches.document_of_passage, matches.first_token_of_passage, matches.end_token_of_passage)
+    )
+    begin, stop = np.full(matches.documents, np.iinfo(np.int64).max), np.zeros(matches.documents, np.int64)
+    np.minimum.at(begin, document, first)
+    np.maximum.at(stop, document, end)
+    # In whole numbers: a middle on the border of two tenths is in the second, whatever its rounding.
+    tokens = np.maximum((stop - begin)[document], 1)
+    tenth[inside] = np.minimum(TENTHS * (first + end - 2 * begin[document]) // (2 * tokens), TENTHS - 1)
+    return tenth
+
+
+def learn_prior(relevant_tenths: Iterable[int], returned_tenths: Iterable[int]) -> tuple[float, ...]:
+    """The weights of the ten tenths: `W(i) = P_qrel(i) / P_run(i)`, 1 where the run has nothing.
+
+    Takes the tenth (from 0) of each relevant description passage and of each description passage that a run returned.
+
+    >>> learn_prior([0, 9, 9, 9], [0, 0, 0, 9])[::9]
+    (0.3333333333333333, 3.0)
+    """
+    relevant, returned = _shares(relevant_tenths), _shares(returned_tenths)
+    weights = np.divide(relevant, returned, out=np.ones(TENTHS), where=returned > 0)
+    return tuple(weights.tolist())
+
+
+def _shares(tenths: Iterable[int]) -> Floats:
+    numbers = np.array([tenth for tenth in tenths if tenth >= 0], np.int64)
+    if numbers.size and int(numbers.max()) >= TENTHS:
+        raise UsageError(f"tenths are numbered from 0 to {TENTHS - 1}, not {int(numbers.max())}")
+    counts = np.bincount(numbers, minlength=TENTHS)
+    shares: Floats = counts / max(counts.sum(), 1)
+    return shares

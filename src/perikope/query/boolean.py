@@ -1,0 +1,126 @@
+"""Boolean queries: trees of words, phrases and operators over the terms of the index. `str` writes a tree so that it parses back to itself.
+
+A lexical model never sees the terms that stand only under NOT: `join` leaves them out of the `Matches`. What reads the tree asks for
+`matches.with_negated()`, which has them too, and takes the tree from `matches.query.boolean`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+class _Node:
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return _write(self)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Word(_Node):
+    """A word: any of these terms (`en:pump`) counts, one a language, or all that a wildcard stands for; with none it occurs nowhere."""
+
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase(_Node):
+    """Words side by side, in order; None is a stop word: any token in that place."""
+
+    words: tuple[Word | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Near(_Node):
+    """Two things that do not overlap, the second within `distance` tokens of the end of the first (1: side by side).
+
+    The left one comes first where `ordered`. A NOT has no place and cannot stand inside.
+    """
+
+    left: Tree
+    right: Tree
+    distance: int
+    ordered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Same(_Node):
+    """All inside one and the same passage, also where other operators look across passages."""
+
+    children: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class And(_Node):
+    """All of them."""
+
+    children: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(_Node):
+    """At least one of them."""
+
+    children: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(_Node):
+    """Where this is not so."""
+
+    child: Tree
+
+
+Tree = Word | Phrase | Near | Same | And | Or | Not
+
+
+def children_of(tree: Tree) -> tuple[Tree, ...]:
+    """What stands right below."""
+    match tree:
+        case Word():
+            return ()
+        case Phrase(words):
+            return tuple(word for word in words if word is not None)
+        case Near(left, right):
+            return left, right
+        case Not(child):
+            return (child,)
+    return tree.children
+
+
+def words_of(tree: Tree, negated: bool = False) -> Iterator[tuple[Word, bool]]:
+    """All words in order of appearance, each with whether it stands under an odd number of NOTs."""
+    if isinstance(tree, Word):
+        yield tree, negated
+    for child in children_of(tree):
+        yield from words_of(child, negated ^ isinstance(tree, Not))
+
+
+def all_of(trees: tuple[Tree, ...]) -> Tree:
+    """The conjunction; one tree is itself."""
+    return trees[0] if len(trees) == 1 else And(trees)
+
+
+def _write(tree: Tree) -> str:
+    match tree:
+        case Word(terms):
+            # Index terms as they are: a stemmed term would be stemmed again where it was read as a word.
+            return "{" + "|".join(re.sub(r"([|}\\])", r"\\\1", term) for term in terms) + "}"
+        case Phrase(words):
+            return '"' + " ".join("*" if word is None else str(word) for word in words) + '"'
+        case Near(left, right, distance, ordered):
+            return f"{_operand(left)} {'ADJ' if ordered else 'NEAR'}/{distance} {_operand(right)}"
+        case Not(child):
+            return f"NOT {_operand(child)}"
+        case And(children):
+            return " AND ".join(map(_operand, children))
+        case Or(children):
+            return " OR ".join(map(_operand, children))
+        case Same(children):
+            return " SAME ".join(map(_operand, children))
+
+
+def _operand(tree: Tree) -> str:
+    return f"{tree}" if isinstance(tree, Word | Phrase | Not) else f"({tree})"
