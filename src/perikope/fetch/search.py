@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perikope.fetch import Candidates
 from perikope.fetch.filters import Filter, mask
-from perikope.fetch.models import FetchModel, Terms
-from perikope.index.reader import Snapshot, Statistics
+from perikope.fetch.models import Factors, FetchModel, Terms
+from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
-from perikope.kernels.accumulate import DAMAGED, FULL, WINDOW, best_of_segment, listed, rare_frequencies
+from perikope.kernels.accumulate import DAMAGED, FULL, WINDOW, best_of_segment, rare_frequencies
 from perikope.kernels.postings import LARGE
 from perikope.query.terms import Query
 
@@ -31,22 +31,20 @@ Integers = NDArray[np.int64]
 
 def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, filter: Filter | None = None) -> Candidates:
     """The best `documents` documents of those that satisfy the filter; equal scores are in the order of their ids."""
+    # A query over a small collection takes less time than this function's own steps: they are kept few.
     rows = snapshot.look_up(query.terms)
-    terms = _terms(snapshot.statistics_of(rows))
-    weights = np.array(query.weights)
+    frequency = rows.counts[0]
     # Rare terms first: the frequent ones are where skipping pays. A fixed order, whatever the segments.
-    order = np.argsort(terms.document_frequency, kind="stable")
-    order = order[terms.document_frequency[order] > 0]
-    rows = rows.at(order)
-    search = _Search(model, terms.at(order), weights[order], min(documents, max(snapshot.numbers, 1)), filter)
+    order = frequency.argsort(kind="stable")
+    if frequency[order[0]] == 0:
+        order = order[frequency[order] > 0]
+    rows, weights = rows.at(order), np.array(query.weights)[order]
+    terms = Terms(rows.counts[0], rows.counts[1], snapshot.totals.documents, snapshot.totals.occurrences)
+    search = _Search(model, terms, weights, min(documents, max(snapshot.numbers, 1)), filter)
     for i, segment in enumerate(snapshot.segments):
         search.add(segment, rows.places(i), int(snapshot.first_document[i]))
     found, sums = search.best
     return in_order(snapshot, found, model.finish(sums, weights, terms), documents)
-
-
-def _terms(statistics: Statistics) -> Terms:
-    return Terms(statistics.document_frequency, statistics.collection_frequency, statistics.documents, statistics.tokens)
 
 
 class _Search:
@@ -54,9 +52,9 @@ class _Search:
 
     def __init__(self, model: FetchModel, terms: Terms, weights: Floats, documents: int, filter: Filter | None) -> None:
         self._model, self._terms, self._weights, self._documents, self._filter = model, terms, weights, documents, filter
-        self._factors = np.stack([weights * factor for factor in model.of_term(terms)], axis=1)
-        self._weight = float(weights.sum())
-        self._positive = bool(np.all(self._factors > 0))
+        factors = model.of_term(terms)
+        self._factors = (weights * factors[0])[:, None] if len(factors) == 1 else np.stack([weights * factor for factor in factors], axis=1)
+        self._positive = bool((self._factors > 0).all())
         self._found = np.empty(2 * documents + 1024, np.int64)
         self._sums = np.empty(2 * documents + 1024)
         self._held = 0
@@ -69,28 +67,25 @@ class _Search:
 
     def add(self, segment: Segment, places: Integers, base: int) -> None:
         """Look at one more segment; `places` are the terms' windows and postings there, `base` is the number of its first document."""
-        allowed = _allowed(segment, self._filter)
-        lengths: _Lengths = segment.remember(_read_lengths, "")
-        tables = _tables(lengths, self._model, self._terms)
         first_window, end_window, first, end = places
-        rare_at, first_rare, rare = self._rare(segment, tables.rows, first, end)
-        bound = self._factors @ tables.largest
-        if rare.size:
-            np.maximum.at(bound, np.repeat(np.arange(first.size), np.diff(first_rare)), rare)
-        background = self._model.background(lengths.values, self._weight)
+        lengths: _Lengths = segment.remember(_read_lengths, "")
+        tables = _tables(segment, lengths, self._model, self._terms)
+        if tables.rare is None:
+            tables = self._with_rare(segment, tables, first, end)
+        background = self._model.background(lengths.values, float(self._weights.sum()))
         positive = background is None and tables.positive and self._positive
         if positive:
             self._threshold = max(self._threshold, 0.0)
         first_posting = segment["window.first_posting"]
-        state = FULL
+        space, state = _SPACE, FULL
         while state == FULL:
             self._held, self._threshold, state = best_of_segment(
                 segment["posting.document"], segment["posting.frequency"], segment["window.number"],
                 first_posting.view(np.uint8), first_posting.itemsize, first_window, end_window,
-                self._factors, bound, tables.values, tables.layers(first.size), rare_at, rare, first_rare,
+                self._factors, self._factors @ tables.largest, tables.values, tables.layers(first.size), tables.rows, tables.rare_at, tables.rare,
                 tables.classes, _NONE if background is None else background, lengths.classes, positive,
-                allowed, segment.documents, base, self._documents,
-                _SPACE.sums, _SPACE.seen, _SPACE.chosen, _SPACE.values, _SPACE.hit,
+                _allowed(segment, self._filter), segment.documents, base, self._documents,
+                space.sums, space.seen, space.chosen, space.values, space.hit,
                 self._found, self._sums, self._held, self._threshold,
             )  # fmt: skip
             if state == FULL:
@@ -99,18 +94,19 @@ class _Search:
         if state == DAMAGED:
             raise segment.columns.damaged("has damaged postings")
 
-    def _rare(self, segment: Segment, rows: int, first: Integers, end: Integers) -> tuple[Integers, Integers, Floats]:
-        """The postings whose frequency has no row in the tables, where each term's begin among them, and what each adds."""
-        if rows == LARGE:
-            places, first_rare = listed(segment["posting.frequency.large_at"], first, end)
-        else:
-            places, first_rare = rare_frequencies(segment["posting.frequency"], first, end, rows)
-        if not places.size:
-            return places, first_rare, _NONE
+    def _with_rare(self, segment: Segment, tables: _Tables, first: Integers, end: Integers) -> _Tables:
+        """The tables with what the query's postings add whose frequency has no row."""
+        at, first_rare = rare_frequencies(segment["posting.frequency"], first, end, tables.rows)
         term = np.repeat(np.arange(first.size), np.diff(first_rare))
-        frequency = segment.frequencies("posting.frequency", places).astype(np.float64)
-        length = segment["document.length"][segment.documents_at(places)]
-        return places, first_rare, self._weights[term] * self._model.contribution(frequency, length, self._terms.at(term))
+        order = np.argsort(at)
+        at, term = at[order], term[order]
+        frequency = segment.frequencies("posting.frequency", at).astype(np.float64)
+        if tables.of_terms:
+            factors: Factors = (self._model.by_frequency(frequency, self._terms.at(term)),)
+        else:
+            length = segment["document.length"][segment.documents_at(at)]
+            factors = self._model.of_document(frequency, length, self._terms.average_length)
+        return tables.with_rare(at, np.stack(factors))
 
 
 _NONE = np.zeros(0)
@@ -119,8 +115,7 @@ _NO_BYTES = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """The lengths that the documents of a segment have, in order; and for each document, up to a whole window, the number of its own
-    among them.
+    """The lengths that a segment's documents have, in order; and for each document, up to a whole window, the number of its own.
 
     There are at most 65,535, since a segment has fewer than 2³¹ tokens.
     """
@@ -132,27 +127,6 @@ class _Lengths:
     """Of the models used last."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """What a model gives for every frequency and length: a layer for each factor, or for each term where the length does not matter."""
-
-    values: Floats
-    classes: NDArray[np.uint16]
-    largest: Floats
-    """Of each factor: a term cannot add more than its own factors times these."""
-    positive: bool
-    of_terms: bool = False
-
-    @property
-    def rows(self) -> int:
-        """How many frequencies there are, from 0 on."""
-        return int(self.values.shape[1])
-
-    def layers(self, terms: int) -> Integers:
-        """The first layer of each term."""
-        return np.arange(terms) if self.of_terms else np.zeros(terms, np.int64)
-
-
 def _read_lengths(segment: Segment, _: str) -> _Lengths:
     values, classes = np.unique(segment["document.length"], return_inverse=True)
     padded = np.zeros(-(-max(segment.documents, 1) // WINDOW) * WINDOW, np.uint16)
@@ -160,27 +134,69 @@ def _read_lengths(segment: Segment, _: str) -> _Lengths:
     return _Lengths(values.astype(np.int64) if values.size else np.ones(1, np.int64), padded, np.zeros_like(padded), {})
 
 
-def _tables(lengths: _Lengths, model: FetchModel, terms: Terms) -> _Tables:
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """What a model gives for every frequency and length: a layer for each factor, or for each term where the length does not matter."""
+
+    values: Floats
+    rows: int
+    """How many frequencies there are, from 0 on."""
+    classes: NDArray[np.uint16]
+    largest: Floats
+    """Of each factor: a term cannot add more than its own factors times these."""
+    positive: bool
+    of_terms: bool
+    rare_at: Integers
+    rare: Floats | None
+    """The factors of postings whose frequency has no row, by their numbers; None where they must be looked for."""
+
+    def layers(self, terms: int) -> Integers:
+        """The first layer of each term."""
+        return np.arange(terms) if self.of_terms else np.zeros(terms, np.int64)
+
+    def with_rare(self, at: Integers, rare: Floats) -> _Tables:
+        """The same, with these factors."""
+        if not at.size:
+            return replace(self, rare_at=at, rare=rare)
+        positive = self.positive and bool((rare > 0).all())
+        return replace(self, rare_at=at, rare=rare, largest=np.maximum(self.largest, rare.max(axis=1)), positive=positive)
+
+
+def _tables(segment: Segment, lengths: _Lengths, model: FetchModel, terms: Terms) -> _Tables:
     if model.definition.by_frequency is not None:
         each = Terms(terms.document_frequency[:, None], terms.collection_frequency[:, None], terms.documents, terms.tokens)
-        values = model.by_frequency(np.arange(_ROWS_BY_FREQUENCY)[None, :], each)
-        return _Tables(values[:, :, None], lengths.no_classes, np.full(1, np.inf), positive=False, of_terms=True)
+        values = model.by_frequency(np.arange(_ROWS_BY_FREQUENCY)[None, :], each)[:, :, None]
+        return _Tables(values, _ROWS_BY_FREQUENCY, lengths.no_classes, np.ones(1), False, True, _NO_NUMBERS, None)
     name = (model.definition.name, tuple(model.parameters.values()), terms.average_length)
     found = lengths.tables.get(name)
     if found is None:
-        rows = min(max(_FEWEST_ROWS, TABLE // lengths.values.size), LARGE)
-        with np.errstate(divide="ignore", invalid="ignore"):  # no document has a frequency of 0, but the table has a place for it
-            factors = model.of_document(
-                np.arange(rows, dtype=np.float64)[:, None], lengths.values[None, :].astype(np.float64), terms.average_length
-            )
-        values = np.stack([np.broadcast_to(factor, (rows, lengths.values.size)) for factor in factors])
-        values[:, 0, :] = 0.0
-        used = values[:, 1:, :]
-        found = _Tables(values, lengths.classes, used.max(axis=(1, 2)), bool(used.min() > 0))
+        found = _factor_tables(segment, lengths, model, terms.average_length)
         while len(lengths.tables) >= _MODELS:
             lengths.tables.pop(next(iter(lengths.tables)), None)
         lengths.tables[name] = found
     return found
+
+
+_NO_NUMBERS = np.zeros(0, np.int64)
+
+
+def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, average_length: float) -> _Tables:
+    rows = min(max(_FEWEST_ROWS, TABLE // lengths.values.size), LARGE)
+    with np.errstate(divide="ignore", invalid="ignore"):  # no document has a frequency of 0, but the table has a place for it
+        factors = model.of_document(np.arange(rows, dtype=np.float64)[:, None], lengths.values[None, :].astype(np.float64), average_length)
+    # One row more than is used: where every smaller frequency has a row, no byte leads outside.
+    values = np.zeros((len(factors), rows + 1, lengths.values.size))
+    for layer, factor in zip(values, factors, strict=True):
+        layer[1:rows] = np.broadcast_to(factor, (rows, lengths.values.size))[1:]
+    used = values[:, 1:rows]
+    tables = _Tables(values, rows, lengths.classes, used.max(axis=(1, 2)), bool(used.min() > 0), False, _NO_NUMBERS, None)
+    if rows < LARGE:
+        return tables
+    at = segment["posting.frequency.large_at"]
+    frequency = segment.frequencies("posting.frequency", at).astype(np.float64)
+    return tables.with_rare(
+        at, np.stack(model.of_document(frequency, segment["document.length"][segment.documents_at(at)], average_length))
+    )
 
 
 def _allowed(segment: Segment, filter: Filter | None) -> NDArray[np.uint8]:

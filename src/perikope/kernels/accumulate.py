@@ -58,22 +58,6 @@ def rare_frequencies(
 
 
 @kernel
-def listed(large_at: NDArray[np.int64], first: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same where just the frequencies that are kept apart have no row: their places are a column."""
-    of_term = np.zeros(first.size + 1, np.int64)
-    begin = np.empty(first.size, np.int64)
-    for term in range(first.size):
-        begin[term] = _lower(large_at, 0, large_at.size, first[term])
-        stop = _lower(large_at, begin[term], large_at.size, end[term])
-        of_term[term + 1] = of_term[term] + stop - begin[term]
-    places = np.empty(of_term[first.size], np.int64)
-    for term in range(first.size):
-        for i in range(of_term[term], of_term[term + 1]):
-            places[i] = large_at[begin[term] + i - of_term[term]]
-    return places, of_term
-
-
-@kernel
 def _lower(values: NDArray[np.int64], low: int, high: int, wanted: int) -> int:
     while low < high:
         middle = (low + high) // 2
@@ -98,14 +82,18 @@ def _add_one(
 @kernel
 def _value(
     frequency: int, place: int, length_class: int, term: int, coefficients: NDArray[np.float64], tables: NDArray[np.float64], layer: int,
-    rare_at: NDArray[np.int64], rare: NDArray[np.float64], first_rare: NDArray[np.int64],
+    rows: int, rare_at: NDArray[np.int64], rare: NDArray[np.float64],
 ) -> float:  # fmt: skip
     """What one posting adds."""
-    if frequency >= tables.shape[1]:
-        return rare[_lower(rare_at, first_rare[term], first_rare[term + 1], place)]
     value = 0.0
-    for j in range(coefficients.shape[1]):
-        value += coefficients[term, j] * tables[layer + j, frequency, length_class]
+    if frequency >= rows:
+        at = _lower(rare_at, 0, rare_at.size, place)
+        if at < rare_at.size and rare_at[at] == place:
+            for j in range(coefficients.shape[1]):
+                value += coefficients[term, j] * rare[j, at]
+    else:
+        for j in range(coefficients.shape[1]):
+            value += coefficients[term, j] * tables[layer + j, frequency, length_class]
     return value
 
 
@@ -137,6 +125,16 @@ def _permitted(allowed: NDArray[np.uint8]) -> int:
     for i in range(allowed.size):
         found += allowed[i] != 0
     return found
+
+
+@kernel
+def _beyond(documents: NDArray[np.uint16], count: int) -> bool:
+    """Whether a posting is not one of the window's documents: what it would add to is not emptied."""
+    limit = np.uint16(count)
+    some = np.uint8(0)
+    for i in range(documents.size):
+        some |= np.uint8(documents[i] >= limit)
+    return some != 0
 
 
 @kernel
@@ -181,7 +179,7 @@ def _take_window(
 @kernel
 def _take_lists(
     documents: NDArray[np.uint16], first: NDArray[np.int64], end: NDArray[np.int64], lists: int,
-    sums: NDArray[np.float64], seen: NDArray[np.uint8], positive: bool, cut: float, count: int, allowed: NDArray[np.uint8], base: int,
+    sums: NDArray[np.float64], seen: NDArray[np.uint8], positive: bool, cut: float, allowed: NDArray[np.uint8], base: int,
     chosen: NDArray[np.int64], values: NDArray[np.float64],
 ) -> int:  # fmt: skip
     """The same, by walking the first lists again: for windows of which little was touched."""
@@ -191,7 +189,7 @@ def _take_lists(
             document = np.int64(documents[i])
             here = sums[document] > 0 if positive else seen[document] != 0
             if here:
-                if sums[document] >= cut and document < count and (allowed.size == 0 or allowed[base + document] != 0):
+                if sums[document] >= cut and (allowed.size == 0 or allowed[base + document] != 0):
                     chosen[found] = document
                     values[found] = sums[document]
                     found += 1
@@ -207,7 +205,7 @@ def _take_lists(
 def _look_up(
     documents: NDArray[np.uint16], frequencies: NDArray[np.uint8], first: int, end: int, term: int,
     coefficients: NDArray[np.float64], tables: NDArray[np.float64], layer: int,
-    rare_at: NDArray[np.int64], rare: NDArray[np.float64], first_rare: NDArray[np.int64], classes: NDArray[np.uint16],
+    rows: int, rare_at: NDArray[np.int64], rare: NDArray[np.float64], classes: NDArray[np.uint16],
     chosen: NDArray[np.int64], values: NDArray[np.float64], hit: NDArray[np.uint8], count: int,
 ) -> None:  # fmt: skip
     """Add a list to chosen documents only; both are in order, and each search goes on where the last one ended."""
@@ -230,7 +228,7 @@ def _look_up(
         at = low
         if at < end and documents[at] == wanted:
             values[i] += _value(
-                np.int64(frequencies[at]), at, np.int64(classes[wanted]), term, coefficients, tables, layer, rare_at, rare, first_rare
+                np.int64(frequencies[at]), at, np.int64(classes[wanted]), term, coefficients, tables, layer, rows, rare_at, rare
             )  # fmt: skip
             hit[i] = 1
             i += 1
@@ -253,7 +251,7 @@ def best_of_segment(
     documents: NDArray[np.uint16], frequencies: NDArray[np.uint8], window_number: NDArray[np.uint16],
     first_posting: NDArray[np.uint8], posting_size: int, first_window: NDArray[np.int64], end_window: NDArray[np.int64],
     coefficients: NDArray[np.float64], bound: NDArray[np.float64], tables: NDArray[np.float64], layer_of_term: NDArray[np.int64],
-    rare_at: NDArray[np.int64], rare: NDArray[np.float64], first_rare: NDArray[np.int64],
+    rows: int, rare_at: NDArray[np.int64], rare: NDArray[np.float64],
     classes: NDArray[np.uint16], background: NDArray[np.float64], length_class: NDArray[np.uint16],
     positive: bool, allowed: NDArray[np.uint8], segment_documents: int, base: int, k: int,
     sums: NDArray[np.float64], seen: NDArray[np.uint8], chosen: NDArray[np.int64], values: NDArray[np.float64], hit: NDArray[np.uint8],
@@ -264,8 +262,8 @@ def best_of_segment(
     Where so many tie that there is no room for them, the documents of this segment are taken out again and the caller makes more room.
 
     `tables` has layers, frequencies and classes of documents; a term uses as many layers as it has coefficients, from its own on.
-    `bound` is the most that a term can add. `rare` are the values of postings whose frequency has no place in the tables, by the
-    number of the posting. `background` is what a document has besides, by the class of its length. `positive`: nothing that a term
+    `bound` is the most that a term can add. Frequencies from `rows` on have no place in the tables: `rare` has what would stand there,
+    by the rising numbers of the postings `rare_at`. `background` is what a document has besides, by the class of its length. `positive`: nothing that a term
     adds is negative and there is no background, so that sums only grow and bounds hold. `classes` covers whole windows. `sums` and
     `seen` are empty before and after. `threshold` is the score that a document must reach to count; ties with it are kept.
     """
@@ -298,6 +296,8 @@ def best_of_segment(
                 end[lists] = read(first_posting, posting_size, cursor[term] + 1)
                 term_of_list[lists] = term
                 postings += end[lists] - first[lists]
+                if count < WINDOW and _beyond(documents[first[lists] : end[lists]], count):
+                    return held, threshold, DAMAGED
                 cursor[term] += 1
                 lists += 1
         remaining[lists] = 0.0
@@ -339,9 +339,9 @@ def best_of_segment(
                 term = term_of_list[switch]
                 layer = layer_of_term[term]
                 exact = True
-                if first_rare[term] < first_rare[term + 1]:
-                    at = _lower(rare_at, first_rare[term], first_rare[term + 1], first[switch])
-                    exact = not (at < first_rare[term + 1] and rare_at[at] < end[switch])
+                if rare_at.size:
+                    at = _lower(rare_at, 0, rare_at.size, first[switch])
+                    exact = at == rare_at.size or rare_at[at] >= end[switch]
                 if exact and positive and coefficients.shape[1] == 1:
                     inside = slice(first[switch], end[switch])
                     _add_one(documents[inside], frequencies[inside], coefficients[term, 0], tables[layer], own, sums)
@@ -350,7 +350,7 @@ def best_of_segment(
                         document = documents[i]
                         sums[document] += _value(
                             np.int64(frequencies[i]), i, np.int64(own[document]), term, coefficients, tables, layer,
-                            rare_at, rare, first_rare,
+                            rows, rare_at, rare,
                         )  # fmt: skip
                         seen[document] = not positive
                 added += end[switch] - first[switch]
@@ -361,14 +361,8 @@ def best_of_segment(
             if positive and cut <= 0.0:
                 cut = 5e-324  # whatever was touched
             if added * _SPARSE < count:
-                candidates = _take_lists(
-                    documents, first, end, switch, sums, seen, positive, cut, count, allowed, window_base, chosen, values
-                )
+                candidates = _take_lists(documents, first, end, switch, sums, seen, positive, cut, allowed, window_base, chosen, values)
             else:
-                if count < WINDOW and _reaching(np.abs(sums[count:]), 5e-324):
-                    state = DAMAGED
-                    sums[count:] = 0.0
-                    seen[count:] = 0
                 candidates = _take_window(sums, seen, positive, cut, count, allowed, window_base, chosen, values)
             hit[:candidates] = 1
 
@@ -386,7 +380,7 @@ def best_of_segment(
                 candidates = kept
             _look_up(
                 documents, frequencies, first[at], end[at], term, coefficients, tables, layer_of_term[term],
-                rare_at, rare, first_rare, own, chosen, values, hit, candidates,
+                rows, rare_at, rare, own, chosen, values, hit, candidates,
             )  # fmt: skip
 
         for i in range(candidates):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from perikope.errors import IndexFormatError
 from perikope.fetch import search
 from perikope.fetch.filters import Ids
-from perikope.fetch.models import parse_fetch_model
+from perikope.fetch.models import Terms, parse_fetch_model
 from perikope.fetch.search import fetch
 from perikope.query.terms import Query
 from tests.support.collections import index_of, plain_document
@@ -16,8 +16,8 @@ from tests.support.collections import index_of, plain_document
 
 def exhaustive(snapshot, query, model, allowed=None):
     """Every document that holds a term with its score, one posting after the other."""
-    statistics = snapshot.statistics(query.terms)
-    terms = search._terms(statistics)
+    found = snapshot.statistics(query.terms)
+    terms = Terms(found.document_frequency, found.collection_frequency, found.documents, found.tokens)
     order = np.argsort(terms.document_frequency, kind="stable")
     scores = {}
     for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
