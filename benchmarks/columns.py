@@ -47,6 +47,7 @@ UNITS = {
     "text": "text",
     "document": "documents", "document_ids": "documents", "document_hash": "documents", "document_of_hash": "documents",
     "records": "documents", "sources": "documents", "source_hashes": "documents",
+    "facet": "documents", "facet_values": "documents", "facet_fields": "documents",
 }  # fmt: skip
 """What a column grows with, by the first part of its name; sections, other spans and their ids grow with passages."""
 

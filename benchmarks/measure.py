@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,17 +35,18 @@ class Measurement:
     problem: str = ""
 
 
-class _Sampler(threading.Thread):
-    """Follows the memory of a process tree, and ends the tree where it passes the limit."""
+class Sampler(threading.Thread):
+    """Follows the memory of a process tree, and ends the tree where it passes a limit."""
 
-    def __init__(self, pid: int, limit: int) -> None:
+    def __init__(self, pid: int, limit: int, seconds: float = math.inf) -> None:
         super().__init__(daemon=True)
-        self.pid, self.limit = pid, limit
+        self.pid, self.limit, self.seconds = pid, limit, seconds
         self.resident = self.private = 0
-        self.exceeded = False
+        self.exceeded = ""
         self.finished = threading.Event()
 
     def run(self) -> None:
+        started = time.perf_counter()
         while not self.finished.wait(_INTERVAL):
             resident = private = 0
             for pid in _tree(self.pid):
@@ -52,8 +54,9 @@ class _Sampler(threading.Thread):
                 resident += mapped
                 private += mapped - shared
             self.resident, self.private = max(self.resident, resident), max(self.private, private)
-            if private > self.limit and not self.exceeded:
-                self.exceeded = True
+            late = time.perf_counter() - started > self.seconds
+            if (late or private > self.limit) and not self.exceeded:
+                self.exceeded = f"time limit of {self.seconds / 60:.0f} min" if late else f"memory limit of {self.limit / 1e9:.1f} GB"
                 os.killpg(self.pid, signal.SIGKILL)
 
 
@@ -76,7 +79,7 @@ def _statm(pid: int) -> tuple[int, int]:
     return int(fields[1]) * _PAGE, int(fields[2]) * _PAGE
 
 
-def _busy() -> float:
+def busy() -> float:
     """Seconds of CPU that the whole machine has spent, and that its host has withheld."""
     user, nice, system, _, _, interrupts, soft_interrupts, stolen = map(int, Path("/proc/stat").read_text().split(maxsplit=9)[1:9])
     return (user + nice + system + interrupts + soft_interrupts + stolen) / os.sysconf("SC_CLK_TCK")
@@ -87,18 +90,20 @@ def memory_limit() -> int:
     return os.sysconf("SC_PHYS_PAGES") * _PAGE // 2
 
 
-def run(command: Sequence[str], *, cwd: Path, limit: int | None = None) -> Measurement:
+def run(
+    command: Sequence[str], *, cwd: Path, limit: int | None = None, seconds: float = math.inf, environment: Mapping[str, str] | None = None
+) -> Measurement:
     """Run a program in a session of its own and measure it; a failure is a `problem`, not an exception."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        started, busy = time.perf_counter(), _busy()
-        process = subprocess.Popen(command, cwd=cwd, stdout=output, stderr=errors, start_new_session=True)
-        sampler = _Sampler(process.pid, limit or memory_limit())
+        started, busy_before = time.perf_counter(), busy()
+        process = subprocess.Popen(command, cwd=cwd, stdout=output, stderr=errors, start_new_session=True, env=environment)
+        sampler = Sampler(process.pid, limit or memory_limit(), seconds)
         sampler.start()
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         cpu = usage.ru_utime + usage.ru_stime
-        others = max(0.0, (_busy() - busy - cpu) / wall)
+        others = max(0.0, (busy() - busy_before - cpu) / wall)
         sampler.finished.set()
         sampler.join()
         # Not ru_maxrss: it starts with the size of the process that forked this one.
@@ -107,7 +112,7 @@ def run(command: Sequence[str], *, cwd: Path, limit: int | None = None) -> Measu
         errors.seek(0)
         result.said = _last_object(output.read())
         if sampler.exceeded:
-            result.problem = f"stopped at the memory limit of {sampler.limit / 1e9:.1f} GB"
+            result.problem = f"stopped at the {sampler.exceeded}"
         elif process.returncode:
             lines = errors.read().decode("utf-8", "replace").strip().splitlines()
             result.problem = lines[-1][:120] if lines else f"exit status {process.returncode}"

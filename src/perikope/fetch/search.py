@@ -192,7 +192,7 @@ def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, avera
     tables = _Tables(values, rows, lengths.classes, used.max(axis=(1, 2)), bool(used.min() > 0), False, _NO_NUMBERS, None)
     if rows < LARGE:
         return tables
-    at = segment["posting.frequency.large_at"]
+    at = segment.large_frequencies()
     frequency = segment.frequencies("posting.frequency", at).astype(np.float64)
     return tables.with_rare(
         at, np.stack(model.of_document(frequency, segment["document.length"][segment.documents_at(at)], average_length))

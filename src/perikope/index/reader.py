@@ -17,7 +17,7 @@ from perikope.index.columns import MissingFileError
 from perikope.index.manifest import Manifest
 from perikope.index.segments import Segment
 from perikope.index.tombstones import NO_COUNTS, Counts
-from perikope.kernels.strings import pack_strings
+from perikope.kernels.strings import order_runs, pack_strings
 from perikope.text import ANALYSIS_VERSION, Analyzer
 
 
@@ -36,6 +36,7 @@ class Statistics:
     """Occurrences inside passages; the collection frequency also counts titles."""
 
 
+_SHORT_RUN = 24
 _LONG_ID = 64
 """Shorter ids are compared as numbers, eight bytes at a time."""
 
@@ -167,8 +168,8 @@ class Snapshot:
         segment, local = self.locate(document)
         return segment.document_id(local)
 
-    def by_id(self, documents: NDArray[np.int64], groups: NDArray[Any]) -> NDArray[np.int64]:
-        """The order of documents by group and, within one, by id."""
+    def by_id(self, documents: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The order of documents by group (they come in that order already) and, within one, by id."""
         segment_of = np.searchsorted(self.first_document, documents, "right") - 1
         own = [np.flatnonzero(segment_of == i) for i in range(len(self.segments))]
         local = [documents[rows] - self.first_document[i] for i, rows in enumerate(own)]
@@ -180,7 +181,9 @@ class Snapshot:
         for segment, rows, numbers in zip(self.segments, own, local, strict=True):
             ids = segment.document_ids
             keys[:, rows] = pack_strings(ids.ends, ids.data, numbers, keys.shape[0])
-        return np.lexsort((*keys[::-1], groups))
+        # Mostly few have the same score.
+        order: NDArray[np.int64] = order_runs(groups, keys, _SHORT_RUN)
+        return order if order.size == documents.size else np.lexsort((*keys[::-1], groups))
 
     def find_document(self, id: str) -> int:
         """The number of a document, or -1."""
@@ -193,6 +196,18 @@ class Snapshot:
     def look_up(self, terms: Sequence[str]) -> TermRows:
         """Where terms stand in each segment, and their counts."""
         return TermRows(np.ascontiguousarray(self._rows.of(terms).T))
+
+    def terms_with_prefix(self, prefix: str, most: int) -> tuple[int, list[str]]:
+        """How many terms begin so, and which, in the order of their names; where they are more than `most`, no names.
+
+        The number is then that of one segment: others may hold more. Terms of deleted documents count until a merge.
+        """
+        found = [segment.terms_with_prefix(prefix.encode("utf-8", "surrogatepass")) for segment in self.segments]
+        longest = max((numbers.size for numbers in found), default=0)
+        if longest > most:
+            return longest, []
+        names = {segment.terms.text(int(number)) for segment, numbers in zip(self.segments, found, strict=True) for number in numbers}
+        return len(names), sorted(names) if len(names) <= most else []
 
     def statistics(self, terms: Sequence[str]) -> Statistics:
         """Exact counts over all segments."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -79,6 +80,17 @@ class Segment:
         )
         return found
 
+    def terms_with_prefix(self, prefix: bytes) -> Array:
+        """The numbers of the terms whose names begin so, in the order of their names."""
+        in_order = self["term_of_name"]
+
+        def name(number: int) -> bytes:
+            return self.terms[int(number)]
+
+        # No name holds the byte 255: it comes after everything that begins with the prefix.
+        first, end = (bisect_left(in_order, wanted, key=name) for wanted in (prefix, prefix + b"\xff"))
+        return in_order[first:end]
+
     def term_windows(self, terms: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First and end window of each term; both 0 where its number is -1."""
         return self.numbers("term.first_window", terms), self.numbers("term.first_window", np.where(terms >= 0, terms + 1, -1))
@@ -106,6 +118,13 @@ class Segment:
         """Documents that hold a term, in order, and how often."""
         documents, frequencies, _ = self._postings(term)
         return self._alive(documents, frequencies)
+
+    def large_frequencies(self) -> NDArray[np.int64]:
+        """The postings whose frequency does not fit a byte, in order."""
+        at = self["posting.frequency.large_at"]
+        if at.size and (int(at[0]) < 0 or int(at[-1]) >= self["posting.document"].size or bool(np.any(at[:-1] >= at[1:]))):
+            raise self.columns.damaged("has damaged frequencies (posting.frequency)")
+        return at
 
     def documents_at(self, postings: NDArray[np.int64]) -> NDArray[np.int64]:
         """The documents of postings."""

@@ -23,6 +23,7 @@ SLACK = 1e-9
 _SPARSE = 16
 """With fewer postings than a window's documents by this factor, the lists are walked again and not the whole window."""
 _BLOCK = 64
+_SAMPLE = 1024
 _FEW = 8
 """Documents are looked up one by one in lists that are longer than they are many by this factor."""
 
@@ -157,6 +158,44 @@ def _highest(sums: NDArray[np.float64], k: int, count: int, allowed: NDArray[np.
 
 
 @kernel
+def _threshold(sums: NDArray[np.float64], k: int, count: int, allowed: NDArray[np.uint8], base: int) -> float:
+    """A value that at least k of the sums of allowed documents reach, near the highest one that is so; 0 where there are not as many.
+
+    For large k it is guessed from a sample and then tried: finding the k-th highest takes longer than adding up a short query.
+    """
+    if k <= _BLOCK or count <= 2 * _SAMPLE:
+        return _highest(sums, k, count, allowed, base)
+    step = count // _SAMPLE
+    sample = np.empty(2 * _SAMPLE)
+    held = 0
+    for i in range(0, count, step):
+        if allowed.size == 0 or allowed[base + i] != 0:
+            sample[held] = sums[i]
+            held += 1
+    expected = k / step
+    place = np.int64(expected + 2 * np.sqrt(expected)) + 1
+    while place < held:
+        value = np.partition(sample[:held], held - place)[held - place]
+        if value <= 0.0:
+            return 0.0
+        found = (
+            _reaching(sums[:count], value) if allowed.size == 0 else _reaching_allowed(sums[:count], value, allowed[base : base + count])
+        )
+        if found >= k:
+            return value
+        place *= 2
+    return 0.0
+
+
+@kernel
+def _reaching_allowed(sums: NDArray[np.float64], cut: float, allowed: NDArray[np.uint8]) -> int:
+    found = 0
+    for i in range(sums.size):
+        found += (sums[i] >= cut) & (allowed[i] != 0)
+    return found
+
+
+@kernel
 def _take_window(
     sums: NDArray[np.float64], seen: NDArray[np.uint8], positive: bool, cut: float, count: int, allowed: NDArray[np.uint8], base: int,
     chosen: NDArray[np.int64], values: NDArray[np.float64],
@@ -262,10 +301,11 @@ def best_of_segment(
     Where so many tie that there is no room for them, the documents of this segment are taken out again and the caller makes more room.
 
     `tables` has layers, frequencies and classes of documents; a term uses as many layers as it has coefficients, from its own on.
-    `bound` is the most that a term can add. Frequencies from `rows` on have no place in the tables: `rare` has what would stand there,
-    by the rising numbers of the postings `rare_at`. `background` is what a document has besides, by the class of its length. `positive`: nothing that a term
-    adds is negative and there is no background, so that sums only grow and bounds hold. `classes` covers whole windows. `sums` and
-    `seen` are empty before and after. `threshold` is the score that a document must reach to count; ties with it are kept.
+    `bound` is the most that a term can add. Frequencies from `rows` on have no place in the tables: `rare` has what would stand
+    there, by the rising numbers of the postings `rare_at`. `background` is what a document has besides, by the class of its length.
+    `positive`: nothing that a term adds is negative and there is no background, so that sums only grow and bounds hold. `classes`
+    covers whole windows. `sums` and `seen` are empty before and after. `threshold` is the score that a document must reach to count;
+    ties with it are kept.
     """
     terms = first_window.size
     cursor = first_window.copy()
@@ -323,17 +363,21 @@ def best_of_segment(
         if candidates < 0:
             tried = False
             added = 0
+            next_look = 1
             while switch < lists:
                 left = postings - added
-                # What is left must be worth a look at the whole window.
-                if positive and added and 4 * left > count:
+                # A look at the whole window takes a tenth of the time that as many postings take: so often at most, and only for as much.
+                if positive and added >= next_look and 4 * left > count:
                     if threshold <= 0.0 and not tried and 3 * remaining[switch] < remaining[0] and k < count:
                         # Sums only grow: the k-th best so far is a threshold already.
                         tried = True
-                        threshold = _highest(sums, k, count, allowed, window_base)
+                        threshold = _threshold(sums, k, count, allowed, window_base)
                     cut = threshold * (1 - SLACK) - remaining[switch]
                     if cut > 0.0:
-                        possible = added if added * _SPARSE < count else _reaching(sums[:count], cut)
+                        possible = added
+                        if added * _SPARSE >= count:
+                            possible = _reaching(sums[:count], cut)
+                            next_look = added + count
                         if possible * (lists - switch) * _FEW < left:
                             break
                 term = term_of_list[switch]
@@ -355,8 +399,8 @@ def best_of_segment(
                         seen[document] = not positive
                 added += end[switch] - first[switch]
                 switch += 1
-            if positive and threshold <= 0.0 and _FEW * k < added and added > 1024:
-                threshold = _highest(sums, k, count, allowed, window_base)
+            if positive and held < k and 2 * k < added and added > 1024:
+                threshold = max(threshold, _threshold(sums, k, count, allowed, window_base))
             cut = threshold * (1 - SLACK) - remaining[switch] if positive else -np.inf
             if positive and cut <= 0.0:
                 cut = 5e-324  # whatever was touched

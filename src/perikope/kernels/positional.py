@@ -19,7 +19,7 @@ _LARGEST_EXPONENT = 4.0
 """Of a series: larger ones would need more terms, and lose digits where terms alternate."""
 _HALF_CELL = (np.sqrt(REACH**2 + 4 * _LARGEST_EXPONENT) - REACH) / 2
 """In units of σ: with it, `half (REACH + half)` is the largest exponent."""
-_COST_OF_SOURCE, _COST_OF_POINT, _COST_OF_CELL, _COST_OF_SAMPLE = 12.0, 15.0, 100.0, 2.0
+_COST_OF_SOURCE, _COST_OF_POINT, _COST_OF_CELL, _COST_OF_SAMPLE = 12.0, 10.0, 100.0, 2.0
 """Nanoseconds, as measured; only what they are to each other matters, and only for the time taken."""
 
 
@@ -204,7 +204,21 @@ def _add_up(coefficients: NDArray[np.float64], place: NDArray[np.float64], value
         for i in range(place.size):
             value[i] = coefficient + value[i] * place[i]
     for i in range(place.size):
-        value[i] *= np.exp(-place[i] * place[i] / 2)
+        value[i] *= _bell(place[i])
+
+
+@kernel
+def _bell(v: float) -> float:
+    """`exp(-v²/2)` for |v| ≤ 2, to 3e-11 of it, without a call: loops over it become vector instructions, and take a third of the time.
+
+    The 16th root is a series in x = v²/32 ≤ 1/8, whose first term left out is x⁸/8!.
+    """
+    x = v * v * (-1 / 32)
+    root = 1 + x * (1 + x * (1 / 2) * (1 + x * (1 / 3) * (1 + x * (1 / 4) * (1 + x * (1 / 5) * (1 + x * (1 / 6) * (1 + x * (1 / 7)))))))
+    root *= root
+    root *= root
+    root *= root
+    return root * root
 
 
 @kernel

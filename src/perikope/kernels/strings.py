@@ -73,3 +73,33 @@ def pack_strings(ends: NDArray[np.uint64], data: NDArray[np.uint8], numbers: NDA
         for at in range(length):
             packed[at // 8, i] |= np.uint64(data[begin + at]) << np.uint64(56 - 8 * (at % 8))
     return packed
+
+
+@kernel
+def order_runs(groups: NDArray[np.int64], keys: NDArray[np.uint64], longest: int) -> NDArray[np.int64]:
+    """The order of rows by keys within runs of one group; nothing where a run is longer than can be sorted by insertion."""
+    order = np.arange(groups.size)
+    first = 0
+    while first < groups.size:
+        end = first + 1
+        while end < groups.size and groups[end] == groups[first]:
+            end += 1
+        if end - first > longest:
+            return order[:0]
+        for i in range(first + 1, end):
+            row = order[i]
+            at = i
+            while at > first and _before(keys, row, order[at - 1]):
+                order[at] = order[at - 1]
+                at -= 1
+            order[at] = row
+        first = end
+    return order
+
+
+@kernel
+def _before(keys: NDArray[np.uint64], row: int, other: int) -> bool:
+    for chunk in range(keys.shape[0]):
+        if keys[chunk, row] != keys[chunk, other]:
+            return keys[chunk, row] < keys[chunk, other]
+    return False

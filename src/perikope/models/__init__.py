@@ -45,9 +45,16 @@ class Model:
     parameters: Mapping[str, object]
 
     @property
+    def matching_only(self) -> bool:
+        """Whether a passage without any query term is no result; a model around another one does as that one does."""
+        inner = [value for value in self.parameters.values() if isinstance(value, Model)]
+        return all(model.matching_only for model in inner) if inner else self.definition.matching_only
+
+    @property
     def context_free(self) -> bool:
         """Whether the score of a passage does not depend on which other documents are candidates."""
-        return self.definition.matching_only and self.parameters.get("statistics", "collection") == "collection"
+        inner = [value for value in self.parameters.values() if isinstance(value, Model)]
+        return self.definition.matching_only and not inner and self.parameters.get("statistics", "collection") == "collection"
 
     def signals(self, matches: Matches) -> Signals:
         """The named columns, one value a passage."""
