@@ -82,7 +82,8 @@ class _Search:
             self._held, self._threshold, state = best_of_segment(
                 segment["posting.document"], segment["posting.frequency"], segment["window.number"],
                 first_posting.view(np.uint8), first_posting.itemsize, first_window, end_window,
-                self._factors, self._factors @ tables.largest, tables.values, tables.layers(first.size), tables.rows, tables.rare_at, tables.rare,
+                self._factors, self._factors @ tables.largest, tables.values, tables.layers(first.size),
+                tables.rows, tables.rare_at, tables.rare,
                 tables.classes, _NONE if background is None else background, lengths.classes, positive,
                 _allowed(segment, self._filter), segment.documents, base, self._documents,
                 space.sums, space.seen, space.chosen, space.values, space.hit,
