@@ -201,22 +201,22 @@ def main(arguments: Sequence[str] = ()) -> None:
     for kind in wanted:
         alone = kind in ("large", "growth")
         rows = [PERIKOPE] if alone else [engine for engine in ENGINES if not options.engines or engine.program in options.engines]
-        datasets = _datasets(kind)
-        if not all(path.exists() for dataset in datasets for path in dataset.sources):
-            print(f"{datasets[0].title}: not here", file=sys.stderr)
+        chosen = datasets(kind)
+        if not all(path.exists() for dataset in chosen for path in dataset.sources):
+            print(f"{chosen[0].title}: not here", file=sys.stderr)
         elif options.build_only:
-            for dataset in datasets:
+            for dataset in chosen:
                 for label, problem in prepare(dataset, rows).items():
                     print(f"  {label}: {problem}", file=sys.stderr, flush=True)
         elif kind == "growth":
-            publish([growth(datasets, options.queries, options.rounds)], options.markdown)
+            publish([growth(chosen, options.queries, options.rounds)], options.markdown)
         else:
-            comparison = compare(datasets[0], rows, options.queries, options.rounds)
+            comparison = compare(chosen[0], rows, options.queries, options.rounds)
             tables = [times(comparison), agreement(comparison), work(comparison, speeds)]
             publish([table for table in tables if table], options.markdown)
 
 
-def _datasets(kind: str) -> list[Dataset]:
+def datasets(kind: str) -> list[Dataset]:
     if kind == "real":
         return [real()]
     if kind == "short":

@@ -81,6 +81,18 @@ def _add_one(
 
 
 @kernel
+def _add_allowed(
+    documents: NDArray[np.uint16], frequencies: NDArray[np.uint8],
+    coefficient: float, table: NDArray[np.float64], classes: NDArray[np.uint16], sums: NDArray[np.float64], allowed: NDArray[np.uint8],
+) -> None:  # fmt: skip
+    """The same for allowed documents only, which pays where they are few."""
+    for i in range(documents.size):
+        document = documents[i]
+        if allowed[document]:
+            sums[document] += coefficient * table[frequencies[i], classes[document]]
+
+
+@kernel
 def _value(
     frequency: int, place: int, length_class: int, term: int, coefficients: NDArray[np.float64], tables: NDArray[np.float64], layer: int,
     rows: int, rare_at: NDArray[np.int64], rare: NDArray[np.float64],
@@ -347,11 +359,13 @@ def best_of_segment(
 
         candidates = -1
         switch = 0
+        selective = False
         if allowed.size:
             permitted = _permitted(allowed[window_base : window_base + count])
             if permitted == 0:
                 continue
-            if permitted * _FEW < postings:
+            selective = permitted * _FEW < count
+            if permitted * lists * _FEW < postings:
                 candidates = 0
                 for i in range(count):
                     if allowed[window_base + i] != 0:
@@ -388,7 +402,13 @@ def best_of_segment(
                     exact = at == rare_at.size or rare_at[at] >= end[switch]
                 if exact and positive and coefficients.shape[1] == 1:
                     inside = slice(first[switch], end[switch])
-                    _add_one(documents[inside], frequencies[inside], coefficients[term, 0], tables[layer], own, sums)
+                    if selective:
+                        _add_allowed(
+                            documents[inside], frequencies[inside], coefficients[term, 0], tables[layer], own, sums,
+                            allowed[window_base : window_base + count],
+                        )  # fmt: skip
+                    else:
+                        _add_one(documents[inside], frequencies[inside], coefficients[term, 0], tables[layer], own, sums)
                 else:
                     for i in range(first[switch], end[switch]):
                         document = documents[i]
