@@ -9,8 +9,9 @@ SOURCE = Path(__file__).parents[1] / "src" / "perikope"
 
 ORDER = [
     "errors", "registry", "grammar", "parameters", "names", "codes", "kernels", "document", "text", "sentences", "segment", "formats", "index",
-    "query", "weighting", "fetch", "matches", "signals", "models", "ranking", "explain", "api", "workers", "build", "io", "batch",
-    "measures",
+    "query", "weighting", "fetch", "structure", "tables", "tags", "matches", "satisfaction", "signals", "models", "ranking", "document_ranking", "explain", "api", "workers",
+    "build", "io", "batch",
+    "measures", "learning",
     "demo", "cli",
 ]  # fmt: skip
 

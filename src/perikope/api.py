@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.document import Document
+from perikope.document_ranking import parse_method, rank_documents
 from perikope.errors import UsageError, unknown
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import expand as expand_query
@@ -34,18 +35,24 @@ from perikope.fetch.models import FetchModel, parse_fetch_model
 from perikope.fetch.parts import check_parts
 from perikope.fetch.parts import fetch_parts as fetch_by_parts
 from perikope.fetch.search import fetch as fetch_documents
+from perikope.fetch.search import in_order
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.reader import Snapshot
+from perikope.index.segments import Segment
 from perikope.matches import Matches, join
-from perikope.models import Model, parse_model
-from perikope.names import passage_name, split_name
-from perikope.query.terms import Query, parse_query
-from perikope.ranking import Ranking, rank
-from perikope.signals import Column, Node
+from perikope.models import Model, Signals, parse_model
+from perikope.names import encode, is_element_path, passage_name, running_number, split_name
+from perikope.query.syntax import automatic
+from perikope.query.terms import Query, parse_boolean, parse_query
+from perikope.ranking import FLAT, Grouping, Presentation, Ranking, rank
+from perikope.satisfaction import satisfied
+from perikope.signals import Column, Node, fact, min_max
+from perikope.structure import Outline, Units, check_tags
 from perikope.text import Analyzer, word_spans
 
 DEFAULT_MODEL = "qsf_v_title"
 DEFAULT_FETCH = "bm25"
+SYNTAXES = ("words", "boolean", "automatic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +87,18 @@ class Hit:
 class Results(Sequence[Hit]):
     """The hits of one search, read from the index as they are asked for."""
 
-    def __init__(self, snapshot: Snapshot, matches: Matches, score: Column, ranking: Ranking) -> None:
+    def __init__(
+        self, snapshot: Snapshot, matches: Matches, signals: Signals, score: Column, ranking: Ranking, eligible: NDArray[np.bool_] | None
+    ) -> None:
+        """`eligible` says which rows of the matches may be results; None: all of them."""
         self._snapshot = snapshot
         self.matches = matches
         self.score = score
         self.ranking = ranking
+        self._signals = signals
+        self._eligible = eligible
+        self.is_complete = True
+        """Whether all candidates are in `matches`, not only the documents of the best passages."""
 
     def __len__(self) -> int:
         return len(self.ranking)
@@ -103,11 +117,48 @@ class Results(Sequence[Hit]):
 
     def names(self) -> list[tuple[str, float]]:
         """`document#passage` and score of each hit, as a run file has them."""
-        found = []
-        for row, score in zip(self.ranking.rows.tolist(), self.ranking.scores.tolist(), strict=True):
-            document, passage = _identify(self._snapshot, self.matches, row)
-            found.append((passage_name(document, passage), score))
-        return found
+        return list(zip(self.names_of(self.ranking.rows), self.ranking.scores.tolist(), strict=True))
+
+    def names_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """The names of passages by their rows in `matches`, found or not."""
+        candidates = self.matches.document_of_passage[rows]
+        first_row = self.matches.document_of_passage.searchsorted(candidates)
+        columns = (rows - first_row, candidates, self.matches.span_of_passage[rows])
+        # Of a thousand hits many are in one document: it is looked up once.
+        name_of = {candidate: _names_in(self._snapshot, self.matches, candidate) for candidate in np.unique(candidates).tolist()}
+        return [name_of[d](place, span) for place, d, span in zip(*(c.tolist() for c in columns), strict=True)]
+
+    def rows_of(self, names: Iterable[str]) -> dict[str, int]:
+        """The rows in `matches` of passages, by their names; those of documents that are no candidates are left out."""
+        wanted = set(names)
+        documents = {document for document, _ in map(split_name, wanted)}
+        numbers = np.array([self._snapshot.find_document(document) for document in documents], np.int64)
+        candidates = np.flatnonzero(np.isin(self.matches.number_of_document, numbers))
+        rows = np.flatnonzero(np.isin(self.matches.document_of_passage, candidates))
+        return {name: row for name, row in zip(self.names_of(rows), rows.tolist(), strict=True) if name in wanted}
+
+    def signals(self) -> dict[str, NDArray[Any]]:
+        """What the model made the scores of, a value a hit, under names: ready to become a data frame.
+
+        Document, passage, rank and score stand first, then the signals of the model by their names.
+        """
+        rows = self.ranking.rows
+        names = [split_name(name) for name in self.names_of(rows)]
+        columns: dict[str, NDArray[Any]] = {
+            "document": np.array([document for document, _ in names], object),
+            "passage": np.array([passage for _, passage in names], object),
+            "rank": np.arange(1, rows.size + 1),
+            "score": self.ranking.scores.copy(),
+        }
+        return columns | {f"signal {name}" if name in columns else name: column.values[rows] for name, column in self._signals.items()}
+
+    def document_ranking(self, method: str = "maxp", k: int = 1000) -> list[tuple[str, float]]:
+        """The best `k` documents by the scores of their passages, id and score of each; see `perikope.document_ranking`."""
+        if not self.is_complete:
+            raise UsageError("documents can be ranked by their passages only where a number of documents is looked into, not all")
+        best = rank_documents(self.matches, self.score, parse_method(method), k, eligible=self._eligible)
+        numbers = self.matches.number_of_document[best.documents].tolist()
+        return [(self._snapshot.document_id(number), score) for number, score in zip(numbers, best.scores.tolist(), strict=True)]
 
     def explain(self, number: int) -> Node:
         """Where the score of a hit comes from; numbers count from 0."""
@@ -240,6 +291,15 @@ class Index:
         code_level: str = "full",
         part: str | Sequence[str] = (),
         tag: str | Sequence[str] = (),
+        syntax: str = "words",
+        must_match: bool = False,
+        across_passages: bool = False,
+        elements: bool | str | Sequence[str] = False,
+        no_overlap: bool = False,
+        group_by_document: bool | Grouping = False,
+        drop_unmatched: bool = False,
+        rescore: str | Model = "",
+        rescore_weight: float = 0.5,
     ) -> Results:
         """The best `k` passages of the best `documents` documents.
 
@@ -253,6 +313,16 @@ class Index:
         `shares_codes_with` names a document with which they must share a classification code, at `code_level` full, group, subclass
         or class; that document itself is not found. `part` and `tag` say which passages may be. None of them changes how anything is
         weighed.
+
+        `syntax` says how the queries are read: `words`, `boolean` (see `perikope.query.syntax`), or `automatic`, keywords such as
+        `opera +singer -soprano` that become a Boolean query. Words under NOT neither fetch nor weigh. With `must_match` only passages
+        are found in which the query that scores them holds, all of its words where it is plain; with `across_passages` it may hold
+        around them (see `perikope.satisfaction`). This too weighs nothing: scores and order are those of the search without it.
+
+        With `elements`, or the tags of some, sections, lists and whole documents are results as passages are. With `no_overlap` none that
+        overlaps a better one is; a document in which nothing scores is then a result as a whole, unless `drop_unmatched`.
+        `group_by_document` puts the results of a document side by side, documents as they were fetched, or by their best ("score").
+        `rescore` mixes the fetch score of documents with what a model gives to each as a whole, which then weighs `rescore_weight`.
         """
         for name, value in (("k", k), ("documents", documents)):
             if not (isinstance(value, int) and value >= 1) and (name, value) != ("documents", "all"):
@@ -260,29 +330,35 @@ class Index:
         snapshot = self._snapshot
         chosen = parse_model(model)
         step = _Fetch(snapshot, parse_fetch_model(fetch), fetch_parts or {}, _conditions(snapshot, filter, shares_codes_with, code_level))
-        wanted = _Wanted(snapshot, k, _listed(part), _listed(tag))
-        fetched = _parse(snapshot, query, language)
-        if documents == "all" and chosen.context_free and candidates is None and not expand:
-            return _search_all(snapshot, chosen, step, _parse(snapshot, browse_query, language) if browse_query else fetched, wanted)
+        wanted = _Wanted(snapshot, k, _listed(part), _listed(tag), must_match or across_passages, across_passages)
+        wanted.choose(elements, _presentation(no_overlap, group_by_document, drop_unmatched))
+        fetched = _parse(snapshot, query, language, syntax)
+        if documents == "all" and chosen.context_free and candidates is None and not (expand or rescore or group_by_document):
+            browsed = _parse(snapshot, browse_query, language, syntax) if browse_query else fetched
+            return _search_all(snapshot, chosen, step, browsed, wanted)
         most = max(snapshot.numbers, 1) if documents == "all" else documents
         found = step.documents(fetched, most) if candidates is None else step.foreign(candidates, most)
-        if expand:
-            fetched = expand_query(snapshot, fetched, found, expand)
+        if expand and fetched.positive.terms:
+            fetched = fetched.expanded(expand_query(snapshot, fetched.positive, found, expand))
             found = found if candidates is not None else step.documents(fetched, most)
-        browsed = _parse(snapshot, browse_query, language) if browse_query else fetched
-        return wanted.results(chosen, join(snapshot, browsed, found))
+        browsed = _parse(snapshot, browse_query, language, syntax) if browse_query else fetched
+        if rescore:
+            found = _rescored(snapshot, browsed, found, parse_model(rescore), rescore_weight)
+        return wanted.results(chosen, wanted.join(browsed, found))
 
     def explain(self, query: str, passage: str, **options: Any) -> Node:
-        """Why a passage, named `document#passage`, has its score; takes the options of `search`."""
+        """Why a passage or element, named `document#passage`, has its score; takes the options of `search`."""
         document, wanted = split_name(passage)
         if not wanted:
             raise UsageError(f"{passage!r} names no passage; write it as document#passage, as search prints it")
-        self.check_query(query, language=options.get("language", ""))
+        self.check_query(query, language=options.get("language", ""), syntax=options.get("syntax", "words"))
         number = self._snapshot.find_document(document)
         if number < 0:
             raise UsageError(f"there is no document {document!r} in {self.folder}")
         segment, local = self._snapshot.locate(number)
         ids = [segment.passage_id(local, other) for other in segment.passages_of(local)]
+        if is_element_path(wanted) and (options.get("elements") or wanted not in ids):
+            return self._explain_element(query, number, wanted, options)
         if wanted not in ids:
             raise UsageError(f"document {document!r} has no passage {wanted!r}; it has {_some(ids)}")
         if options.get("documents") == "all" and parse_model(options.get("model", DEFAULT_MODEL)).context_free:
@@ -296,19 +372,37 @@ class Index:
         row = int((results.matches.document_of_passage == place[0]).nonzero()[0][0]) + ids.index(wanted)
         return results.score.explain(row)
 
-    def check_query(self, query: str, *, language: str = "") -> Query:
+    def _explain_element(self, query: str, document: int, path: str, options: dict[str, Any]) -> Node:
+        segment, local = self._snapshot.locate(document)
+        outline = Outline(segment, local)
+        matches = (results := self.search(query, **{**options, "elements": options.get("elements") or True})).matches
+        own = matches.number_of_document[matches.document_of_passage] == document
+        rows = (own & (matches.span_of_passage == outline.find(path))).nonzero()[0]
+        if not rows.size:
+            known = [outline.path(span) for span in matches.span_of_passage[own].tolist()]
+            why = f"it has {_some(known)}" if known else "it was not fetched for this query"
+            raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r} that may be found; {why}")
+        return results.score.explain(int(rows[0]))
+
+    def check_query(self, query: str, *, language: str = "", syntax: str = "words") -> Query:
         """The query as the index reads it; an error where it holds nothing to look for."""
-        return _parse(self._snapshot, query, language)
+        return _parse(self._snapshot, query, language, syntax)
 
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r}, {self.documents} documents, {self.passages} passages)"
 
 
-def _parse(snapshot: Snapshot, query: str, language: str) -> Query:
+def _parse(snapshot: Snapshot, query: str, language: str, syntax: str) -> Query:
     """The query in the given language, or in every language that the index holds."""
     if not isinstance(query, str):
         raise UsageError(f"the query must be text, not {type(query).__name__}")
-    return parse_query(query, snapshot.analyzer, [language] if language else snapshot.languages)
+    if syntax not in SYNTAXES:
+        raise unknown("syntax", syntax, SYNTAXES)
+    languages = [language] if language else snapshot.languages
+    if syntax == "words":
+        return parse_query(query, snapshot.analyzer, languages)
+    written = automatic(query) if syntax == "automatic" else query
+    return parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,9 +418,12 @@ class _Fetch:
         check_parts(self.snapshot, self.parts)
 
     def documents(self, query: Query, most: int) -> Candidates:
+        positive = query.positive
+        if not positive.terms:  # wildcards that stand for nothing
+            return Candidates(np.zeros(0, np.int64), np.zeros(0))
         if self.parts:
-            return fetch_by_parts(self.snapshot, query, self.model, most, self.parts, self.filter)
-        return fetch_documents(self.snapshot, query, self.model, most, self.filter)
+            return fetch_by_parts(self.snapshot, positive, self.model, most, self.parts, self.filter)
+        return fetch_documents(self.snapshot, positive, self.model, most, self.filter)
 
     def foreign(self, candidates: Mapping[str, float], most: int) -> Candidates:
         """Somebody else's candidates: the best of those that the index holds."""
@@ -357,6 +454,22 @@ def _conditions(
     return All(tuple(filters)) if filters else None
 
 
+def _presentation(no_overlap: bool, group_by_document: bool | Grouping, drop_unmatched: bool) -> Presentation:
+    grouping: Grouping = "fetch" if group_by_document is True else group_by_document or ""
+    if grouping not in ("", "score", "fetch"):
+        raise unknown("order of documents", str(grouping), ["score", "fetch"])
+    return Presentation(no_overlap, grouping, drop_unmatched)
+
+
+def _rescored(snapshot: Snapshot, query: Query, found: Candidates, model: Model, weight: float) -> Candidates:
+    """The candidates by their fetch score and what a model gives to each document as a whole, both spread over 0 to 1."""
+    if not 0 <= weight <= 1:
+        raise UsageError(f"rescore_weight must be in [0, 1], not {weight!r}")
+    matches = join(snapshot, query, found, units="documents")
+    whole, fetched = min_max(model.score(matches)), min_max(fact("fetch score", matches.score_of_document))
+    return in_order(snapshot, matches.number_of_document, ((1 - weight) * fetched + weight * whole).values, len(found))
+
+
 def _listed(names: str | Sequence[str]) -> frozenset[str] | None:
     given = frozenset([names] if isinstance(names, str) else names) - {""}
     return given or None
@@ -365,26 +478,63 @@ def _listed(names: str | Sequence[str]) -> frozenset[str] | None:
 class _Wanted:
     """How many passages, and which of them."""
 
-    def __init__(self, snapshot: Snapshot, k: int, parts: frozenset[str] | None, tags: frozenset[str] | None) -> None:
-        self.snapshot, self.k, self.parts, self.tags = snapshot, k, parts, tags
+    def __init__(
+        self, snapshot: Snapshot, k: int, parts: frozenset[str] | None, tags: frozenset[str] | None, must_match: bool, across: bool
+    ) -> None:
+        self.snapshot, self.k, self.parts, self.tags, self.must_match, self.across = snapshot, k, parts, tags, must_match, across
         for kind, given, known in (("part", parts, known_parts), ("tag of passages", tags, known_tags)):
             for name in sorted(given or ()):
                 if name not in (names := known(snapshot)):
                     raise unknown(kind, name, names) if names else UsageError(f"there is no {kind} in {snapshot.folder}")
 
+        self.units: Units = "passages"
+        self.element_tags: frozenset[str] | None = None
+        self.presentation = FLAT
+
+    def choose(self, elements: bool | str | Sequence[str], presentation: Presentation) -> None:
+        """What is ranked, and how it is laid out."""
+        self.presentation = presentation
+        if not elements:
+            return
+        if self.tags is not None:
+            raise UsageError("tag is about passages; name the tags of elements with them: elements=['sec', 'p'], or --elements=sec,p")
+        self.units = "elements"
+        if elements is not True:
+            self.element_tags = _listed(elements)
+            check_tags(self.snapshot, sorted(self.element_tags or ()))
+
+    def join(self, query: Query, candidates: Candidates) -> Matches:
+        return join(self.snapshot, query, candidates, units=self.units, tags=self.element_tags)
+
     def results(self, model: Model, matches: Matches) -> Results:
-        score = model.score(matches)
-        return Results(self.snapshot, matches, score, self.best(model, matches, score))
+        signals = model.signals(matches)
+        score, eligible = model.combine(signals), self._eligible(model, matches)
+        return Results(self.snapshot, matches, signals, score, self._rank(matches, score, eligible), eligible)
 
     def best(self, model: Model, matches: Matches, score: Column) -> Ranking:
-        # Ids decide between documents of equal score: their order is enough.
-        place = np.empty(matches.documents, np.int64)
-        place[self.snapshot.by_id(matches.number_of_document, np.zeros(matches.documents, np.int8))] = np.arange(matches.documents)
-        return rank(matches, score, self.k, place, matching_only=model.definition.matching_only, allowed=self._allowed(matches))
+        return self._rank(matches, score, self._eligible(model, matches))
+
+    def _rank(self, matches: Matches, score: Column, eligible: NDArray[np.bool_] | None) -> Ranking:
+        return rank(matches, score, self.k, matches.place_of_document(), allowed=eligible, presentation=self.presentation)
+
+    def _eligible(self, model: Model, matches: Matches) -> NDArray[np.bool_] | None:
+        allowed = self._allowed(matches)
+        if not model.matching_only:
+            return allowed
+        matching = np.diff(matches.in_passages.first_entry) > 0
+        return matching if allowed is None else allowed & matching
 
     def _allowed(self, matches: Matches) -> NDArray[np.bool_] | None:
+        allowed = satisfied(matches, across=self.across) if self.must_match else None
         if self.parts is None and self.tags is None:
-            return None
+            return allowed
+        by_structure = self._allowed_by_structure(matches)
+        return by_structure if allowed is None else allowed & by_structure
+
+    def _allowed_by_structure(self, matches: Matches) -> NDArray[np.bool_]:
+        if self.units != "passages":
+            wanted: NDArray[np.bool_] = np.array([self.parts is None or part in self.parts for part in matches.parts], bool)
+            return wanted[matches.part_of_passage]
         allowed = np.zeros(matches.passages, bool)
         row_bounds = matches.document_of_passage.searchsorted(np.arange(matches.documents + 1))
         bounds = matches.number_of_document.searchsorted(self.snapshot.first_document)
@@ -409,7 +559,7 @@ def _search_all(snapshot: Snapshot, model: Model, step: _Fetch, query: Query, wa
     pieces = np.split(found, np.flatnonzero(np.diff(np.cumsum(tokens) // _AT_ONCE)) + 1)
     best: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
     for piece in pieces:
-        matches = join(snapshot, query, Candidates(piece, np.zeros(piece.size)))
+        matches = wanted.join(query, Candidates(piece, np.zeros(piece.size)))
         ranking = wanted.best(model, matches, model.score(matches))
         best.append((matches.number_of_document[matches.document_of_passage[ranking.rows]], ranking.scores))
     documents, scores = (np.concatenate(column) for column in zip(*best, strict=True))
@@ -417,16 +567,31 @@ def _search_all(snapshot: Snapshot, model: Model, step: _Fetch, query: Query, wa
         documents = documents[scores >= np.partition(scores, scores.size - wanted.k)[scores.size - wanted.k]]
     # The documents that hold the best passages once more: few, and what is shown and explained comes from one join.
     winners = np.unique(documents)
-    return wanted.results(model, join(snapshot, query, Candidates(winners, np.zeros(winners.size))))
+    results = wanted.results(model, wanted.join(query, Candidates(winners, np.zeros(winners.size))))
+    results.is_complete = False
+    return results
 
 
 def _some(ids: list[str]) -> str:
     return ", ".join(ids[:5]) + (f" … {ids[-1]}" if len(ids) > 5 else "") or "none"
 
 
+def _names_in(snapshot: Snapshot, matches: Matches, candidate: int) -> Callable[[int, int], str]:
+    """A function that names the units of a document: by their place among its units, and their span."""
+    segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
+    document = encode(segment.document_id(local))
+    if matches.units != "passages":
+        outline = Outline(segment, local)
+        return lambda place, span: f"{document}#{encode(outline.path(span))}"
+    id_of = segment.span_namer(local)
+    return lambda place, span: f"{document}#{encode(id_of(span) or running_number(place))}"
+
+
 def _identify(snapshot: Snapshot, matches: Matches, row: int) -> tuple[str, str]:
     candidate = int(matches.document_of_passage[row])
     segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
+    if matches.units != "passages":
+        return segment.document_id(local), Outline(segment, local).path(int(matches.span_of_passage[row]))
     passage = segment.passages_of(local).start + _position(matches, row, candidate)
     return segment.document_id(local), segment.passage_id(local, passage)
 
@@ -440,9 +605,9 @@ def _hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float
     candidate = int(matches.document_of_passage[row])
     segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
     passages = segment.passages_of(local)
-    passage = passages.start + _position(matches, row, candidate)
+    before, after = _around(segment, local, matches, row, candidate)
     text = segment.text(local)
-    span = segment.span_of("passage.span", local, passage)
+    span = int(segment["document.first_span"][local]) + int(matches.span_of_passage[row])
     here = segment.characters(span)
 
     def neighbour(other: int) -> str:
@@ -452,24 +617,38 @@ def _hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float
         rank=rank,
         score=score,
         document=segment.document_id(local),
-        passage=segment.passage_id(local, passage),
+        passage=_identify(snapshot, matches, row)[1],
         path=tuple(_titles(snapshot, matches, candidate, row, text)),
         text=text[here],
         highlights=tuple(_highlights(snapshot.analyzer, matches.query, text[here], segment.label("language", span))),
         part=segment.label("part", span),
         tag=segment.label("tag", span),
-        before=neighbour(passage - 1),
-        after=neighbour(passage + 1),
+        before=neighbour(before),
+        after=neighbour(after),
         start=here.start,
         end=here.stop,
         metadata=segment.record(local).get("metadata", {}),
     )
 
 
+def _around(segment: Segment, local: int, matches: Matches, row: int, candidate: int) -> tuple[int, int]:
+    """The passages before and after a passage or element; there may be none of this number."""
+    passages = segment.passages_of(local)
+    if matches.units == "passages":
+        passage = passages.start + _position(matches, row, candidate)
+        return passage - 1, passage + 1
+    first, end = (segment[f"passage.{name}"][passages.start : passages.stop] for name in ("first_token", "end_token"))
+    before = int(np.count_nonzero(end <= matches.first_token_of_passage[row]))
+    after = int(np.count_nonzero(first < matches.end_token_of_passage[row]))
+    return passages.start + before - 1, passages.start + after
+
+
 def _titles(snapshot: Snapshot, matches: Matches, candidate: int, row: int, text: str) -> list[str]:
     segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
     first = int(matches.document_of_section.searchsorted(candidate))
-    section = int(matches.section_of_passage[row])
+    # A document that is itself the result has no titles above it.
+    is_document = matches.units != "passages" and matches.span_of_passage[row] == 0
+    section = -1 if is_document else int(matches.section_of_passage[row])
     titles: list[str] = []
     while section >= 0:
         title_span = segment.span_of("section.title_span", local, segment.sections_of(local).start + section - first)

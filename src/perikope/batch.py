@@ -35,7 +35,8 @@ def search_topics(
 
     def search(topic: Topic) -> tuple[list[tuple[str, float]], str]:
         try:
-            index.check_query(topic.query, language=options.get("language", ""))
+            for text in filter(None, (topic.query, topic.browse)):
+                index.check_query(text, language=options.get("language", ""), syntax=options.get("syntax", "words"))
         except UsageError as error:
             return [], str(error)
         own: dict[str, Any] = {"browse_query": topic.browse} if topic.browse else {}
@@ -45,13 +46,13 @@ def search_topics(
         ranking = index.search(topic.query, **options | own).names()
         return ranking, "" if ranking else "no passage holds any of its words, or may be found"
 
-    for topic, (ranking, problem) in _in_parallel(search, topics, threads or usable_cores()):
+    for topic, (ranking, problem) in in_parallel(search, topics, threads or usable_cores()):
         if problem:
             on_problem(f"topic {topic.qid}: {problem}")
         yield topic.qid, ranking
 
 
-def _in_parallel(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[tuple[T, R]]:
+def in_parallel(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[tuple[T, R]]:
     """Each item with its result, in order; only a few are ahead of what was asked for."""
     if threads == 1:
         yield from ((item, work(item)) for item in items)

@@ -6,9 +6,9 @@ align with; documents are in the order of their numbers in the index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,24 @@ from numpy.typing import NDArray
 
 from perikope.errors import UsageError
 from perikope.fetch import Candidates
-from perikope.index.layout import OF_PASSAGE, OF_SECTION
+from perikope.index.layout import OF_PASSAGE, ranges
 from perikope.index.reader import Snapshot, Statistics
 from perikope.index.segments import Segment
-from perikope.kernels.join import add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
-from perikope.kernels.tokens import SLOTS
+from perikope.kernels.join import (
+    add_titles,
+    are_below,
+    are_ranges,
+    count_terms,
+    occurrences_of_ranges,
+    owners,
+    read_of_owners,
+    read_ranges,
+    scan,
+    sum_ancestors,
+)
 from perikope.query.terms import Query
+from perikope.structure import Structure, Units, read_elements, read_structure
+from perikope.tables import Table, read_table
 from perikope.text import word_spans
 
 Integers = NDArray[np.int64]
@@ -60,9 +72,20 @@ def _no_characters() -> Places:
     raise UsageError("these matches were put together without texts, so distances in characters are not known; count in tokens")
 
 
+def _no_structure() -> Structure:
+    raise UsageError("these matches were put together without the trees of their documents")
+
+
+def _no_order() -> Integers:
+    raise UsageError("these matches were put together without the ids of their documents")
+
+
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Query, candidate documents, their sections and passages, occurrences, and the collection's statistics."""
+    """Query, candidate documents, their sections and passages, occurrences, and the collection's statistics.
+
+    Where elements or documents are ranked (`units`), they stand in the place of the passages; they may overlap, parents first.
+    """
 
     query: Query
     statistics: Statistics
@@ -87,9 +110,20 @@ class Matches:
     in_titles: Frequencies
     part_of_passage: Integers
     """Number in `parts` of the part that each passage stands in."""
+    span_of_passage: Integers
+    """Number in its document of the span that each passage is."""
     parts: tuple[str, ...]
+    units: Units = "passages"
     characters: Callable[[], Places] = _no_characters
     """As `tokens`, counted in characters. Reads the texts when it is first called: few models ask, and it takes longer than all else."""
+    structure: Callable[[], Structure] = _no_structure
+    """The spans of the candidate documents, read when it is first called."""
+    place_of_document: Callable[[], Integers] = _no_order
+    """The place of each document in the order of their ids, which decides between equal scores; found when it is first called."""
+    table: Callable[[str, str], Table] = read_table
+    """A table by its name and kind, of the index or of those that come with the program, read when it is called."""
+    all_terms: Matches | None = None
+    """The matches of all terms, where some stand only under NOT; see `with_negated`."""
 
     def __post_init__(self) -> None:
         for name in (field.name for field in fields(self)):
@@ -113,6 +147,15 @@ class Matches:
         """The weight of each query term."""
         return np.array(self.query.weights)
 
+    def with_negated(self) -> Matches:
+        """The same with the terms that stand only under NOT: for what reads the tree. They weigh nothing, so no other model sees them."""
+        return self if self.all_terms is None else self.all_terms
+
+    def require_passages(self, model: str) -> None:
+        """Raise where elements are ranked: for models that need passages side by side, each in its section."""
+        if self.units != "passages":
+            raise UsageError(f"{model} scores passages by those around them, not {self.units} that hold one another; choose another model")
+
     def tokens(self) -> Places:
         """Where occurrences and passages stand, counted in tokens."""
         return Places(self.position_of_occurrence.astype(np.int64), self.first_token_of_passage, self.end_token_of_passage - 1)
@@ -133,8 +176,10 @@ class Matches:
         return self.length_of_passage + titles[self.section_of_passage]
 
 
-def join(snapshot: Snapshot, query: Query, candidates: Candidates) -> Matches:
-    """Look into the candidate documents."""
+def join(
+    snapshot: Snapshot, query: Query, candidates: Candidates, *, units: Units = "passages", tags: Collection[str] | None = None
+) -> Matches:
+    """Look into the candidate documents, at their passages, or at their elements (all logical ones, or those with one of the tags)."""
     order = np.argsort(candidates.documents, kind="stable")
     numbers, scores = candidates.documents[order], candidates.scores[order]
     pieces = []
@@ -144,10 +189,69 @@ def join(snapshot: Snapshot, query: Query, candidates: Candidates) -> Matches:
     for i, segment in enumerate(snapshot.segments):
         inside = slice(int(bounds[i]), int(bounds[i + 1]))
         if inside.stop > inside.start:
-            pieces.append(_join_segment(segment, terms.numbers[i], numbers[inside] - snapshot.first_document[i], parts))
+            local = numbers[inside] - snapshot.first_document[i]
+            rows = _passages(segment, local) if units == "passages" else read_elements(segment, local, units, tags)
+            pieces.append(_join_segment(segment, terms.numbers[i], local, rows, parts))
     column = _concatenate(pieces)
     matches = assemble(query, snapshot.statistics_of(terms), numbers, scores, column, tuple(parts))
-    return replace(matches, characters=cache(lambda: _read_characters(snapshot, matches)))
+    return without_negated(
+        replace(
+            matches,
+            units=units,
+            characters=cache(lambda: _read_characters(snapshot, matches)),
+            structure=cache(lambda: read_structure(snapshot, numbers)),
+            place_of_document=cache(lambda: _places_by_id(snapshot, numbers)),
+            table=partial(read_table, folder=snapshot.folder),
+        )
+    )
+
+
+def _places_by_id(snapshot: Snapshot, numbers: Integers) -> Integers:
+    place = np.empty(numbers.size, np.int64)
+    place[snapshot.by_id(numbers, np.zeros(numbers.size, np.int64))] = np.arange(numbers.size)
+    place.setflags(write=False)
+    return place
+
+
+def without_negated(matches: Matches) -> Matches:
+    """The matches of the terms that do not stand only under NOT, as if only these had been looked for; `with_negated` gives all back."""
+    query = matches.query.positive
+    if len(query.terms) == len(matches.query.terms):
+        return matches
+    number = {term: i for i, term in enumerate(query.terms)}
+    number_of_term = np.array([number.get(term, -1) for term in matches.query.terms], np.int32)
+    terms = np.flatnonzero(number_of_term >= 0)
+    kept = number_of_term[matches.term_of_occurrence] >= 0
+    before = np.concatenate([[0], np.cumsum(kept)])
+
+    def only(found: Frequencies) -> Frequencies:
+        entries = number_of_term[found.term] >= 0
+        first_entry = np.concatenate([[0], np.cumsum(entries)])[found.first_entry]
+        return Frequencies(first_entry, number_of_term[found.term[entries]], found.count[entries])
+
+    def characters() -> Places:
+        places = matches.characters()
+        return Places(places.position_of_occurrence[kept], places.first_of_passage, places.last_of_passage)
+
+    counts = matches.statistics
+    return replace(
+        matches,
+        query=query,
+        statistics=replace(counts, **{name: getattr(counts, name)[terms] for name in _OF_TERM}),
+        term_of_occurrence=number_of_term[matches.term_of_occurrence[kept]],
+        position_of_occurrence=matches.position_of_occurrence[kept],
+        first_occurrence_of_document=before[matches.first_occurrence_of_document],
+        first_occurrence_of_passage=before[matches.first_occurrence_of_passage],
+        end_occurrence_of_passage=before[matches.end_occurrence_of_passage],
+        in_documents=only(matches.in_documents),
+        in_passages=only(matches.in_passages),
+        in_titles=only(matches.in_titles),
+        characters=cache(characters),
+        all_terms=matches,
+    )
+
+
+_OF_TERM = ("document_frequency", "collection_frequency", "passage_frequency", "passage_collection_frequency")
 
 
 def assemble(
@@ -165,7 +269,8 @@ def assemble(
     )
     title_range = column.pop("title_first_of_section"), column.pop("title_end_of_section")
     title_occurrences = occurrences_of_ranges(position, first_occurrence, column["document_of_section"], *title_range)
-    column.setdefault("part_of_passage", np.zeros(column["document_of_passage"].size, np.int64))
+    for name in ("part_of_passage", "span_of_passage"):
+        column.setdefault(name, np.zeros(column["document_of_passage"].size, np.int64))
     return Matches(
         query=query,
         statistics=statistics,
@@ -182,26 +287,26 @@ def assemble(
     )
 
 
-def _join_segment(segment: Segment, terms: Integers, documents: Integers, parts: dict[str, int]) -> dict[str, NDArray[Any]]:
+def _join_segment(
+    segment: Segment, terms: Integers, documents: Integers, rows: tuple[Integers, dict[str, Integers]], parts: dict[str, int]
+) -> dict[str, NDArray[Any]]:
     """The columns of one segment's candidates; numbers of documents and sections count within these candidates.
 
-    Parts that are met for the first time get the next number in `parts`.
+    `rows` are the passages, or what stands in their place: the document of each, and its columns. Parts that are met for the first time
+    get the next number in `parts`.
     """
-    slot_of_term = np.full(max(len(segment.terms), SLOTS), -1, np.int16)
-    held = np.flatnonzero(terms >= 0)
-    slot_of_term[terms[held]] = held
     codes = segment["document.first_code"]
-    term, position, end_occurrence = scan(
-        segment["tokens"], codes[documents].astype(np.int64), codes[documents + 1].astype(np.int64), slot_of_term
-    )
-    sections, document_of_section, first_section = _gather(segment["document.first_section"], documents)
-    passages, document_of_passage, _ = _gather(segment["document.first_passage"], documents)
-    section = {name: segment[f"section.{name}"][sections].astype(np.int64) for name in OF_SECTION}
-    passage = {name: segment[f"passage.{name}"][passages].astype(np.int64) for name in OF_PASSAGE}
-    _check_tree(segment, section["parent"], first_section, document_of_section, passage["section"], document_of_passage)
+    term, position, end_occurrence = scan(segment["tokens"], *_bounds(codes, documents), terms)
+    first, end = _bounds(segment["document.first_section"], documents)
+    document_of_section, first_section, sections = owners(first, end), np.cumsum(end - first) - (end - first), ranges(first, end)
+    document_of_passage, passage = rows
+    section = {name: segment[f"section.{name}"][sections].astype(np.int64) for name in _GATHERED_OF_SECTION}
+    _check_tree(segment, section["parent"], first_section, document_of_section)
+    if not are_below(passage["section"], document_of_passage, end - first):
+        raise segment.columns.damaged("has a damaged tree of sections")
     tokens = segment["document.tokens"][documents].astype(np.int64)
-    _check_ranges(segment, passage["first_token"], passage["end_token"], passage["length"], tokens[document_of_passage])
-    _check_ranges(segment, section["title_first"], section["title_end"], section["title_length"], tokens[document_of_section])
+    _check_ranges(segment, passage["first_token"], passage["end_token"], passage["length"], document_of_passage, tokens)
+    _check_ranges(segment, section["title_first"], section["title_end"], section["title_length"], document_of_section, tokens)
     return {
         "length_of_document": segment["document.length"][documents].astype(np.int64),
         "parent_of_section": np.where(section["parent"] >= 0, section["parent"] + first_section[document_of_section], -1),
@@ -215,20 +320,33 @@ def _join_segment(segment: Segment, terms: Integers, documents: Integers, parts:
         "end_token_of_passage": passage["end_token"],
         "length_of_passage": passage["length"],
         "part_of_passage": _parts_of_passages(segment, documents, document_of_passage, passage["span"], parts),
+        "span_of_passage": passage["span"],
         "term_of_occurrence": term,
         "position_of_occurrence": position,
         "end_occurrence_of_document": end_occurrence,
     }
 
 
+def _passages(segment: Segment, documents: Integers) -> tuple[Integers, dict[str, Integers]]:
+    """The passages of documents: the document of each, and its columns."""
+    first, end = _bounds(segment["document.first_passage"], documents)
+    columns = {name: segment[f"passage.{name}"] for name in OF_PASSAGE}
+    return owners(first, end), {name: read_ranges(column.view(np.uint8), column.itemsize, first, end) for name, column in columns.items()}
+
+
+def _bounds(offsets: NDArray[Any], documents: Integers) -> tuple[Integers, Integers]:
+    """Where what documents own begins and ends."""
+    return offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
+
+
 def _parts_of_passages(
     segment: Segment, documents: Integers, document_of_passage: Integers, span: Integers, parts: dict[str, int]
 ) -> Integers:
-    first_span = segment["document.first_span"]
-    first, end = first_span[documents].astype(np.int64), first_span[documents + 1].astype(np.int64)
-    if np.any(span >= (end - first)[document_of_passage]):
+    first, end = _bounds(segment["document.first_span"], documents)
+    if not are_below(span, document_of_passage, end - first):
         raise segment.columns.damaged("has a damaged column (passage.span)")
-    label = segment["span.part"][first[document_of_passage] + span]
+    column = segment["span.part"]
+    label = read_of_owners(column.view(np.uint8), column.itemsize, first, document_of_passage, span)
     count = np.bincount(label, minlength=len(segment.labels))
     if count.size > len(segment.labels):
         raise segment.columns.damaged("has a damaged column (span.part)")
@@ -261,34 +379,17 @@ def _read_characters(snapshot: Snapshot, matches: Matches) -> Places:
     return Places(occurrence, first, last)
 
 
-def _check_tree(
-    segment: Segment,
-    parent: Integers,
-    first_section: Integers,
-    document_of_section: Integers,
-    section: Integers,
-    document_of_passage: Integers,
-) -> None:
-    """Kernels walk up the tree without looking: parents must come before their children, and sections must be there."""
+def _check_tree(segment: Segment, parent: Integers, first_section: Integers, document_of_section: Integers) -> None:
+    """Kernels walk up the tree without looking: parents must come before their children."""
     own_number = np.arange(parent.size) - first_section[document_of_section]
-    sections = np.diff(np.append(first_section, parent.size))
-    if np.any(parent >= own_number) or np.any(parent < -1) or np.any(section < 0) or np.any(section >= sections[document_of_passage]):
+    if np.any(parent >= own_number) or np.any(parent < -1):
         raise segment.columns.damaged("has a damaged tree of sections")
 
 
-def _check_ranges(segment: Segment, first: Integers, end: Integers, length: Integers, tokens: Integers) -> None:
+def _check_ranges(segment: Segment, first: Integers, end: Integers, length: Integers, document: Integers, tokens: Integers) -> None:
     """Kernels make room by the sizes of ranges: none may end before it begins."""
-    if np.any(first > end) or np.any(end > tokens) or np.any(length > end - first):
+    if not are_ranges(first, end, length, document, tokens):
         raise segment.columns.damaged("has damaged passages or titles")
-
-
-def _gather(offsets: NDArray[Any], documents: Integers) -> tuple[Integers, Integers, Integers]:
-    """The children of documents: their numbers in the segment, their document, and where each document's begin among them."""
-    first, end = offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
-    counts = end - first
-    begin = np.cumsum(counts) - counts
-    parent = np.repeat(np.arange(documents.size), counts)
-    return np.arange(counts.sum()) - begin[parent] + first[parent], parent, begin
 
 
 _COUNTED_IN = {
@@ -300,19 +401,22 @@ _COUNTED_IN = {
 }
 """Columns that hold numbers of another column's rows: they shift where segments are put together."""
 
+_GATHERED_OF_SECTION = ("parent", "title_first", "title_end", "title_length")
+
 _EMPTY = {
     name: np.zeros(0, np.int32 if name in ("term_of_occurrence", "position_of_occurrence") else np.int64)
     for name in (
         "length_of_document", "parent_of_section", "document_of_section", "title_length_of_section", "title_first_of_section",
         "title_end_of_section", "document_of_passage", "section_of_passage", "first_token_of_passage", "end_token_of_passage",
-        "length_of_passage", "part_of_passage", "term_of_occurrence", "position_of_occurrence", "end_occurrence_of_document",
+        "length_of_passage", "part_of_passage", "span_of_passage", "term_of_occurrence", "position_of_occurrence",
+        "end_occurrence_of_document",
     )
 }  # fmt: skip
 
 
 def _concatenate(pieces: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    if not pieces:
-        return dict(_EMPTY)
+    if len(pieces) < 2:
+        return dict(pieces[0] if pieces else _EMPTY)
     joined = {}
     for name in pieces[0]:
         counted_in = _COUNTED_IN.get(name)
@@ -324,5 +428,5 @@ def _concatenate(pieces: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any
             parts.append(np.where(values >= 0, values + shift, values) if counted_in else values)
             if counted_in:
                 shift += piece[counted_in].size
-        joined[name] = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        joined[name] = np.concatenate(parts)
     return joined

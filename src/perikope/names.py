@@ -1,15 +1,17 @@
 """How a passage is written in files: `document#passage`, split at the last `#`.
 
 Everywhere else a passage is two columns. Inside an id, `#`, `%` and white space are percent-encoded; a passage without an id of its
-own is `@3`, its running number in the document, counted from 1.
+own is `@3`, its running number in the document, counted from 1; an element is `/article[1]/sec[2]`, its path from the document down.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
 _UNSAFE = re.compile(r"[#%\s\x00-\x1f\x7f]")
+_UNSAFE_IN_PATH = re.compile(r"[%/\[\]]")
 
 
 def encode(text: str) -> str:
@@ -52,3 +54,17 @@ def document_name(name: str) -> str:
 def running_number(number: int) -> str:
     """The id of the passage with this number (from 0) where the source gives none."""
     return f"@{number + 1}"
+
+
+def element_path(steps: Iterable[tuple[str, int]]) -> str:
+    """The path of an element: tags from the document down, each with its number (from 1) among the siblings of the same tag.
+
+    >>> element_path([("article", 1), ("sec", 2)])
+    '/article[1]/sec[2]'
+    """
+    return "".join(f"/{_UNSAFE_IN_PATH.sub(lambda match: quote(match.group(), safe=''), tag) or '*'}[{number}]" for tag, number in steps)
+
+
+def is_element_path(passage: str) -> bool:
+    """Whether the second half of a name is written as the path of an element."""
+    return passage.startswith("/")

@@ -12,7 +12,7 @@ import math
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -51,9 +51,10 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """Marks a parameter whose value is itself a thing of a registry, such as a model inside a model."""
+    """Marks a parameter whose value is itself a thing of a registry, such as a model inside a model; with `each`, a list of them."""
 
     resolve: Callable[[Call | str], object]
+    each: bool = False
 
 
 Extra = TypeVar("Extra")
@@ -71,11 +72,15 @@ class Parameter:
     range: Range | None = None
     grid: Grid | None = None
     nested: Nested | None = None
+    item: type | None = None
+    """The type of the values of a list."""
 
     def check(self, owner: str, value: object) -> object:
         """The value in the declared type, or an error that names what is allowed."""
         if value is None and self.optional:
             return None
+        if self.nested is not None and self.nested.each:
+            return self._resolve_each(owner, value, self.nested)
         if self.nested is not None:
             if isinstance(value, (Call, str)):
                 return self.nested.resolve(value)
@@ -91,12 +96,27 @@ class Parameter:
         if not isinstance(value, self.type) or (isinstance(value, bool) and self.type is not bool):
             shown = str(value) if isinstance(value, Call) else write(value)
             raise UsageError(f"{owner}: {self.name} must be {_TYPE_NAMES.get(self.type, self.type.__name__)}, not {shown}")
+        if self.item is not None and isinstance(value, tuple):
+            each = replace(self, name=f"each of {self.name}", type=self.item, item=None, optional=False)
+            return tuple(each.check(owner, one) for one in value)
         if self.range is not None and isinstance(value, (int, float)) and value not in self.range:
             raise UsageError(f"{owner}: {self.name}={write(value)} is out of range; it must be {self.describe_range()}")
         return value
 
+    def _resolve_each(self, owner: str, value: object, nested: Nested) -> tuple[object, ...]:
+        """The things of a list."""
+        if not isinstance(value, tuple) or not value:
+            shown = str(value) if isinstance(value, Call) else write(value)
+            raise UsageError(f"{owner}: {self.name} must be a list such as [a,b(c=1)], not {shown}")
+        for one in value:
+            if one is None or isinstance(one, (int, float, tuple)):
+                raise UsageError(f"{owner}: each of {self.name} must be a name, not {write(one)}")
+        return tuple(nested.resolve(one) if isinstance(one, (Call, str)) else one for one in value)
+
     def describe_range(self) -> str:
         """What values are allowed, in words."""
+        if self.item is not None:
+            return f"a list, each {replace(self, item=None, type=self.item).describe_range()}"
         if self.choices:
             return " or ".join(write(choice) for choice in self.choices)
         if self.range is not None:
@@ -153,8 +173,10 @@ def _declared(name: str, hint: Any, default: object) -> Parameter:
     if get_origin(hint) is Literal:
         choices = get_args(hint)
         hint = type(choices[0])
+    nested = _pick(extras, Nested)
+    item = get_args(hint)[0] if get_origin(hint) is tuple and nested is None else None
     hint = get_origin(hint) or hint
-    return Parameter(name, hint, default, optional, choices, _pick(extras, Range), _pick(extras, Grid), _pick(extras, Nested))
+    return Parameter(name, hint, default, optional, choices, _pick(extras, Range), _pick(extras, Grid), nested, item)
 
 
 def _pick(extras: tuple[Any, ...], kind: type[Extra]) -> Extra | None:

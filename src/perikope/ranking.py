@@ -1,35 +1,61 @@
-"""Ranking: passages in order. Higher scores first; equal scores by document id, then by position. Always the same."""
+"""Ranking: passages or elements in order. Higher scores first; equal scores by document id, then by position. Always the same.
+
+Of elements that begin at the same token the longer one comes first.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.kernels.elements import without_overlap
 from perikope.matches import Matches
 from perikope.signals import Column
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Grouping = Literal["", "score", "fetch"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """The rows of `Matches` that are the result, best first, with their scores."""
 
-    rows: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    rows: Integers
+    scores: Floats
 
     def __len__(self) -> int:
         return int(self.rows.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """How results are laid out: as one list, or by document; with or without those that repeat the text of better ones.
+
+    Documents come in the order of their best result (`score`), or as they were fetched (`fetch`, "relevant in context"). Without overlap,
+    what scores 0 is no result, unless a document has nothing else: then the largest of it are, or none where `drop_unmatched`.
+    """
+
+    no_overlap: bool = False
+    group_by_document: Grouping = ""
+    drop_unmatched: bool = False
+
+
+FLAT = Presentation()
 
 
 def rank(
     matches: Matches,
     score: Column,
     k: int,
-    place_of_document: NDArray[np.int64],
+    place_of_document: Integers,
     *,
     matching_only: bool = False,
     allowed: NDArray[np.bool_] | None = None,
+    presentation: Presentation = FLAT,
 ) -> Ranking:
     """The best `k` passages; `place_of_document` has the place of each candidate document in the order of their ids.
 
@@ -41,10 +67,36 @@ def rank(
         kept = np.ones(values.size, bool) if allowed is None else allowed
         rows = np.flatnonzero(kept & (np.diff(matches.in_passages.first_entry) > 0) if matching_only else kept)
         values = values[rows]
+    if presentation != FLAT:
+        return _present(matches, rows, values, k, place_of_document, presentation)
     if values.size > k:
         threshold = np.partition(values, values.size - k)[values.size - k]
         # All that tie with the last one stay until the tie rule has decided between them.
         rows, values = rows[values >= threshold], values[values >= threshold]
-    # Rows are in reading order within a document, so they are the last key.
+    # Rows are in reading order within a document, parents first, so they are the last key.
     order = np.lexsort((rows, place_of_document[matches.document_of_passage[rows]], -values))[:k]
     return Ranking(rows[order], values[order])
+
+
+def _present(matches: Matches, rows: Integers, values: Floats, k: int, place_of_document: Integers, presentation: Presentation) -> Ranking:
+    document = matches.document_of_passage[rows]
+    if presentation.no_overlap:
+        unmatched = np.bincount(document, values != 0, minlength=matches.documents) == 0
+        kept = (values != 0) | (unmatched[document] & (not presentation.drop_unmatched))
+        rows, values, document = rows[kept], values[kept], document[kept]
+    # Within its document first, best first.
+    order = np.lexsort((rows, -values, document))
+    rows, values, document = rows[order], values[order], document[order]
+    if presentation.no_overlap:
+        first_row = np.searchsorted(document, np.arange(matches.documents + 1))
+        kept = without_overlap(rows, first_row, matches.first_token_of_passage, matches.end_token_of_passage)
+        rows, values, document = rows[kept], values[kept], document[kept]
+    place = place_of_document[document]
+    if presentation.group_by_document:
+        best = np.full(matches.documents, -np.inf)
+        np.maximum.at(best, document, values)
+        by = matches.score_of_document if presentation.group_by_document == "fetch" else best
+        order = np.lexsort((rows, -values, place, -by[document]))
+    else:
+        order = np.lexsort((rows, place, -values))
+    return Ranking(rows[order][:k], values[order][:k])

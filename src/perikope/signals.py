@@ -137,6 +137,23 @@ def min_max(column: Column) -> Column:
     return column.affine(f"{column.label}, min-max normalised", slope, -low * slope)
 
 
+def z_score(column: Column) -> Column:
+    """With mean 0 and standard deviation 1; all equal, or equal but for rounding, gives 0."""
+    values = np.sort(column.values)  # the order of documents in the index is history, as in `share`
+    mean = float(values.sum()) / max(values.size, 1)
+    deviation = math.sqrt(float(np.sort((values - mean) ** 2).sum()) / max(values.size, 1))
+    slope = 1 / deviation if deviation > ROUNDING * float(np.abs(values).max(initial=0.0)) else 0.0
+    return column.affine(f"{column.label}, in standard deviations from the mean", slope, -mean * slope)
+
+
+def share_above_least(column: Column) -> Column:
+    """What lies above the smallest value, divided by the sum of that over the column; all equal gives 0."""
+    low, high = (float(column.values.min()), float(column.values.max())) if column.values.size else (0.0, 0.0)
+    total = float(np.sort(column.values - low).sum())
+    slope = 1 / total if high - low > ROUNDING * max(abs(low), abs(high)) else 0.0
+    return column.affine(f"{column.label}, above the least ÷ its sum over all", slope, -low * slope)
+
+
 def share(column: Column) -> Column:
     """Divided by the sum of the column; a sum of zero gives 0."""
     # Sorted first: the order of documents in the index is history, and must not reach the last bit of a score.
@@ -157,3 +174,11 @@ def product(label: str, first: Column, second: Column) -> Column:
     """Row by row the product of two columns."""
     values = first.values * second.values
     return Column(label, values, lambda i: Node(label, float(values[i]), "product", (first.explain(i), second.explain(i))))
+
+
+def sum_of(label: str, columns: Sequence[Column]) -> Column:
+    """Row by row the sum of some columns, one after the other."""
+    values = columns[0].values.copy()
+    for column in columns[1:]:
+        values += column.values
+    return Column(label, values, lambda i: Node(label, float(values[i]), "sum", tuple(column.explain(i) for column in columns)))

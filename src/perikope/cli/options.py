@@ -32,6 +32,16 @@ def search_options(command: F) -> F:
                 help="How many documents to look into.",
             ),
             click.option("--browse-query", default="", metavar="TEXT", help="Score passages with this query instead."),
+            click.option(
+                "--syntax",
+                default="words",
+                show_default=True,
+                type=click.Choice(["words", "boolean", "automatic"]),
+                help='How queries are read. boolean: AND, OR, NOT, NEAR/5, ADJ/2, SAME, parentheses, "phrases", pump*, +word, -word; words '
+                "side by side are joined by AND. automatic: keywords, phrases, +word and -word.",
+            ),
+            click.option("--must-match", is_flag=True, help="Only passages in which the query holds, all of its words where it is plain."),
+            click.option("--across", "across_passages", is_flag=True, help="As --must-match, but phrases, NEAR and AND may span passages."),
             click.option("--language", default="", metavar="CODE", help="Look in this language only; else in all that the index holds."),
             click.option(
                 "--filter",
@@ -55,6 +65,39 @@ def search_options(command: F) -> F:
                 "--part", multiple=True, metavar="NAME", help="Only passages in this part, such as claims. May be given several times."
             ),
             click.option("--tag", "tag", multiple=True, metavar="NAME", help="Only passages with this tag. May be given several times."),
+            click.option(
+                "--elements",
+                is_flag=False,
+                flag_value="*",
+                default="",
+                metavar="[TAG,…]",
+                help="Rank elements instead of passages: all sections, lists, passages … and documents, or those with these tags "
+                "(--elements=sec,p; without tags, put it last).",
+            ),
+            click.option("--no-overlap", is_flag=True, help="Nothing that overlaps a better result."),
+            click.option(
+                "--group-by-document",
+                is_flag=False,
+                flag_value="fetch",
+                default="",
+                type=click.Choice(["fetch", "score", ""]),
+                metavar="[fetch|score]",
+                help="Results of one document side by side, documents as they were fetched or by their best result.",
+            ),
+            click.option(
+                "--drop-unmatched",
+                is_flag=True,
+                help="With --no-overlap: nothing of documents in which nothing scores, instead of the whole of them.",
+            ),
+            click.option("--rescore", default="", metavar="NAME(…)", help="Mix the fetch score with this model's for whole documents."),
+            click.option(
+                "--rescore-weight",
+                default=0.5,
+                show_default=True,
+                type=click.FloatRange(0, 1),
+                metavar="X",
+                help="How much --rescore counts.",
+            ),
         )
     ):
         command = option(command)
@@ -69,6 +112,8 @@ def search_arguments(options: dict[str, Any]) -> dict[str, Any]:
 
     arguments = dict(options)
     arguments["fetch_parts"] = parse_parts(arguments["fetch_parts"]) if arguments["fetch_parts"] else None
+    elements = arguments["elements"]
+    arguments["elements"] = elements == "*" or [tag for tag in elements.split(",") if tag]
     ids = arguments.pop("ids")
     arguments["filter"] = list(arguments["filter"])
     if ids:

@@ -39,7 +39,7 @@ def command(index: str, query: str, k: int, context: bool, full: bool, as_json: 
         for hit in results:
             click.echo(json.dumps(asdict(hit), ensure_ascii=False))
     else:
-        restricted = any(options[name] for name in ("filter", "ids", "shares_codes_with", "part", "tag"))
+        restricted = any(options[name] for name in ("filter", "ids", "shares_codes_with", "part", "tag", "must_match", "across_passages"))
         nothing = f"no passage {'that may be found ' * restricted}holds any of these words" if opened.documents else "the index is empty"
         click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results) or nothing)
     return 0

@@ -174,15 +174,15 @@ class Snapshot:
         local = [documents[rows] - self.first_document[i] for i, rows in enumerate(own)]
         longest = max((segment.document_ids.longest(numbers) for segment, numbers in zip(self.segments, local, strict=True)), default=0)
         if longest > _LONG_ID:
-            order = sorted(range(documents.size), key=lambda at: (groups[at], self.document_id(int(documents[at]))))
-            return np.array(order, np.int64)
+            ids = [self.document_id(number) for number in documents.tolist()]
+            return np.array(sorted(range(documents.size), key=lambda at: (groups[at], ids[at])), np.int64)
         keys = np.zeros((-(-longest // 8), documents.size), np.uint64)
         for segment, rows, numbers in zip(self.segments, own, local, strict=True):
-            ids = segment.document_ids
-            keys[:, rows] = pack_strings(ids.ends, ids.data, numbers, keys.shape[0])
+            names = segment.document_ids
+            keys[:, rows] = pack_strings(names.ends, names.data, numbers, keys.shape[0])
         # Mostly few have the same score.
         order: NDArray[np.int64] = order_runs(groups, keys, _SHORT_RUN)
-        return order if order.size == documents.size else np.lexsort((*keys[::-1], groups))
+        return order if order.size == documents.size else np.lexsort((*keys[::-1], groups)).astype(np.int64)
 
     def find_document(self, id: str) -> int:
         """The number of a document, or -1."""

@@ -243,6 +243,12 @@ class Segment:
         found = np.flatnonzero(self["id.span"][first:end] == span - int(self["document.first_span"][document]))
         return self._ids.text(first + int(found[0])) if found.size else None
 
+    def span_namer(self, document: int) -> Callable[[int], str | None]:
+        """A function that gives the id of a span, by its number in the document, or None; for many spans of one document."""
+        first, end = self._slice("document.first_id", document)
+        place = dict(zip(self["id.span"][first:end].tolist(), range(first, end), strict=True))
+        return lambda span: self._ids.text(place[span]) if span in place else None
+
     def passage_id(self, document: int, passage: int) -> str:
         """The id of a passage (numbered in the segment): its own, or its running number in the document."""
         own = self.span_id(document, self.span_of("passage.span", document, passage))

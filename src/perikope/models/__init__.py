@@ -45,16 +45,20 @@ class Model:
     parameters: Mapping[str, object]
 
     @property
+    def inner(self) -> tuple[Model, ...]:
+        """The models that it is built of."""
+        values = [value if isinstance(value, tuple) else (value,) for value in self.parameters.values()]
+        return tuple(one for value in values for one in value if isinstance(one, Model))
+
+    @property
     def matching_only(self) -> bool:
-        """Whether a passage without any query term is no result; a model around another one does as that one does."""
-        inner = [value for value in self.parameters.values() if isinstance(value, Model)]
-        return all(model.matching_only for model in inner) if inner else self.definition.matching_only
+        """Whether a passage without any query term is no result; a model around others does as all of them do."""
+        return all(model.matching_only for model in self.inner) if self.inner else self.definition.matching_only
 
     @property
     def context_free(self) -> bool:
         """Whether the score of a passage does not depend on which other documents are candidates."""
-        inner = [value for value in self.parameters.values() if isinstance(value, Model)]
-        return self.definition.matching_only and not inner and self.parameters.get("statistics", "collection") == "collection"
+        return self.definition.matching_only and not self.inner and self.parameters.get("statistics", "collection") == "collection"
 
     def signals(self, matches: Matches) -> Signals:
         """The named columns, one value a passage."""

@@ -1,4 +1,4 @@
-"""A query as weighted terms."""
+"""A query as weighted terms, with its tree where it is Boolean."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from perikope.errors import UsageError
 from perikope.query.boolean import Tree, Word, all_of, words_of
+from perikope.query.syntax import Expand, excerpt, parse_tree, terms_of
 from perikope.text import Analyzer, language_code, words
 
 
@@ -21,7 +22,7 @@ class Query:
     tree: Tree | None = None
     """None for plain words. The terms of a tree are all in `terms`, those under NOT too, with weight 1."""
     words: tuple[Word, ...] = ()
-    """Of plain words: the terms that are one word, in several languages."""
+    """Of plain words: which terms are the same word in several languages."""
 
     @property
     def boolean(self) -> Tree:
@@ -29,17 +30,26 @@ class Query:
         return self.tree or all_of(self.words or tuple(Word((term,)) for term in self.terms))
 
     @property
-    def positive(self) -> Query:
-        """What fetches and weighs: the terms that do not stand under NOT alone."""
-        if self.tree is None:
-            return self
-        found = list(words_of(self.tree))
+    def negated(self) -> frozenset[str]:
+        """The terms that stand under NOT and nowhere else."""
+        found = list(words_of(self.tree)) if self.tree else []
         wanted = {term for word, negated in found if not negated for term in word.terms}
-        unwanted = {term for word, negated in found if negated for term in word.terms} - wanted
-        if not unwanted:
-            return self
-        kept = [(term, weight) for term, weight in zip(self.terms, self.weights, strict=True) if term not in unwanted]
-        return replace(self, terms=tuple(term for term, _ in kept), weights=tuple(weight for _, weight in kept))
+        return frozenset(term for word, negated in found if negated for term in word.terms) - wanted
+
+    @property
+    def positive(self) -> Query:
+        """The query without these: what fetches documents and weighs passages. It keeps the tree."""
+        negated = self.negated
+        return self._with({term: weight for term, weight in zip(self.terms, self.weights, strict=True) if term not in negated})
+
+    def expanded(self, expansion: Query) -> Query:
+        """The same query with the terms and weights that an expansion of `positive` has; what must not occur is not added."""
+        negated = self.negated
+        own = {term: weight for term, weight in zip(self.terms, self.weights, strict=True) if term in negated}
+        return self._with({**dict(zip(expansion.terms, expansion.weights, strict=True)), **own})
+
+    def _with(self, weights: dict[str, float]) -> Query:
+        return replace(self, terms=tuple(weights), weights=tuple(weights.values()))
 
 
 def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str]) -> Query:
@@ -62,4 +72,20 @@ def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str]) -> Quer
     counts = Counter(f"{code}:{term}" for code, term in terms if term is not None)
     if not counts:
         raise UsageError(f"the query {text!r} holds only stop words; add a word that says what it is about")
-    return Query(text, tuple(counts), tuple(float(count) for count in counts.values()))
+    distinct = dict.fromkeys(Word(tuple(terms_of(word, analyzer, codes))) for word in dict.fromkeys(found))
+    return Query(text, tuple(counts), tuple(float(count) for count in counts.values()), words=tuple(distinct))
+
+
+def parse_boolean(text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand) -> Query:
+    """A Boolean query, written as `perikope.query.syntax` says; `expand` looks wildcards up in the index.
+
+    >>> query = parse_boolean("pumps -valve", Analyzer(), ["en"], lambda prefix, most: (0, []))
+    >>> query.terms, query.positive.terms
+    (('en:pump', 'en:valv'), ('en:pump',))
+    """
+    tree = parse_tree(text, analyzer, languages, expand)
+    found = list(words_of(tree))
+    if all(negated for _, negated in found):
+        raise UsageError(f"the query {excerpt(text)} says only what must not occur; add a word to look for")
+    terms = tuple(dict.fromkeys(term for word, _ in found for term in word.terms))
+    return Query(text, terms, (1.0,) * len(terms), tree)

@@ -1,0 +1,120 @@
+"""Several models as one: their scores added up, their ranks, or all signals as judgements say they count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Literal
+
+import numpy as np
+
+from perikope.errors import UsageError
+from perikope.grammar import Call
+from perikope.matches import Matches
+from perikope.models import Model, Signals, model, parse_model
+from perikope.models.combination import KIND, combination_of
+from perikope.models.features import normalized_features
+from perikope.parameters import Grid, Nested, Range
+from perikope.signals import Column, Node, min_max, share_above_least, sum_of, z_score
+
+Normalize = Annotated[Literal["minmax", "zscore", "sum", "none"], Grid(("minmax",))]
+Models = Annotated[tuple[Model, ...], Nested(parse_model, each=True)]
+DEFAULT = ("bm25", "qsf_v_title", "qsf_section_propagate")
+"""One that sees the passage alone, one with titles and document, one with the sections."""
+GENERAL = "general"
+"""The combination that comes with the program."""
+
+_NORMALIZE: Mapping[str, Callable[[Column], Column]] = {
+    "minmax": min_max,
+    "zscore": z_score,
+    "sum": share_above_least,
+    "none": lambda column: column,
+}
+
+
+def scores_of_models(
+    matches: Matches,
+    *,
+    models: Models = DEFAULT,  # type: ignore[assignment]
+    normalize: Normalize = "minmax",
+) -> Signals:
+    """The score of each model, normalised over the candidate passages; named by the model's place in the list and its name."""
+    return {
+        f"{number} {one.definition.name}": _NORMALIZE[normalize](one.score(matches)).named(f"score by {one.definition.name}")
+        for number, one in enumerate(models, 1)
+    }
+
+
+@model(scores_of_models)
+def fuse(signals: Signals, *, weights: Annotated[tuple[float, ...] | None, Range(-1e6, 1e6), Grid((None,))] = None) -> Column:
+    """The weighted sum of the scores of several models.
+
+    `Σ_m w_m · norm(score_m(p))`, all weights the same where none are given. `normalize` is over the candidate passages: `minmax` is
+    `(x - min) / (max - min)`, `sum` is `(x - min) / Σ (x - min)`, `zscore` is `(x - mean) / deviation`, and `none` takes scores as they are
+    (Fox and Shaw 1994; Montague and Aslam 2001).
+    """
+    columns = list(signals.values())
+    chosen = (1 / len(columns),) * len(columns) if weights is None else weights
+    if len(chosen) != len(columns):
+        raise UsageError(f"fuse: there are {len(columns)} models and {len(chosen)} weights; give one weight for each model")
+    return sum_of("fused score", [weight * column for weight, column in zip(chosen, columns, strict=True)])
+
+
+def reciprocal_ranks(
+    matches: Matches,
+    *,
+    models: Models = DEFAULT,  # type: ignore[assignment]
+    k: Annotated[float, Range(0, 1e6), Grid((10.0, 60.0, 100.0))] = 60.0,
+) -> Signals:
+    """What the rank of each passage in each model's ranking is worth."""
+    return {f"{number} {one.definition.name}": _reciprocal_rank(matches, one, k) for number, one in enumerate(models, 1)}
+
+
+@model(reciprocal_ranks)
+def rrf(signals: Signals) -> Column:
+    """Reciprocal rank fusion: the ranks of several models, without their scores.
+
+    `Σ_m 1 / (k + rank_m(p))`, ranks from 1 over all candidate passages, equal scores in the order of the ranking (document id, then position).
+    A model that sees no context ranks only passages with a query term; the others get nothing from it (Cormack, Clarke and Büttcher 2009).
+    """
+    return sum_of("fused reciprocal ranks", list(signals.values()))
+
+
+def _reciprocal_rank(matches: Matches, one: Model, k: float) -> Column:
+    values, name = one.score(matches).values, one.definition.name
+    rows = np.flatnonzero(np.diff(matches.in_passages.first_entry)) if one.matching_only else np.arange(values.size)
+    order = rows[np.lexsort((rows, matches.place_of_document()[matches.document_of_passage[rows]], -values[rows]))]
+    rank = np.zeros(values.size, np.int64)
+    rank[order] = np.arange(1, order.size + 1)
+    worth = np.where(rank > 0, 1 / (k + np.maximum(rank, 1)), 0.0)
+
+    def explain(row: int) -> Node:
+        label = f"1 ÷ ({k:g} + {rank[row]}): rank {rank[row]} by {name}" if rank[row] else f"not ranked by {name}"
+        return Node(label, float(worth[row]))
+
+    return Column(f"reciprocal rank by {name}", worth, explain)
+
+
+def read_name(value: object) -> str:
+    """The name of a table."""
+    if isinstance(value, Call) and not value.arguments and not value.positional:
+        value = value.name
+    if isinstance(value, str) and value:
+        return value
+    raise UsageError(f'learned: name must be that of a table, such as learned(name="{GENERAL}")')
+
+
+def learned_signals(matches: Matches, *, name: Annotated[str, Nested(read_name), Grid((GENERAL,))] = GENERAL) -> Signals:
+    """What each feature adds to the score."""
+    matches.require_passages("learned")
+    combination = combination_of(matches.table(read_name(name), KIND))
+    return combination.contributions(normalized_features(matches, combination.features, combination.normalize))
+
+
+@model(learned_signals)
+def learned(signals: Signals) -> Column:
+    """All signals at once, as they were learned to count from judgements: no model has to be picked by hand.
+
+    `Σ_f w_f · norm(f(p))` over the features f of `perikope.models.features`, each normalised over the candidate passages; or the sum of
+    what regression trees make of them. `name` is a table that `perikope learn fusion` has saved in the index; `general` comes with the program.
+    """
+    return sum_of("learned score", list(signals.values()))
