@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from perikope.kernels.join import scan
-from perikope.kernels.tokens import SLOTS, encode_tokens
+from perikope.kernels.tokens import encode_tokens
 
 
 @numba.njit
@@ -153,9 +153,7 @@ def main(arguments: list[str] | None = None) -> None:
         chosen = np.sort(random.choice(options.documents, 1000, replace=False)).astype(np.int64)
         for terms in (4, 10, 100):
             query = np.unique(np.exp(random.uniform(np.log(50), np.log(20_000), terms)).astype(np.int64))
-            slots = np.full(max(vocabulary, SLOTS), -1, np.int16)
-            slots[query] = np.arange(query.size)
-            scanned = lambda a, slots=slots: scan(a["codes"], first_code[chosen], first_code[chosen + 1], slots)  # noqa: E731
+            scanned = lambda a, query=query: scan(a["codes"], first_code[chosen], first_code[chosen + 1], query)  # noqa: E731
             looked = lambda a, query=query: look_up(query, chosen, first_posting, a["documents"], a["offsets"], a["data"])  # noqa: E731
             assert scanned(by_document.open(False))[0].size == looked(by_term.open(False))[0]
             for name, files, action in (("document-major", by_document, scanned), ("term-major", by_term, looked)):

@@ -347,14 +347,14 @@ def _parts_of_passages(
         raise segment.columns.damaged("has a damaged column (passage.span)")
     column = segment["span.part"]
     label = read_of_owners(column.view(np.uint8), column.itemsize, first, document_of_passage, span)
-    count = np.bincount(label, minlength=len(segment.labels))
-    if count.size > len(segment.labels):
+    low, high = (int(label.min()), int(label.max())) if label.size else (0, -1)
+    if high >= len(segment.labels):
         raise segment.columns.damaged("has a damaged column (span.part)")
     # Each segment numbers its labels for itself.
-    number = np.zeros(count.size, np.int64)
-    for i in np.flatnonzero(count).tolist():
+    number = np.zeros(len(segment.labels), np.int64)
+    for i in [low] if low == high else np.flatnonzero(np.bincount(label)).tolist():
         number[i] = parts.setdefault(segment.labels[i], len(parts))
-    found: Integers = number[label]
+    found: Integers = np.full(label.size, number[low]) if low == high else number[label]  # most collections have no parts
     return found
 
 

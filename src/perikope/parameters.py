@@ -58,6 +58,8 @@ class Nested:
 
 
 Extra = TypeVar("Extra")
+AnyType = type
+"""`Parameter` has a field of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Parameter:
     range: Range | None = None
     grid: Grid | None = None
     nested: Nested | None = None
-    item: type | None = None
+    item: AnyType | None = None
     """The type of the values of a list."""
 
     def check(self, owner: str, value: object) -> object:

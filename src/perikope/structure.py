@@ -184,10 +184,12 @@ def read_elements(
     section_of_span, *_ = derive_structure(column["kind"].astype(np.uint8), column["parent"].astype(np.int32), first_span)
     parent = np.maximum(column["parent"][spans], 0)
     first, end = column["first_token"][spans], column["end_token"][spans]
-    codes = segment["document.first_code"]
-    length = count_indexed(
-        segment["tokens"], codes[documents].astype(np.int64), codes[documents + 1].astype(np.int64), document, first, end
-    )
+    length = end - first
+    if np.any(segment["document.length"][documents] != segment["document.tokens"][documents]):
+        # Stop words are not counted, and which tokens are is only said by the tokens themselves.
+        codes = segment["document.first_code"]
+        bounds = codes[documents].astype(np.int64), codes[documents + 1].astype(np.int64)
+        length = count_indexed(segment["tokens"], *bounds, document, first, end)
     section = section_of_span[first_span[document] + parent].astype(np.int64)
     return document, {"span": spans - first_span[document], "section": section, "first_token": first, "end_token": end, "length": length}
 

@@ -35,8 +35,7 @@ def _fill(draw, builder, depth):
                 marks.append((tag, len(" ".join(["", *words[:first]])), len(" ".join(words[: last + 1]))))
             builder.passage(text, draw(st.sampled_from(["p", "item"])), marks=marks)
         elif kind == "text":
-            builder._needs_break = True
-            builder.text(draw(texts))
+            builder.text(f" {draw(texts)}")
         elif depth:
             section = kind == "section"
             with builder.span(Kind.SECTION if section else Kind.ELEMENT, draw(st.sampled_from(["sec", "bdy"])) if section else "list"):

@@ -11,7 +11,12 @@ from perikope.cli.output import count, printable
 
 @click.group(name="learn")
 def command() -> None:
-    """Learn tables that models use by their names."""
+    """Learn tables that models use by their names.
+
+    \b
+    Example:
+      perikope learn tags idx topics.tsv qrels.txt --name my-tags
+    """
 
 
 @command.command(name="tags")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perikope.kernels.jit import kernel
 
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 
 @kernel
-def add_trees(features, first_node, feature, threshold, left, right, value):
+def add_trees(
+    features: Floats, first_node: Integers, feature: Integers, threshold: Floats, left: Integers, right: Integers, value: Floats
+) -> Floats:
     """What each feature adds to the sum of all trees, a row a feature and one column a row of `features`; last, what the roots add.
 
     From a node a row goes left where its feature is at most the threshold, else right; a leaf has left -1. What a step changes in the

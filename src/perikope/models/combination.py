@@ -117,7 +117,7 @@ def combination_of(table: Table) -> Combination:
         version = described.get("version")
         raise table.damaged(f"it was learned with version {version!r} of the features, and this program has version {VERSION}")
     names, normalize = described.get("names"), described.get("normalize")
-    if normalize not in get_args(FeatureNormalization):
+    if not _is_normalization(normalize):
         raise table.damaged(f'"normalize" must be one of {", ".join(get_args(FeatureNormalization))}')
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise table.damaged('"names" must be a list of different features')
@@ -135,6 +135,10 @@ def combination_of(table: Table) -> Combination:
     if method == "lambdamart":
         return TreeCombination(tuple(names), normalize, _trees(table, len(names)), training)
     raise table.damaged('"method" must be linear or lambdamart')
+
+
+def _is_normalization(value: object) -> TypeGuard[FeatureNormalization]:
+    return value in get_args(FeatureNormalization)
 
 
 def _are_numbers(values: object) -> TypeGuard[list[float]]:

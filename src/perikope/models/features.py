@@ -7,7 +7,7 @@ meaning makes a new version: weights do not fit other features.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -97,10 +97,10 @@ class Sources:
         return fact(label, np.diff(found.first_entry) / max(len(self.matches.query.terms), 1))
 
     def share_in_titles(self) -> Column:
-        """The share of the query's distinct terms that the titles above hold: those of the passage with its titles and not alone, too."""
+        """The share of the query's distinct terms that the titles above hold."""
         titles = self.matches.in_titles
         bare = Frequencies(np.zeros(self.matches.passages + 1, np.int64), titles.term[:0], titles.count[:0])
-        held = _with_titles(self.matches, bare)
+        held = replace(self.matches, in_passages=bare).in_passages_with_titles()
         return self.share_of_terms(held, "share of the query's terms in the titles above")
 
     def position(self) -> Column:
@@ -140,12 +140,6 @@ class Sources:
             found |= tagged[span]
             span = parent[span]
         return fact(label, found.astype(np.float64))
-
-
-def _with_titles(matches: Matches, found: Frequencies) -> Frequencies:
-    from dataclasses import replace
-
-    return replace(matches, in_passages=found).in_passages_with_titles()
 
 
 def _logarithm(label: str, counts: Integers) -> Column:

@@ -73,8 +73,9 @@ def reciprocal_ranks(
 def rrf(signals: Signals) -> Column:
     """Reciprocal rank fusion: the ranks of several models, without their scores.
 
-    `Σ_m 1 / (k + rank_m(p))`, ranks from 1 over all candidate passages, equal scores in the order of the ranking (document id, then position).
-    A model that sees no context ranks only passages with a query term; the others get nothing from it (Cormack, Clarke and Büttcher 2009).
+    `Σ_m 1 / (k + rank_m(p))`, ranks from 1 over all candidate passages, equal scores in the order of the ranking (document id, then
+    position). A model that sees no context ranks only passages with a query term; the others get nothing from it (Cormack, Clarke and
+    Büttcher 2009).
     """
     return sum_of("fused reciprocal ranks", list(signals.values()))
 
@@ -115,6 +116,7 @@ def learned(signals: Signals) -> Column:
     """All signals at once, as they were learned to count from judgements: no model has to be picked by hand.
 
     `Σ_f w_f · norm(f(p))` over the features f of `perikope.models.features`, each normalised over the candidate passages; or the sum of
-    what regression trees make of them. `name` is a table that `perikope learn fusion` has saved in the index; `general` comes with the program.
+    what regression trees make of them. `name` is a table that `perikope learn fusion` has saved in the index; `general` comes with the
+    program.
     """
     return sum_of("learned score", list(signals.values()))

@@ -216,8 +216,13 @@ class Influence:
     @cached_property
     def weight_of_occurrence(self) -> Floats:
         """The weight of that tag, and 1 where there is none."""
-        weight = np.array([*(self._weights.get(tag, 1.0) for tag in self.structure.tags), 1.0])
-        return weight[self.tag_of_occurrence]
+        found: Floats = self._weight_of_tag[self.tag_of_occurrence]
+        return found
+
+    @cached_property
+    def _weight_of_tag(self) -> Floats:
+        """Of each tag, and at last where there is none."""
+        return np.array([*(self._weights.get(tag, 1.0) for tag in self.structure.tags), 1.0])
 
     @cached_property
     def titled_of_occurrence(self) -> Integers:
@@ -254,16 +259,17 @@ class Influence:
     def column(self) -> Column:
         """The mean influence over the tokens of each unit."""
         matches, structure, runs = self.matches, self.structure, self.elements
-        weights, table = np.unique(self.weight_of_occurrence, return_inverse=True)
+        weights, table_of_tag = np.unique(self._weight_of_tag, return_inverse=True)
+        table = table_of_tag.astype(np.int64)[self.tag_of_occurrence]
         longest = int(structure.tokens_of_document.max(initial=0))
         tables = [self.shape.table(weight, longest) for weight in weights.tolist()]
         run, titled = self.run_of_occurrence, self.titled_of_occurrence
-        group, groups = group_occurrences(runs.span[run], table.astype(np.int64), structure.spans)
+        group, groups = group_occurrences(runs.span[run], table, structure.spans)
         program, depth = _compile(self.tree, self.leaves)
         values: Floats = mean_influence(
             program, depth,
             _offsets([entry.size for entry in self.entries]), _joined(self.entries, np.int64),
-            matches.first_occurrence_of_document, matches.position_of_occurrence, run, table.astype(np.int64), group, groups,
+            matches.first_occurrence_of_document, matches.position_of_occurrence, run, table, group, groups,
             np.where(titled >= 0, structure.first_token_of_span[titled], 0), np.where(titled >= 0, structure.end_token_of_span[titled], 0),
             runs.first_token, runs.end_token, *runs.linked(structure.spans),
             _offsets([one.size for one in tables]), _joined(tables, np.float64),

@@ -6,8 +6,19 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perikope.kernels.join import add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
-from perikope.kernels.tokens import SLOTS, encode_tokens
+from perikope.kernels.join import (
+    add_titles,
+    are_below,
+    are_ranges,
+    count_terms,
+    occurrences_of_ranges,
+    owners,
+    read_of_owners,
+    read_ranges,
+    scan,
+    sum_ancestors,
+)
+from perikope.kernels.tokens import ESCAPE, encode_tokens
 
 lists_of_tokens = st.lists(st.lists(st.integers(0, 5), max_size=12), max_size=5)
 
@@ -16,25 +27,40 @@ def offsets(lists):
     return np.cumsum([0, *map(len, lists)]).astype(np.int64)
 
 
-tokens_also_wide = st.lists(st.lists(st.sampled_from([0, 1, 2, 3, 65534, 65535, 65536, 70000]), max_size=12), max_size=5)
+# 131073 and 70000 have a half that is a term by itself; runs of 0 fill whole blocks with nothing of interest.
+some_tokens = st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4464, 65534, 65535, 65536, 70000, 131073])
+tokens_also_wide = st.lists(st.lists(some_tokens, max_size=40), max_size=5)
 
 
-@given(tokens_also_wide, st.dictionaries(st.sampled_from([1, 2, 65534, 65535, 70000]), st.integers(0, 3)))
-def test_scan(documents, slot_of):
+wanted_terms = st.lists(st.sampled_from([1, 2, 65534, 65535, 70000, 131073]), unique=True)
+
+
+@given(tokens_also_wide, wanted_terms, st.data())
+def test_scan(documents, terms, data):
     codes, first = encode_tokens(np.array([token for document in documents for token in document], np.uint32), offsets(documents))
-    slots = np.full(70001, -1, np.int16)
-    for term, slot in slot_of.items():
-        slots[term] = slot
-    term, position, end = scan(codes, first[:-1], first[1:], slots)
-    expected = [[(slot_of[token], at) for at, token in enumerate(document) if token in slot_of] for document in documents]
+    absent = data.draw(st.integers(0, len(terms)))
+    term, position, end = scan(codes, first[:-1], first[1:], np.array([*terms[:absent], -1, *terms[absent:]], np.int64))
+    place_of = {wanted: i + (i >= absent) for i, wanted in enumerate(terms)}
+    expected = [[(place_of[token], at) for at, token in enumerate(document) if token in place_of] for document in documents]
     assert list(zip(term.tolist(), position.tolist(), strict=True)) == [pair for found in expected for pair in found]
     assert end.tolist() == offsets(expected)[1:].tolist()
 
 
-@given(st.lists(st.integers(0, 65535), max_size=20))
+@given(st.lists(st.sampled_from([0, 1, 2, 3, ESCAPE, ESCAPE - 1]) | st.integers(0, ESCAPE), max_size=40))
 def test_scan_of_forged_codes_stays_inside(codes):
-    term, position, _ = scan(np.array(codes, np.uint16), np.array([0]), np.array([len(codes)]), np.zeros(SLOTS, np.int16))
-    assert term.size == position.size <= len(codes)
+    terms = [1, ESCAPE, 2**31, 5]
+    term, position, _ = scan(np.array(codes, np.uint16), np.array([0]), np.array([len(codes)]), np.array(terms, np.int64))
+    expected, at, place = [], 0, 0
+    while at < len(codes):
+        token = codes[at]
+        if token == ESCAPE and at + 2 < len(codes):
+            token = codes[at + 1] | codes[at + 2] << 16
+            at += 2
+        elif token == ESCAPE:
+            token = 0  # cut short: stands for nothing
+        expected += [(terms.index(token), place)] if token in terms else []
+        at, place = at + 1, place + 1
+    assert list(zip(term.tolist(), position.tolist(), strict=True)) == expected
 
 
 @given(st.lists(st.lists(st.integers(0, 20), unique=True).map(sorted), min_size=1, max_size=4), st.data())
@@ -63,11 +89,48 @@ def entries_of(units):
     return count_terms(term, bounds[:-1], bounds[1:], 6)
 
 
-@given(lists_of_tokens)
-def test_count_terms(units):
-    found = counts_of(*entries_of(units))
+@given(
+    st.lists(st.lists(st.integers(0, 99), max_size=30) | st.lists(st.integers(0, 5), max_size=30), max_size=5), st.sampled_from([100, 1000])
+)
+def test_count_terms(units, terms):
+    bounds = offsets(units)
+    term = np.array([t for unit in units for t in unit], np.int32)
+    found = counts_of(*count_terms(term, bounds[:-1], bounds[1:], terms))
     assert found == [plain_counts(unit) for unit in units]
     assert [list(unit) for unit in found] == [sorted(unit) for unit in found]
+
+
+columns = st.sampled_from([np.uint8, np.uint16, np.uint32]).flatmap(
+    lambda kind: st.lists(st.integers(0, np.iinfo(kind).max), min_size=10, max_size=10).map(lambda values: np.array(values, kind))
+)
+ranges_in_ten = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 10)).map(sorted), max_size=5)
+
+
+@given(columns, ranges_in_ten)
+def test_read_ranges_and_their_owners(column, ranges):
+    first, end = (np.array([r[i] for r in ranges], np.int64) for i in range(2))
+    assert read_ranges(column.view(np.uint8), column.itemsize, first, end).tolist() == [int(n) for a, b in ranges for n in column[a:b]]
+    assert owners(first, end).tolist() == [i for i, (a, b) in enumerate(ranges) for _ in range(a, b)]
+
+
+@given(columns, st.lists(st.integers(0, 5), min_size=1, max_size=3), st.data())
+def test_read_of_owners(column, first, data):
+    pairs = data.draw(st.lists(st.tuples(st.integers(0, len(first) - 1), st.integers(0, 4))))
+    owner, number = (np.array([pair[i] for pair in pairs], np.int64) for i in range(2))
+    found = read_of_owners(column.view(np.uint8), column.itemsize, np.array(first, np.int64), owner, number)
+    assert found.tolist() == [int(column[first[a] + b]) for a, b in pairs]
+
+
+small = st.integers(-1, 4)
+
+
+@given(st.lists(small, min_size=1, max_size=3), st.data())
+def test_checks_of_numbers_and_ranges(limits, data):
+    rows = data.draw(st.lists(st.tuples(st.integers(0, len(limits) - 1), small, small, small), max_size=4))
+    owner, first, end, length = (np.array([row[i] for row in rows], np.int64) for i in range(4))
+    limit = np.array(limits, np.int64)
+    assert are_below(first, owner, limit) == all(0 <= a < limits[o] for o, a, _, _ in rows)
+    assert are_ranges(first, end, length, owner, limit) == all(a <= b <= limits[o] and size <= b - a for o, a, b, size in rows)
 
 
 @st.composite

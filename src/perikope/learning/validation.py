@@ -1,0 +1,170 @@
+"""Figures on held-out topics: what was learned is measured only where it was not learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from perikope.api import Results
+from perikope.batch import in_parallel
+from perikope.errors import UsageError
+from perikope.io.topics import Topic
+from perikope.learning.examples import Group, Sampling, Source
+from perikope.learning.lambdamart import fit_trees
+from perikope.learning.linear import fit_linear
+from perikope.measures import Measure
+from perikope.models import MODELS, Model, Signals, parse_model
+from perikope.models.combination import Combination, LinearCombination, TreeCombination
+from perikope.models.features import FEATURES, FeatureNormalization, normalized_features
+from perikope.ranking import rank
+from perikope.signals import Column, sum_of
+from perikope.workers import usable_cores
+
+Method = Literal["linear", "lambdamart"]
+DEPTH = 1000
+"""Passages of a ranking that are measured."""
+
+Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""System, measure, topic: value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learner:
+    """How a combination is learned from examples."""
+
+    method: Method = "linear"
+    normalize: FeatureNormalization = "minmax"
+    l2: float = 0.003
+    seed: int = 1
+
+    def __call__(self, groups: Sequence[Group]) -> Combination:
+        """The combination that fits the examples of some topics."""
+        return self.fit(groups)[0]
+
+    def fit(self, groups: Sequence[Group]) -> tuple[Combination, str]:
+        """As a call, with LightGBM's own text of the trees; the text is empty where there are none."""
+        names = tuple(FEATURES)
+        if self.method == "linear":
+            return LinearCombination(names, self.normalize, fit_linear(groups, l2=self.l2)), ""
+        trees, text = fit_trees(groups, names, seed=self.seed)
+        return TreeCombination(names, self.normalize, trees), text
+
+    def facts(self) -> dict[str, Any]:
+        """The settings that matter."""
+        return {"l2": self.l2} if self.method == "linear" else {"seed": self.seed}
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A combination of all topics, and how combinations like it did on topics that they were not learned from."""
+
+    combination: Combination
+    text: str
+    """LightGBM's, empty for a linear combination."""
+    figures: Figures
+    """Of `learned`, cross-validated, and of the models it is compared with."""
+
+    def mean(self, system: str, measure: str) -> float:
+        """The mean of a measure over all topics."""
+        values = self.figures[system][measure].values()
+        return math.fsum(values) / max(len(values), 1)
+
+
+LEARNED = "learned"
+
+
+def single_models() -> tuple[str, ...]:
+    """The models that see one thing: all that are not built of others."""
+    return tuple(name for name, definition in MODELS.items() if not parse_model(name).inner and definition.name != LEARNED)
+
+
+def fold_of_topic(qids: Sequence[str], folds: int, seed: int) -> dict[str, int]:
+    """The fold of each topic, by chance and as even as can be; it depends on which topics there are and not on their order."""
+    if not 2 <= folds <= len(qids):
+        raise UsageError(f"--folds must be from 2 to {len(qids)}, the number of topics, not {folds}")
+    order = np.random.default_rng(seed).permutation(len(qids))
+    by_name = sorted(qids)
+    return {by_name[topic]: place % folds for place, topic in enumerate(order.tolist())}
+
+
+def learn(
+    source: Source,
+    learner: Learner,
+    measures: Sequence[Measure],
+    *,
+    folds: int = 5,
+    sampling: Sampling | None = None,
+    compare: Sequence[str] = (),
+    on_topic: Callable[[str], None] = lambda stage: None,
+) -> Learned:
+    """Learn from all topics; the figures are those of combinations that were learned without the topic they rank.
+
+    Topics are looked into twice, once for examples and once to be ranked in full: what ranks a topic was fitted to examples of the other
+    folds alone.
+    """
+    fold = fold_of_topic([topic.qid for topic in source.topics], folds, learner.seed)
+    groups = []
+    for group in source.groups(sampling or Sampling(seed=learner.seed)):
+        groups.append(group)
+        on_topic("examples")
+    held_out = {number: learner([group for group in groups if fold[group.qid] != number]) for number in range(folds)}
+    models = {name: parse_model(name) for name in compare}
+    figures = evaluate_combinations(source, lambda topic: {LEARNED: held_out[fold[topic.qid]]}, models, measures, on_topic)
+    combination, text = learner.fit(groups)
+    first = measures[0].asked or str(measures[0])
+    found = Learned(combination, text, figures)
+    facts = {
+        **source.facts(),
+        "sampling": {"model": str(source.model), "depth": (sampling or Sampling()).depth, "others": (sampling or Sampling()).others},
+        "folds": folds,
+        "seed": learner.seed,
+        **learner.facts(),
+        "measure": first,
+        "held_out": {system: round(found.mean(system, first), 6) for system in figures},
+    }
+    return replace(found, combination=replace(combination, training=facts))
+
+
+def evaluate_combinations(
+    source: Source,
+    combinations: Callable[[Topic], Mapping[str, Combination]],
+    models: Mapping[str, Model],
+    measures: Sequence[Measure],
+    on_topic: Callable[[str], None] = lambda stage: None,
+) -> Figures:
+    """Rank all candidate passages of each topic by combinations, which may differ by topic, and by models; measure all."""
+
+    def measured(topic: Topic) -> dict[str, dict[str, float]]:
+        results = source.search(topic, 1)
+        judged = source.judgements.get(topic.qid, {})
+        features = normalized_features(results.matches, FEATURES, source.normalize)
+        scores = {name: (score(one, features), False) for name, one in combinations(topic).items()}
+        scores |= {name: (one.score(results.matches), one.matching_only) for name, one in models.items()}
+        found = {}
+        for name, (column, matching_only) in scores.items():
+            ranked = _ranked(results, column, matching_only)
+            found[name] = {measure.asked or str(measure): measure(ranked, judged) for measure in measures}
+        return found
+
+    figures: dict[str, dict[str, dict[str, float]]] = {}
+    for topic, found in in_parallel(measured, source.topics, source.threads or usable_cores()):
+        for system, values in found.items():
+            for measure, value in values.items():
+                figures.setdefault(system, {}).setdefault(measure, {})[topic.qid] = value
+        on_topic("figures")
+    return figures
+
+
+def score(combination: Combination, features: Signals) -> Column:
+    """The score of each passage."""
+    return sum_of("learned score", list(combination.contributions(features).values()))
+
+
+def _ranked(results: Results, column: Column, matching_only: bool) -> list[str]:
+    matches = results.matches
+    ranking = rank(matches, column, DEPTH, matches.place_of_document(), matching_only=matching_only)
+    return results.names_of(ranking.rows)
