@@ -26,8 +26,8 @@ def query_of(tree):
     return Query("", terms, (1.0,) * len(terms), tree)
 
 
-def matches_of(documents, tree, cuts=(), **options):
-    index = index_of(documents, cuts, stemmer="none", stopwords="none")
+def matches_of(documents, tree, cuts=(), stopwords="none", **options):
+    index = index_of(documents, cuts, stemmer="none", stopwords=stopwords)
     numbers = np.arange(len(documents))
     return join(index._snapshot, query_of(tree), Candidates(numbers, np.ones(numbers.size)), **options)
 
@@ -83,6 +83,8 @@ def test_units_are_what_they_are_called(document, tree):
         lengths = [len(document.text_of(i).split()) for i in wanted]
         assert (matches.end_token_of_passage - matches.first_token_of_passage).tolist() == lengths
         assert matches.length_of_passage.tolist() == lengths
+        stopped = matches_of([document], tree, units=units, stopwords="default")
+        assert stopped.length_of_passage.tolist() == [sum(word != "the" for word in document.text_of(i).split()) for i in wanted]
     tagged = matches_of([document], tree, units="elements", tags=["p", "title", "b"])
     wanted = [i for i in range(len(spans)) if document.labels[spans.tag[i]] in ("p", "title") and document.text_of(i).strip()]
     assert tagged.span_of_passage.tolist() == wanted

@@ -14,7 +14,7 @@ import click
 from perikope import __version__
 from perikope.errors import PerikopeError
 
-COMMANDS = ("index", "search", "explain", "run", "eval", "compact", "check", "models", "measures", "formats", "warmup", "demo")
+COMMANDS = ("index", "search", "explain", "run", "eval", "learn", "compact", "check", "models", "measures", "formats", "warmup", "demo")
 
 USER_ERROR = 2
 

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from perikope.kernels.jit import kernel
 from perikope.kernels.tokens import ESCAPE, SLOTS
 
-
 ONE = np.uintp(1)
 """The inner loops count unsigned: for a signed index numba looks each time whether it counts from the end."""
 

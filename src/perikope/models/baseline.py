@@ -12,6 +12,7 @@ from perikope.signals import Column, fact
 
 def first_section_signals(matches: Matches) -> Signals:
     """The first section of each document."""
+    matches.require_passages("first_section")
     top = _top_section(matches.parent_of_section)
     chosen = _first_of_document(matches, _with_passages(matches, top))
     return _signals(matches, top, chosen, "stands in the first section")
@@ -29,6 +30,7 @@ def first_section(signals: Signals) -> Column:
 
 def first_matching_section_signals(matches: Matches) -> Signals:
     """The first section of each document that holds a query term."""
+    matches.require_passages("first_matching_section")
     top = _top_section(matches.parent_of_section)
     with_passages = _with_passages(matches, top)
     matching = np.zeros(top.size, bool)

@@ -160,6 +160,7 @@ def passage_and_neighbors(
     normalize: Normalize = "candidates",
 ) -> Signals:
     """What `psg_doc` mixes, of the passage and of the passages on its left and on its right."""
+    matches.require_passages("psg_neighbor")
     own = passage_and_document(matches, content=content, normalize=normalize)
     # The paper has one neighbour a side, and only says that the weights fall with the distance: each is `decay` of the one before.
     weights = decay ** np.arange(neighbors)

@@ -16,14 +16,17 @@ from perikope.signals import Column, fact, product
 
 TENTHS = 10
 DESCRIPTION = "description"
+UNIFORM = "uniform"
+KIND = "prior"
+"""Of saved tables: `{"weights": [ten numbers]}`."""
 
 
 def read_weights(value: object) -> str | tuple[float, ...]:
-    """`uniform`, or ten numbers."""
+    """`uniform`, the name of a table, or ten numbers."""
     if isinstance(value, Call) and not value.arguments and not value.positional:
         value = value.name
-    if value == "uniform":
-        return "uniform"
+    if isinstance(value, str) and value:
+        return value
     numbers = value if isinstance(value, tuple) else ()
     good = all(isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number < np.inf for number in numbers)
     if len(numbers) != TENTHS or not good:
@@ -40,6 +43,9 @@ def prior_signals(
 ) -> Signals:
     """The score of another model, and what each passage's place multiplies it by."""
     chosen = read_weights(weights)
+    if isinstance(chosen, str) and chosen != UNIFORM:
+        values = matches.table(chosen, KIND).values.get("weights")
+        chosen = read_weights(tuple(values) if isinstance(values, list) else ())
     tenth = tenth_of_passage(matches)
     table = np.ones(TENTHS) if isinstance(chosen, str) else np.array(chosen)
     weight = np.where(tenth >= 0, table[tenth], 1.0)

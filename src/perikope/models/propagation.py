@@ -88,6 +88,7 @@ def section_signals(
     aggregate: Aggregate = "average",
 ) -> Signals:
     """Similarity of the passage with its titles, of its document, and of the section right above it."""
+    matches.require_passages("qsf_section")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     # A section without passages of its own lies between those below it: the extremes are the same over all sections.
     section = section_scores(matches, passage, aggregate).at(matches.section_of_passage)
@@ -116,6 +117,7 @@ def section_propagate_signals(
     sigma: Sigma = 5.0,
 ) -> Signals:
     """Similarity of the passage with its titles, of its document, and what all sections above it pass on by distance."""
+    matches.require_passages("qsf_section_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     sections = section_scores(matches, passage, aggregate)
     context = propagated_from_sections(matches, sections, Decay(weight, sigma), aggregate)
@@ -144,6 +146,7 @@ def passage_propagate_signals(
     sigma: Sigma = 5.0,
 ) -> Signals:
     """Similarity of the passage with its titles, of its document, and what all other passages of the document pass on by distance."""
+    matches.require_passages("qsf_passage_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     context = propagated_from_passages(matches, passage, Decay(weight, sigma), aggregate)
     return {"content": min_max(passage), "document": _document(matches, content, statistics, mu), "context": min_max(context)}

@@ -18,11 +18,17 @@ def test_it_stands_around_any_model():
     assert str(parse_model("position_prior").parameters["base"]) == 'pl2(c=1.0,statistics="candidates")'
 
 
-@pytest.mark.parametrize("weights", ["[1,2,3]", "[1,1,1,1,1,1,1,1,1,-1]", '["a",1,1,1,1,1,1,1,1,1]', "flat", '"flat"', "[]"])
+@pytest.mark.parametrize("weights", ["[1,2,3]", "[1,1,1,1,1,1,1,1,1,-1]", '["a",1,1,1,1,1,1,1,1,1]', "[]"])
 def test_weights_are_uniform_or_ten_numbers(weights):
     index = index_of([plain_document("d1", "Pump", "A pump.")])
     with pytest.raises(UsageError, match="a list of ten numbers of at least 0"):
         index.search("pump", model=f"position_prior(weights={weights})")
+
+
+def test_a_table_that_is_not_there_is_named():
+    index = index_of([plain_document("d1", "Pump", "A pump.")])
+    with pytest.raises(UsageError, match="flat"):
+        index.search("pump", model='position_prior(weights="flat")')
 
 
 def test_a_base_that_is_not_there_is_refused():
