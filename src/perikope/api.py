@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, ParamSpec, TypeVar, overload
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.codes import LEVELS
+from perikope.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words, titles_above
 from perikope.document import Document
 from perikope.document_ranking import parse_method, rank_documents
 from perikope.errors import UsageError, unknown
+from perikope.feedback import expand_from_passages
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import expand as expand_query
+from perikope.fetch.expansion import parse_expansion
 from perikope.fetch.filters import (
     CODE_FIELDS,
     All,
@@ -45,6 +53,7 @@ from perikope.names import encode, is_element_path, passage_name, running_number
 from perikope.query.syntax import automatic
 from perikope.query.terms import Query, parse_boolean, parse_query
 from perikope.ranking import FLAT, Grouping, Presentation, Ranking, rank
+from perikope.recipes import Recipe, RecipeWarning, load_recipe
 from perikope.satisfaction import satisfied
 from perikope.signals import Column, Node, fact, min_max
 from perikope.structure import Outline, Units, check_tags
@@ -53,6 +62,9 @@ from perikope.text import Analyzer, word_spans
 DEFAULT_MODEL = "qsf_v_title"
 DEFAULT_FETCH = "bm25"
 SYNTAXES = ("words", "boolean", "automatic")
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +172,34 @@ class Results(Sequence[Hit]):
         numbers = self.matches.number_of_document[best.documents].tolist()
         return [(self._snapshot.document_id(number), score) for number, score in zip(numbers, best.scores.tolist(), strict=True)]
 
+    def context(self, budget: int = BUDGET, *, tokens: TokenCounter = count_words, around: int = AROUND) -> Context:
+        """The hits as one text for a reader or a language model, of at most `budget` tokens (words, or as `tokens` counts a text).
+
+        As many as fit, best first, then up to `around` passages beside each; see `perikope.context`.
+        """
+        return build_context(self._snapshot, self.matches, self.ranking, budget, tokens, around)
+
     def explain(self, number: int) -> Node:
         """Where the score of a hit comes from; numbers count from 0."""
         return self.score.explain(int(self.ranking.rows[number]))
+
+
+def _following_recipe(method: Callable[P, R]) -> Callable[P, R]:
+    """Let the option `recipe` fill in what is not given."""
+
+    @wraps(method)
+    def filled(*arguments: Any, **options: Any) -> R:
+        recipe = options.pop("recipe", "")
+        if recipe:
+            chosen, index = load_recipe(recipe), arguments[0]
+            has_codes = not {*CODE_FIELDS}.isdisjoint(known_fields(index._snapshot))
+            given = [name for name, value in options.items() if value]
+            for complaint in chosen.complaints(index.settings, given, has_codes):
+                warnings.warn(complaint, RecipeWarning, stacklevel=2)
+            options = chosen.filled(options)
+        return method(*arguments, **options)
+
+    return filled
 
 
 class Index:
@@ -273,10 +310,12 @@ class Index:
             self._writer = IndexWriter(self.folder, memory=self.memory, wait=self.wait)
         return self._writer
 
+    @_following_recipe
     def search(
         self,
         query: str,
         *,
+        recipe: str | Recipe = "",
         model: str | Model = DEFAULT_MODEL,
         k: int = 10,
         documents: int | Literal["all"] = 1000,
@@ -284,6 +323,7 @@ class Index:
         fetch_parts: Mapping[str, float] | None = None,
         expand: str = "",
         browse_query: str = "",
+        browse_expand: str = "",
         language: str = "",
         candidates: Mapping[str, float] | None = None,
         filter: str | Filter | Sequence[str | Filter] = (),
@@ -306,8 +346,9 @@ class Index:
         `query` fetches the documents; `browse_query`, where given, scores their passages. A query is looked for in every language
         that the index holds, or in the one given. `fetch_parts` ranks documents by these parts alone, each with a weight. `expand`
         (`bo1` or `rm3`) adds words of the best documents and fetches again; passages are scored with the added words too, unless
-        there is a `browse_query`. With `candidates`, documents with their scores, nothing is fetched: these are looked into; ids that
-        the index does not hold are passed over.
+        there is a `browse_query`; `browse_expand` adds words of the best passages to what scores them, and scores again. With
+        `candidates`, documents with their scores, nothing is fetched: these are looked into; ids that the index does not hold are
+        passed over.
 
         `filter` (`"date<2013-04-01"`, `"ipc=G06F"`, see `perikope search --help`) says which documents may be found, and
         `shares_codes_with` names a document with which they must share a classification code, at `code_level` full, group, subclass
@@ -323,6 +364,8 @@ class Index:
         overlaps a better one is; a document in which nothing scores is then a result as a whole, unless `drop_unmatched`.
         `group_by_document` puts the results of a document side by side, documents as they were fetched, or by their best ("score").
         `rescore` mixes the fetch score of documents with what a model gives to each as a whole, which then weighs `rescore_weight`.
+
+        `recipe` names a paper's system (see `perikope.recipes`) or a file of your own: what is not given here is as it says there.
         """
         for name, value in (("k", k), ("documents", documents)):
             if not (isinstance(value, int) and value >= 1) and (name, value) != ("documents", "all"):
@@ -333,7 +376,8 @@ class Index:
         wanted = _Wanted(snapshot, k, _listed(part), _listed(tag), must_match or across_passages, across_passages)
         wanted.choose(elements, _presentation(no_overlap, group_by_document, drop_unmatched))
         fetched = _parse(snapshot, query, language, syntax)
-        if documents == "all" and chosen.context_free and candidates is None and not (expand or rescore or group_by_document):
+        alone = chosen.context_free and candidates is None and not (expand or browse_expand or rescore or group_by_document)
+        if documents == "all" and alone:
             browsed = _parse(snapshot, browse_query, language, syntax) if browse_query else fetched
             return _search_all(snapshot, chosen, step, browsed, wanted)
         most = max(snapshot.numbers, 1) if documents == "all" else documents
@@ -344,8 +388,12 @@ class Index:
         browsed = _parse(snapshot, browse_query, language, syntax) if browse_query else fetched
         if rescore:
             found = _rescored(snapshot, browsed, found, parse_model(rescore), rescore_weight)
-        return wanted.results(chosen, wanted.join(browsed, found))
+        matches = wanted.join(browsed, found)
+        if browse_expand:
+            matches = wanted.join(browsed.expanded(wanted.expansion(chosen, matches, browse_expand)), found)
+        return wanted.results(chosen, matches)
 
+    @_following_recipe
     def explain(self, query: str, passage: str, **options: Any) -> Node:
         """Why a passage or element, named `document#passage`, has its score; takes the options of `search`."""
         document, wanted = split_name(passage)
@@ -383,6 +431,11 @@ class Index:
             why = f"it has {_some(known)}" if known else "it was not fetched for this query"
             raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r} that may be found; {why}")
         return results.score.explain(int(rows[0]))
+
+    def count(self, filter: str | Filter | Sequence[str | Filter] = (), *, shares_codes_with: str = "", code_level: str = "full") -> int:
+        """How many documents these conditions leave."""
+        conditions = _conditions(self._snapshot, filter, shares_codes_with, code_level)
+        return _Fetch(self._snapshot, parse_fetch_model(DEFAULT_FETCH), {}, conditions).count()
 
     def check_query(self, query: str, *, language: str = "", syntax: str = "words") -> Query:
         """The query as the index reads it; an error where it holds nothing to look for."""
@@ -427,26 +480,43 @@ class _Fetch:
 
     def foreign(self, candidates: Mapping[str, float], most: int) -> Candidates:
         """Somebody else's candidates: the best of those that the index holds."""
+        if not isinstance(candidates, Mapping) or not all(math.isfinite(score) for score in candidates.values()):
+            raise UsageError("candidates must be a mapping of document ids to their scores, finite numbers")
         numbers = {id: self.snapshot.find_document(id) for id in candidates}
-        known = sorted((-float(score), id) for id, score in candidates.items() if numbers[id] >= 0 and self._allows(numbers[id]))[:most]
+        allowed = self._allowed()
+        known = sorted((-float(score), id) for id, score in candidates.items() if numbers[id] >= 0 and allowed[numbers[id]])[:most]
         return Candidates(np.array([numbers[id] for _, id in known], np.int64), np.array([-score for score, _ in known], np.float64))
 
-    def _allows(self, document: int) -> bool:
-        segment, local = self.snapshot.locate(document)
-        return self.filter is None or bool(mask(segment, self.filter)[local])
+    def _allowed(self) -> NDArray[np.bool_]:
+        masks = [segment.alive if self.filter is None else segment.alive & mask(segment, self.filter) for segment in self.snapshot.segments]
+        return np.concatenate([*masks, np.zeros(0, bool)])
+
+    def count(self) -> int:
+        """How many documents may be found."""
+        return int(self._allowed().sum())
 
 
 def _conditions(
     snapshot: Snapshot, filter: str | Filter | Sequence[str | Filter], shares_codes_with: str, code_level: str
 ) -> Filter | None:
-    given: Sequence[str | Filter] = filter if isinstance(filter, (list, tuple)) else [filter]  # type: ignore[list-item]
-    filters = [parse_filter(item) if isinstance(item, str) else item for item in given]
+    given: Sequence[Any] = filter if isinstance(filter, (list, tuple)) else [] if filter is None else [filter]
+    filters: list[Filter] = [parse_filter(item) if isinstance(item, str) else item for item in given]
+    for condition in filters:
+        if not hasattr(condition, "unknown_fields"):
+            raise UsageError(f"a filter is a text such as 'date<2013-04-01', or several, not {type(condition).__name__}")
+    if code_level not in LEVELS:
+        raise unknown("level of classification codes", code_level, LEVELS)
     if shares_codes_with:
         number = snapshot.find_document(shares_codes_with)
+        if number < 0:  # as names of passages have it
+            shares_codes_with = unquote(shares_codes_with)
+            number = snapshot.find_document(shares_codes_with)
         if number < 0:
             raise UsageError(f"there is no document {shares_codes_with!r} in {snapshot.folder} to share codes with")
         segment, local = snapshot.locate(number)
-        codes = codes_of(segment.record(local).get("metadata", {}))
+        codes = codes_of(segment.metadata(local))
+        if not codes:
+            raise UsageError(f"document {shares_codes_with!r} has no classification codes to share, in {', '.join(CODE_FIELDS)}")
         filters += [SharedCodes(CODE_FIELDS, codes, code_level), Without(frozenset([shares_codes_with]))]
     for condition in filters:
         if fields := unknown_fields(snapshot, condition):
@@ -471,7 +541,7 @@ def _rescored(snapshot: Snapshot, query: Query, found: Candidates, model: Model,
 
 
 def _listed(names: str | Sequence[str]) -> frozenset[str] | None:
-    given = frozenset([names] if isinstance(names, str) else names) - {""}
+    given = frozenset([names] if isinstance(names, str) else names or ()) - {""}
     return given or None
 
 
@@ -513,6 +583,13 @@ class _Wanted:
 
     def best(self, model: Model, matches: Matches, score: Column) -> Ranking:
         return self._rank(matches, score, self._eligible(model, matches))
+
+    def expansion(self, model: Model, matches: Matches, text: str) -> Query:
+        """The query with words of the best passages."""
+        expander = parse_expansion(text)
+        eligible = self._eligible(model, matches)
+        best = rank(matches, model.score(matches), expander.depth, matches.place_of_document(), allowed=eligible)
+        return expand_from_passages(self.snapshot, matches, best, expander)
 
     def _rank(self, matches: Matches, score: Column, eligible: NDArray[np.bool_] | None) -> Ranking:
         return rank(matches, score, self.k, matches.place_of_document(), allowed=eligible, presentation=self.presentation)
@@ -618,7 +695,7 @@ def _hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float
         score=score,
         document=segment.document_id(local),
         passage=_identify(snapshot, matches, row)[1],
-        path=tuple(_titles(snapshot, matches, candidate, row, text)),
+        path=tuple(titles_above(snapshot, matches, row, text)),
         text=text[here],
         highlights=tuple(_highlights(snapshot.analyzer, matches.query, text[here], segment.label("language", span))),
         part=segment.label("part", span),
@@ -641,21 +718,6 @@ def _around(segment: Segment, local: int, matches: Matches, row: int, candidate:
     before = int(np.count_nonzero(end <= matches.first_token_of_passage[row]))
     after = int(np.count_nonzero(first < matches.end_token_of_passage[row]))
     return passages.start + before - 1, passages.start + after
-
-
-def _titles(snapshot: Snapshot, matches: Matches, candidate: int, row: int, text: str) -> list[str]:
-    segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
-    first = int(matches.document_of_section.searchsorted(candidate))
-    # A document that is itself the result has no titles above it.
-    is_document = matches.units != "passages" and matches.span_of_passage[row] == 0
-    section = -1 if is_document else int(matches.section_of_passage[row])
-    titles: list[str] = []
-    while section >= 0:
-        title_span = segment.span_of("section.title_span", local, segment.sections_of(local).start + section - first)
-        if title_span >= 0:
-            titles.insert(0, text[segment.characters(title_span)])
-        section = int(matches.parent_of_section[section])
-    return titles
 
 
 def _highlights(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:

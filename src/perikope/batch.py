@@ -40,6 +40,10 @@ def search_topics(
         except UsageError as error:
             return [], str(error)
         own: dict[str, Any] = {"browse_query": topic.browse} if topic.browse else {}
+        if topic.filter:
+            own["filter"] = [*options.get("filter", ()), *topic.filter]
+        if topic.shares_codes_with:
+            own["shares_codes_with"] = topic.shares_codes_with
         if candidates is not None:
             own["candidates"] = documents_of(candidates.get(topic.qid, {}))
         # Names and parameters are the same for all topics: an error in them is the user's, not a topic's.

@@ -3,7 +3,7 @@
     class G06 · subclass G06F · group G06F17 · full G06F17/30
 
 Offices and editions write the same code as `G06F 17/30`, `G06F017/30`, `G06F  17/30        20060101A I20051008RMEP` or, padded to
-fixed width, `G06F0017300000`. Digits after a subclass without a slash are a group (`A61K2800` is one of CPC).
+fixed width, `G06F0017300000` or `G06F0017300000AFI20051220RMJP`. Digits after a subclass without a slash are a group (`A61K2800` is one of CPC).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 LEVELS = ("class", "subclass", "group", "full")
 
-_PADDED = re.compile(r"([A-HY][0-9]{2}[A-Z])([0-9]{4})([0-9]{6})")
-"""Four digits of group and six of subgroup, filled up with zeros before the one and after the other."""
+_PADDED = re.compile(r"([A-HY][0-9]{2}[A-Z])([0-9]{4})([0-9]{6})(?:[A-Z][A-Z0-9 ]{0,40})?")
+"""Four digits of group and six of subgroup, filled up with zeros before the one and after the other; then what IPCR adds about it."""
 _VERSION = r"\s*/?(?:\s+[12][0-9]{7}.*|\s*[(\[].*|\s*)"
 """What may follow a code that is not a full one: the edition, in one of its forms."""
 _CODE = re.compile(

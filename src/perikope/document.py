@@ -270,6 +270,7 @@ class TreeBuilder:
             self.close()
         if self._hollow:
             self._settle_empty_spans()
+        self._name_title()
         text = "".join(self._text)
         if not self.id.strip():
             raise InputError('the document has no id; give it one ("id" in JSON Lines)')
@@ -322,6 +323,14 @@ class TreeBuilder:
             while len(enclosing) > 1 and spans.end[enclosing[-1]] < start + last:
                 enclosing.pop()  # ends before this one does, so it does not hold it
             enclosing.append(spans.append(_MARK, self._label(tag), enclosing[-1], start + first, start + last, part, language))
+
+    def _name_title(self) -> None:
+        # Where parts are told apart, the document's own title is one of them.
+        spans = self._spans
+        if any(spans.part):
+            for number, (kind, parent) in enumerate(zip(spans.kind, spans.parent, strict=True)):
+                if kind == _TITLE and parent == 0 and not spans.part[number]:
+                    spans.part[number] = self._label("title")
 
     def _settle_empty_spans(self) -> None:
         # An empty block closed before its parent's first character lies before the parent; parents come first, so one pass will do.

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perikope.document import TreeBuilder
-from perikope.fetch.conditions import quote
+from perikope.fetch.conditions import compare, quote
 from perikope.fetch.filters import All, Ids, SharedCodes, Without, known_fields, mask, parse_filter, passage_mask, unknown_fields
 from perikope.index import commit as commits
 from perikope.index.check import check
@@ -69,7 +69,17 @@ def plain_values(metadata, field):
     return found
 
 
+def is_number(text):
+    try:
+        return bool(float(text)) or True
+    except ValueError:
+        return False
+
+
 def plain_sign(value, bound):
+    """Below, equal or above; None where the value cannot be read as the bound can."""
+    if (bound in DATES or is_number(bound)) and not ((value in DATES and bound in DATES) or (is_number(value) and is_number(bound))):
+        return None
     if value in DATES and bound in DATES:
         pairs = list(zip(DATES[value].split(), DATES[bound].split(), strict=False))
         mine, theirs = [a for a, _ in pairs], [b for _, b in pairs]
@@ -118,8 +128,9 @@ def conditions(draw):
         operator, bound = draw(st.sampled_from([*SIGNS])), draw(bounds)
         rest, holds = f"{operator}{quote(bound)}", lambda value: plain_sign(value, bound) in SIGNS[operator]
     elif kind == "between":
-        low, high = draw(st.tuples(bounds, bounds).filter(lambda pair: plain_sign(*pair) <= 0))
-        rest, holds = f"={quote(low)}..{quote(high)}", lambda value: plain_sign(value, low) >= 0 >= plain_sign(value, high)
+        low, high = draw(st.tuples(bounds, bounds).filter(lambda pair: compare(*pair) <= 0))
+        rest = f"={quote(low)}..{quote(high)}"
+        holds = lambda value: plain_sign(value, low) in (0, 1) and plain_sign(value, high) in (-1, 0)  # noqa: E731
     elif kind == "code":
         wanted = draw(st.lists(st.sampled_from([*CODES]), min_size=1, max_size=2))
         operator = draw(st.sampled_from(["=", "~"])) if field == "ipc" else "~"

@@ -21,7 +21,7 @@ def test_blocks_are_separated_and_spans_name_their_text():
     assert (document.title, document.language) == ("Pumps", "de")
     assert document.outline().splitlines() == [
         "section document language=de",
-        "  title title 'Pumps'",
+        "  title title part=title 'Pumps'",
         "  section sec #s1 part=claims",
         "    title title 'Rotor'",
         "    passage p ->s1 'A magnet turns.'",

@@ -5,8 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perikope import api
+from perikope.batch import search_topics
 from perikope.document import Kind, TreeBuilder
 from perikope.errors import UsageError
+from perikope.io.topics import Topic
 from tests.support.collections import WORDS, collections, index_of, plain_document
 
 
@@ -46,7 +48,9 @@ def found(results):
         ({"filter": "id=EP2|EP3"}, ["EP2", "EP3"]),
         ({"shares_codes_with": "EP1"}, []),
         ({"shares_codes_with": "EP1", "code_level": "subclass"}, ["EP2"]),
-        ({"shares_codes_with": "EP4"}, ["EP1", "EP2", "EP3"]),
+        ({"filter": "date=2013"}, ["EP3"]),
+        ({"filter": "date!=2013-09"}, ["EP1", "EP2", "EP4"]),
+        ({"filter": None}, ["EP1", "EP2", "EP3", "EP4"]),
     ],
 )
 @pytest.mark.parametrize("documents", [10, "all"])
@@ -71,6 +75,31 @@ def test_parts_and_tags_choose_passages_and_change_no_score(index):
         assert len(some) == 4
 
 
+def test_conditions_can_be_counted(index):
+    assert index.count() == 4
+    assert index.count("ipc=F04D") == 2
+    assert index.count(["ipc=F04D", "date<2011"]) == 1
+    assert index.count(shares_codes_with="EP1", code_level="subclass") == 1
+
+
+def test_the_title_is_a_part_where_there_are_parts(index):
+    assert found(index.search("patent EP2", model="qsf_v", fetch_parts={"title": 2.0})) == ["EP1", "EP2", "EP3", "EP4"]
+    assert index.search("EP2", model="qsf_v", fetch_parts={"title": 1.0})[0].document == "EP2"
+    assert len(index.search("magnet", model="qsf_v", fetch_parts={"title": 1.0})) == 0
+
+
+def test_a_topic_may_have_conditions_of_its_own(index):
+    topics = [Topic("1", "pump"), Topic("2", "pump", filter=("ipc=F04D",)), Topic("3", "pump", shares_codes_with="EP2", filter=("id=EP1",))]
+    problems = []
+    run = dict(search_topics(index, topics, problems.append, model="bm25", code_level="class"))
+    assert [sorted({name.partition("#")[0] for name, _ in run[qid]}) for qid in "123"] == [
+        ["EP1", "EP2", "EP3", "EP4"],
+        ["EP1", "EP2"],
+        ["EP1"],
+    ]
+    assert problems == []
+
+
 def test_foreign_candidates_are_filtered_too(index):
     results = index.search("pump", candidates={"EP1": 2.0, "EP3": 1.0}, filter="ipc=G06F")
     assert found(results) == ["EP3"]
@@ -88,6 +117,15 @@ def test_a_passage_of_all_documents_can_be_explained(index):
         ({"part": "claim"}, "unknown part 'claim'; did you mean 'claims'"),
         ({"tag": "cl"}, "unknown tag of passages 'cl'"),
         ({"shares_codes_with": "EP9"}, "no document 'EP9'"),
+        ({"shares_codes_with": "EP4"}, "'EP4' has no classification codes"),
+        ({"filter": {"ipc": "F04D"}}, "a filter is a text"),
+        ({"candidates": ["EP1"]}, "a mapping of document ids"),
+        ({"candidates": {"EP1": float("nan")}}, "finite numbers"),
+        ({"filter": "date<2013-4-1"}, "'2013-4-1' is not a date; write 2013"),
+        ({"filter": "date<=01.04.2013"}, "is not a date"),
+        ({"filter": "date<2013-02-30"}, "is not a date"),
+        ({"filter": "date<<2013"}, "is enough"),
+        ({"filter": "date=2012.."}, "a range without an end is <= or >="),
         ({"documents": "many"}, "whole number of at least 1 or all"),
         ({"code_level": "grup", "shares_codes_with": "EP1"}, "did you mean 'group'"),
         ({"fetch_parts": {"claim": 1.0}}, "did you mean 'claims'"),

@@ -6,6 +6,7 @@ import errno
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from io import TextIOWrapper
 
@@ -14,7 +15,22 @@ import click
 from perikope import __version__
 from perikope.errors import PerikopeError
 
-COMMANDS = ("index", "search", "explain", "run", "eval", "learn", "compact", "check", "models", "measures", "formats", "warmup", "demo")
+COMMANDS = (
+    "index",
+    "search",
+    "explain",
+    "run",
+    "eval",
+    "learn",
+    "compact",
+    "check",
+    "models",
+    "measures",
+    "recipes",
+    "formats",
+    "warmup",
+    "demo",
+)
 
 USER_ERROR = 2
 
@@ -49,7 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(_run(arguments))
 
 
+def _warn(message: Warning | str, *details: object, **more: object) -> None:
+    """A warning is one line too, without the place in our code that gave it."""
+    click.echo(f"perikope: warning: {str(message).removeprefix('perikope: ')}", err=True)
+
+
 def _run(arguments: Sequence[str] | None) -> int:
+    warnings.showwarning = _warn
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):

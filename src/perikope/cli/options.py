@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import click
 
@@ -16,13 +17,26 @@ def search_options(command: F) -> F:
     for option in reversed(
         (
             click.option(
+                "--recipe",
+                default="",
+                is_eager=True,
+                callback=follow_recipe,
+                metavar="NAME|FILE",
+                help="The options of a paper's system, or of a TOML file of your own; those given here go before. See `perikope recipes`.",
+            ),
+            click.option(
                 "--model", default="qsf_v_title", show_default=True, metavar="NAME(…)", help="Scores passages; see `perikope models`."
             ),
             click.option(
                 "--fetch", default="bm25", show_default=True, metavar="NAME(…)", help="Ranks documents: bm25, pl2, dph, lm or sim."
             ),
-            click.option("--fetch-parts", default="", metavar="PART[=WEIGHT],…", help="Rank documents by these parts alone."),
-            click.option("--expand", default="", metavar="NAME(…)", help="Add words of the best documents: bo1 or rm3."),
+            click.option(
+                "--fetch-parts",
+                default=None,
+                metavar="PART[=WEIGHT],…",
+                help="Rank documents by these parts alone (title: the document's own); weights multiply frequencies and lengths.",
+            ),
+            click.option("--expand", default="", metavar="NAME(…)", help="Add words of the best documents that may be found: bo1 or rm3."),
             click.option(
                 "--documents",
                 default="1000",
@@ -32,6 +46,9 @@ def search_options(command: F) -> F:
                 help="How many documents to look into.",
             ),
             click.option("--browse-query", default="", metavar="TEXT", help="Score passages with this query instead."),
+            click.option(
+                "--browse-expand", default="", metavar="NAME(…)", help="Add words of the best passages to what scores them: bo1 or rm3."
+            ),
             click.option(
                 "--syntax",
                 default="words",
@@ -47,12 +64,20 @@ def search_options(command: F) -> F:
                 "--filter",
                 multiple=True,
                 metavar="CONDITION",
-                help="Only documents with this in their metadata: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b, title=The*, "
-                "kind!=A1, id=d1|d2. May be given several times; all must hold.",
+                help="Only documents with this in their metadata: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b, name=The*, "
+                'kind!=A1, id=d1|d2, codes~G06; "in quotes" a value is taken as it is. May be given several times; all must hold.',
             ),
-            click.option("--ids", default="", metavar="FILE", help="Only the documents whose ids the file holds, one a line."),
             click.option(
-                "--shares-codes-with", default="", metavar="DOCUMENT", help="Only documents that share a classification code with this one."
+                "--ids",
+                multiple=True,
+                metavar="FILE",
+                help="Only the documents whose ids the file holds, one a line; several files add up.",
+            ),
+            click.option(
+                "--shares-codes-with",
+                default=None,
+                metavar="DOCUMENT",
+                help="Only documents that share a classification code with this one.",
             ),
             click.option(
                 "--code-level",
@@ -104,20 +129,52 @@ def search_options(command: F) -> F:
     return command
 
 
+def follow_recipe(context: click.Context, parameter: click.Parameter, value: str) -> Any:
+    """The recipe that was named; its options are the defaults of all others."""
+    if not value:
+        return ""
+    from perikope.recipes import load_recipe
+
+    recipe = load_recipe(value)
+    context.default_map = {**(context.default_map or {}), **{name: _as_written(name, given) for name, given in recipe.options.items()}}
+    return recipe
+
+
+def _as_written(name: str, value: Any) -> Any:
+    """An option of `Index.search` as the command line has it."""
+    if isinstance(value, dict):
+        return ",".join(f"{part}={weight}" for part, weight in value.items())
+    if name == "elements":
+        return {True: "*", False: ""}[value] if isinstance(value, bool) else value if isinstance(value, str) else ",".join(value)
+    if name == "group_by_document" and isinstance(value, bool):
+        return "fetch" if value else ""
+    if name in ("filter", "part", "tag") and isinstance(value, str):
+        return [value]
+    return value
+
+
 def search_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """The options of a command as `Index.search` takes them."""
+    from perikope.errors import UsageError
     from perikope.fetch.filters import Ids
     from perikope.fetch.parts import parse_parts
     from perikope.io.lines import numbered_lines
 
     arguments = dict(options)
+    for name in ("fetch_parts", "shares_codes_with", "ids", "part", "tag"):
+        if options[name] == "" or (isinstance(options[name], tuple) and "" in options[name]):
+            # From a script with an empty variable: to search everything instead would be the worst of all answers.
+            raise UsageError(f"--{name.replace('_', '-')} is empty; give it a value or leave it out")
     arguments["fetch_parts"] = parse_parts(arguments["fetch_parts"]) if arguments["fetch_parts"] else None
+    arguments["shares_codes_with"] = arguments["shares_codes_with"] or ""
     elements = arguments["elements"]
     arguments["elements"] = elements == "*" or [tag for tag in elements.split(",") if tag]
     ids = arguments.pop("ids")
     arguments["filter"] = list(arguments["filter"])
     if ids:
-        arguments["filter"].append(Ids(frozenset(line.strip() for _, line in numbered_lines(ids))))
+        listed = {line.strip() for file in ids for _, line in numbered_lines(file)}
+        # As they are, or as names of passages have them.
+        arguments["filter"].append(Ids(frozenset(listed | set(map(unquote, listed)))))
     return arguments
 
 

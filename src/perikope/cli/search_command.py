@@ -34,12 +34,16 @@ def command(index: str, query: str, k: int, context: bool, full: bool, as_json: 
     from perikope.api import Index
 
     opened = Index.open(index)
-    results = opened.search(query, k=k, **search_arguments(options))
+    arguments = search_arguments(options)
+    results = opened.search(query, k=k, **arguments)
     if as_json:
         for hit in results:
             click.echo(json.dumps(asdict(hit), ensure_ascii=False))
     else:
         restricted = any(options[name] for name in ("filter", "ids", "shares_codes_with", "part", "tag", "must_match", "across_passages"))
         nothing = f"no passage {'that may be found ' * restricted}holds any of these words" if opened.documents else "the index is empty"
+        conditions = {name: arguments[name] for name in ("filter", "shares_codes_with", "code_level")}
+        if (conditions["filter"] or conditions["shares_codes_with"]) and not len(results) and not opened.count(**conditions):
+            nothing = "the conditions leave no document"
         click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results) or nothing)
     return 0

@@ -1,12 +1,13 @@
 """What may be asked of one value of a field: each test is decided once a distinct value, by the columns of the index.
 
-Dates are compared where both sides can be read as dates, else numbers where both are numbers, else texts. Two dates are compared as
-far as both go: 2013 equals each of its days.
+A bound that is a date is compared with dates, one that is a number with numbers, any other with texts: a value that cannot be read as
+the bound can lies on no side of it. Two dates are compared as far as both go: 2013 equals each of its days.
 """
 
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass
 from math import isfinite, isnan, nan
 from typing import Any, Protocol
@@ -98,9 +99,11 @@ class Between:
         values: _Values = segment.remember(_read_values, field)
         inside = np.ones(len(values.keys), bool)
         if self.low is not None:
-            inside &= values.compare(segment, self.low) >= (1 if self.low_open else 0)
+            sign, known = values.compare(segment, self.low)
+            inside &= known & (sign >= (1 if self.low_open else 0))
         if self.high is not None:
-            inside &= values.compare(segment, self.high) <= (-1 if self.high_open else 0)
+            sign, known = values.compare(segment, self.high)
+            inside &= known & (sign <= (-1 if self.high_open else 0))
         return values.keys.start + np.flatnonzero(inside)
 
     @property
@@ -185,6 +188,8 @@ def _read_date(value: bytes) -> tuple[int, int]:
     if found is None:
         return 0, 0
     parts = [part for part in found.groups() if part is not None]
+    if len(parts) > 2 and int(parts[2]) > monthrange(int(parts[0]) or 4, int(parts[1]))[1]:
+        return 0, 0
     return int(b"".join(parts).ljust(14, b"0")), len(parts)
 
 
@@ -197,23 +202,43 @@ class _Values:
     date: Numbers
     precision: NDArray[np.int8]
 
-    def compare(self, segment: Segment, bound: str) -> NDArray[np.int8]:
-        """Of each value whether it is below (-1), equal to (0) or above (1) a bound."""
+    def compare(self, segment: Segment, bound: str) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+        """Of each value whether it is below (-1), equal to (0) or above (1) a bound, and whether it can be compared with it at all."""
         wanted = encoded(bound)
+        number, (date, precision) = _read_number(wanted), _read_date(wanted)
+        if precision or not isnan(number):
+            sign, known = np.zeros(len(self.keys), np.int8), np.zeros(len(self.keys), bool)
+            if not isnan(number):
+                known |= ~np.isnan(self.number)
+                sign[known] = (self.number[known] > number).astype(np.int8) - (self.number[known] < number)
+            if precision:
+                dates = self.precision > 0
+                unit = _UNITS[np.minimum(self.precision[dates], precision)]
+                sign[dates] = np.sign(self.date[dates] // unit - date // unit)
+                known |= dates
+            return sign, known
         # As texts: the values are sorted, so what is below ends where the bound would stand.
         place = segment.facets.at_least(self.keys, wanted) - self.keys.start
         sign = np.where(np.arange(len(self.keys)) < place, -1, 1).astype(np.int8)
         sign[[key - self.keys.start for key in segment.facets.find(self.keys, wanted)]] = 0
-        number = _read_number(wanted)
-        if not isnan(number):
-            both = ~np.isnan(self.number)
-            sign[both] = (self.number[both] > number).astype(np.int8) - (self.number[both] < number)
-        date, precision = _read_date(wanted)
-        if precision:
-            both = self.precision > 0
-            unit = _UNITS[np.minimum(self.precision[both], precision)]
-            sign[both] = np.sign(self.date[both] // unit - date // unit)
-        return sign
+        return sign, np.ones(len(self.keys), bool)
+
+
+_ALMOST_A_DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2}(\D.*)?)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}.*|\d{4}-\d{2}-\d{2}.*")
+
+
+def is_date(text: str) -> bool:
+    """Whether a text can be read as a date."""
+    return _read_date(encoded(text))[1] > 0
+
+
+def is_almost_a_date(text: str) -> bool:
+    """Whether somebody may have meant a date by a text that cannot be read as one.
+
+    >>> [is_almost_a_date(text) for text in ("2013-4-1", "01.04.2013", "2013-13-45", "2013-02-30", "2013-04-01", "1.5", "G06F")]
+    [True, True, True, True, False, False, False]
+    """
+    return not is_date(text) and isnan(_read_number(encoded(text))) and _ALMOST_A_DATE.fullmatch(text) is not None
 
 
 def compare(value: str, bound: str) -> int:

@@ -44,19 +44,39 @@ def expansion(function: Expansion) -> Expansion:
     return EXPANSIONS.add(function.__name__, function)
 
 
-def expand(snapshot: Snapshot, query: Query, candidates: Candidates, text: str) -> Query:
-    """The query with the words that an expansion, named as `bo1(terms=20)`, takes from the best candidates."""
+@dataclass(frozen=True, slots=True)
+class Expander:
+    """An expansion with its parameters."""
+
+    function: Expansion
+    parameters: dict[str, object]
+
+    @property
+    def depth(self) -> int:
+        """How many of the best documents it looks at."""
+        depth = self.parameters["documents"]
+        assert isinstance(depth, int)
+        return depth
+
+    def __call__(self, query: Query, feedback: Feedback) -> Query:
+        """The query with words of these documents."""
+        return self.function(query, feedback, **self.parameters)
+
+
+def parse_expansion(text: str) -> Expander:
+    """The expansion that a text such as `bo1(terms=20)` names."""
     call = parse(text)
     function = EXPANSIONS[call.name]
     declared = parameters_of(function)
     if call.positional or call.cutoff is not None:
         raise UsageError(f"{call.name} takes its parameters by name: {', '.join(declared)}")
-    parameters = bind(call.name, declared, call.arguments)
-    depth = parameters["documents"]
-    assert isinstance(depth, int)
-    if not len(candidates):
-        return query
-    return function(query, _feedback(snapshot, candidates, depth), **parameters)
+    return Expander(function, bind(call.name, declared, call.arguments))
+
+
+def expand(snapshot: Snapshot, query: Query, candidates: Candidates, text: str) -> Query:
+    """The query with the words that an expansion, named as `bo1(terms=20)`, takes from the best candidates."""
+    expander = parse_expansion(text)
+    return expander(query, _feedback(snapshot, candidates, expander.depth)) if len(candidates) else query
 
 
 def canonical(text: str) -> str:

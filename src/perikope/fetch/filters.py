@@ -3,9 +3,10 @@
     field=value   field!=value   field=a|b|c   field=G06*   field<v  <=  >  >=   field=a..b   ipc=G06F   field~G06F   id=a|b
 
 - A document has a value where one of its values in the field is it; `!=` keeps those that have none of them, also without the field.
-- `<`, `<=`, `>`, `>=` and `a..b` (both ends included) compare dates where both sides can be read as dates, else numbers where both
-  are numbers, else texts. A date is `2013`, `2013-04`, `2013-04-01`, `2013-04-01T12:30` or `20130401`; two dates are compared as
-  far as both go, so that `date<=2013` includes the whole of 2013, and so does `date>=2013`. Zones of time are not looked at.
+- `<`, `<=`, `>`, `>=` and `a..b` (both ends included) compare with dates where the bound is a date, with numbers where it is a number, else
+  with texts; a value that cannot be read so is on no side. `=` with a date is `a..a`: `date=2013` finds the whole year. A date is
+  `2013`, `2013-04`, `2013-04-01`, `2013-04-01T12:30` or `20130401`; two dates are compared as far as both go, so that `date<=2013`
+  includes the whole of 2013, and so does `date>=2013`. Zones of time are not looked at.
 - In the fields ipc, ipcr, cpc and ecla, and after `~` in any, a value is a classification code and finds what lies inside it:
   `ipc=G06F` finds `G06F 17/30`, however that is written.
 - `"in quotes"` a value is taken as it stands, and a field too.
@@ -36,6 +37,8 @@ from perikope.fetch.conditions import (
     Prefix,
     compare,
     encoded,
+    is_almost_a_date,
+    is_date,
     quote,
     read_codes,
 )
@@ -343,8 +346,8 @@ class _Parser:
     def filter(self) -> Filter:
         field = self.field()
         operator = self.match(_OPERATOR) or self.fail(f"expected =, !=, <, <=, >, >= or ~ after the field; {_HELP}")
-        if operator in ("=", "!=") and self.text.startswith("=", self.at):
-            self.fail('one "=" is enough')
+        if self.text[self.at : self.at + 1] in ("=", "<", ">", "~", "!"):
+            self.fail("one of =, !=, <, <=, >, >= and ~ is enough; put a value that begins so into quotes")
         if field == ID:
             return self.ids(operator)
         if operator[0] in "<>":
@@ -366,7 +369,8 @@ class _Parser:
         return Ids(ids) if operator == "=" else Without(ids)
 
     def bound(self, operator: str) -> Condition:
-        bound = self.value().text
+        found = self.value()
+        bound = self.dated(found)
         if self.rest():
             self.fail(f"{operator} takes one value; put it into quotes to take it as it is")
         if operator.startswith("<"):
@@ -389,7 +393,10 @@ class _Parser:
             return [Prefix(value.text)]
         if self.take(".."):
             return [self.between(value, self.value())]
-        return [Equal(text) for text in dict.fromkeys([value.text, value.text if value.quoted else _as_number(value.text)])]
+        if value.quoted:
+            return [Equal(value.text)]
+        tests: list[Condition] = [Equal(text) for text in dict.fromkeys([self.dated(value), _as_number(value.text)])]
+        return [*tests, Between(value.text, value.text)] if is_date(value.text) else tests
 
     def code_item(self, operator: str) -> list[Condition]:
         if self.take("*"):
@@ -409,7 +416,16 @@ class _Parser:
             )
         return [Inside(code)]
 
+    def dated(self, value: _Value) -> str:
+        """The value; an error where it looks like a date and is none."""
+        if not value.quoted and is_almost_a_date(value.text):
+            self.at = value.at
+            self.fail(f"{value.text!r} is not a date; write 2013, 2013-04 or 2013-04-01, or put it into quotes to take it as it is")
+        return value.text
+
     def between(self, low: _Value, high: _Value) -> Condition:
+        for end in (low, high):
+            self.dated(end)
         if compare(low.text, high.text) > 0:
             self.at = low.at
             self.fail("the range goes from the larger to the smaller; turn it round")
@@ -423,7 +439,9 @@ class _Parser:
         if self.text.startswith('"', self.at):
             self.fail("the quote is not closed")
         plain = (self.match(_PLAIN) or "").rstrip()
-        return _Value(plain, start) if plain else self.fail('expected a value; the empty text is ""')
+        return (
+            _Value(plain, start) if plain else self.fail('expected a value; the empty text is "", and a range without an end is <= or >=')
+        )
 
     def quoted(self) -> _Value | None:
         self.space()

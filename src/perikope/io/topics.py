@@ -1,4 +1,4 @@
-"""Topics: the queries of an experiment, from TSV (`qid<TAB>text`) or JSON Lines (`qid`, `query`, `browse`, `patent`)."""
+"""Topics: the queries of an experiment, from TSV (`qid<TAB>text`) or JSON Lines (`qid`, `query`, and what may come with it)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ from perikope.io.lines import numbered_lines
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One query; `browse` is its second form where passages are scored with another one, `patent` a document to search with."""
+    """One query; `browse` is its second form where passages are scored with another one, `patent` a document to search with.
+
+    `filter` and `shares_codes_with` say which documents may be found for this topic, as the options of a search do for all.
+    """
 
     qid: str
     query: str
     browse: str = ""
     patent: str = ""
+    filter: tuple[str, ...] = ()
+    shares_codes_with: str = ""
 
 
 def read_topics(path: str | os.PathLike[str]) -> list[Topic]:
@@ -30,7 +35,7 @@ def read_topics(path: str | os.PathLike[str]) -> list[Topic]:
     ...     file = Path(folder, "topics.tsv")
     ...     _ = file.write_text("7\tmagnetic pump\n", encoding="utf-8")
     ...     read_topics(file)
-    [Topic(qid='7', query='magnetic pump', browse='', patent='')]
+    [Topic(qid='7', query='magnetic pump', browse='', patent='', filter=(), shares_codes_with='')]
     """
     path = Path(path)
     name = path.name.removesuffix(".gz")
@@ -67,7 +72,12 @@ def _from_json(line: str) -> Topic:
     for key in ("qid", "query"):
         if key not in record:
             raise InputError(f"the object has no {key!r}")
-    return Topic(_text(record, "qid"), _text(record, "query"), _text(record, "browse"), _text(record, "patent"))
+    conditions = record.get("filter") or []
+    listed = conditions if isinstance(conditions, list) else [conditions]
+    if not all(isinstance(condition, str) for condition in listed):
+        raise InputError("'filter' must be a text such as \"date<2013-04-01\", or a list of them")
+    texts = {key: _text(record, key) for key in ("qid", "query", "browse", "patent", "shares_codes_with")}
+    return Topic(**texts, filter=tuple(listed))
 
 
 def _text(record: Mapping[str, object], key: str) -> str:
