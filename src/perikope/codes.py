@@ -3,7 +3,8 @@
     class G06 · subclass G06F · group G06F17 · full G06F17/30
 
 Offices and editions write the same code as `G06F 17/30`, `G06F017/30`, `G06F  17/30        20060101A I20051008RMEP` or, padded to
-fixed width, `G06F0017300000` or `G06F0017300000AFI20051220RMJP`. Digits after a subclass without a slash are a group (`A61K2800` is one of CPC).
+fixed width, `G06F0017300000` or `G06F0017300000AFI20051220RMJP`. Digits after a subclass without a slash are a group (`A61K2800` is
+one of CPC).
 """
 
 from __future__ import annotations

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from perikope.cli.output import count, printable
+from perikope.cli.output import count, printable, progress
+
+if TYPE_CHECKING:
+    from perikope.learning.examples import Source
 
 
 @click.group(name="learn")
@@ -16,6 +21,7 @@ def command() -> None:
     \b
     Example:
       perikope learn tags idx topics.tsv qrels.txt --name my-tags
+      perikope learn fusion idx topics.tsv qrels.txt --name mine
     """
 
 
@@ -91,3 +97,149 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
             f"  {count(len(learned.unknown), 'relevant passage')} not in the index, such as {printable(learned.unknown[0])}", err=True
         )
     return 1 if learned.unknown else 0
+
+
+def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the examples of fusion come from."""
+    for option in reversed(
+        (
+            click.argument("index", metavar="INDEX"),
+            click.argument("topics", metavar="TOPICS"),
+            click.argument("qrels", metavar="QRELS"),
+            click.option(
+                "--model",
+                default="qsf_v_title",
+                show_default=True,
+                metavar="NAME(…)",
+                help="Its best passages are hard to tell apart: they are learned from.",
+            ),
+            click.option("--fetch", default="bm25", show_default=True, metavar="NAME(…)", help="Ranks documents, as in search."),
+            click.option("--expand", default="", metavar="NAME(…)", help="Add words of the best documents, as in search."),
+            click.option(
+                "--documents", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many documents to look into."
+            ),
+            click.option("--language", default="", metavar="CODE", help="Look in this language only."),
+            click.option(
+                "--normalize",
+                default="zscore",
+                show_default=True,
+                type=click.Choice(["zscore", "minmax"]),
+                help="How features are normalised over the candidate passages.",
+            ),
+            click.option(
+                "--depth", default=200, show_default=True, type=click.IntRange(0), metavar="N", help="Passages of --model to learn from."
+            ),
+            click.option(
+                "--others", default=200, show_default=True, type=click.IntRange(0), metavar="N", help="Other passages, drawn by chance."
+            ),
+            click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Decides all that is drawn."),
+            click.option("--threads", default=0, type=click.IntRange(0), metavar="N", help="How many topics at a time."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@command.command(name="fusion")
+@learning_options
+@click.option("--name", required=True, metavar="NAME", help="Under which name the table is saved in the index.")
+@click.option(
+    "--method",
+    default="linear",
+    show_default=True,
+    type=click.Choice(["linear", "lambdamart"]),
+    help="A weight for each feature, or trees (needs perikope[ltr]).",
+)
+@click.option(
+    "--measure", default="nDCG@10 MAP(D) AP", show_default=True, metavar="NAMES", help="What is reported; the first decides the order."
+)
+@click.option("--folds", default=5, show_default=True, type=click.IntRange(2), metavar="N", help="Into how many parts the topics are cut.")
+@click.option(
+    "--l2", default=0.03, show_default=True, type=click.FloatRange(0, min_open=True), metavar="X", help="Penalty on large weights."
+)
+@click.option("--compare", multiple=True, metavar="NAME(…)", help="Compare with these models; with all single ones where not given.")
+def learn_fusion(
+    index: str, topics: str, qrels: str, name: str, measure: str, folds: int, l2: float, compare: tuple[str, ...], **options: Any
+) -> int:
+    """Learn how all signals count together, so that no model has to be picked by hand.
+
+    The figures are of topics that were not learned from: each is ranked by what the other folds taught. What is saved is learned from all.
+
+    \b
+    Example:
+      perikope learn fusion idx topics.tsv qrels.txt --name mine
+      perikope search idx "magnetic coupling" --model 'learned(name="mine")'
+    """
+    from pathlib import Path
+
+    from perikope.errors import UsageError
+    from perikope.learning.examples import Sampling
+    from perikope.learning.saving import save
+    from perikope.learning.validation import LEARNED, Learner, learn, single_models
+    from perikope.measures import parse_measures
+    from perikope.tables import check_name
+
+    check_name(name)
+    wanted = parse_measures(measure)
+    if not wanted:
+        raise UsageError("give at least one measure, such as nDCG@10; see `perikope measures`")
+    source, problems = _source(index, topics, qrels, options)
+    learner = Learner(options["method"], options["normalize"], l2, options["seed"])
+    sampling = Sampling(options["depth"], options["others"], options["seed"])
+    models = list(dict.fromkeys([options["model"], *(compare or single_models())]))
+    with click.progressbar(length=2 * len(source.topics), label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        learned = learn(source, learner, wanted, folds=folds, sampling=sampling, compare=models, on_topic=lambda _: bar.update(1))
+    path = save(Path(index), name, learned)
+    names = [one.asked or str(one) for one in wanted]
+    width = max(len(system) for system in learned.figures)
+    click.echo("system".ljust(width) + "".join(one.rjust(max(len(one), 6) + 2) for one in names))
+    for system in sorted(learned.figures, key=lambda system: (-learned.mean(system, names[0]), system)):
+        values = "".join(f"{learned.mean(system, one):.4f}".rjust(max(len(one), 6) + 2) for one in names)
+        click.echo(system.ljust(width) + values + (f"  ({folds} folds, held out)" if system == LEARNED else ""))
+    click.echo(f"learned from {count(len(source.topics), 'topic')} into {path}")
+    for problem in problems[:20]:
+        click.echo(f"  passed over: {printable(problem)}", err=True)
+    return 1 if problems else 0
+
+
+@command.command(name="export")
+@learning_options
+@click.option("--out", required=True, metavar="FILE", help="The SVMlight file to write; .gz compresses it.")
+def export(index: str, topics: str, qrels: str, out: str, **options: Any) -> int:
+    """Write what fusion is learned from as SVMlight, for other programs.
+
+    A line is `grade qid:1 1:0.5 2:0.25 … # document#passage`; the names of the features stand in front, as comments.
+
+    \b
+    Example:
+      perikope learn export idx topics.tsv qrels.txt --out examples.txt
+    """
+    from perikope.learning.examples import Sampling
+    from perikope.learning.export import write_svmlight
+
+    source, problems = _source(index, topics, qrels, options)
+    groups = source.groups(Sampling(options["depth"], options["others"], options["seed"]))
+    lines = write_svmlight(out, progress(groups, len(source.topics), "topics"), [topic.qid for topic in source.topics])
+    click.echo(f"{count(lines, 'example')} of {count(len(source.topics), 'topic')} into {out}")
+    for problem in problems[:20]:
+        click.echo(f"  passed over: {printable(problem)}", err=True)
+    return 1 if problems else 0
+
+
+def _source(index: str, topics: str, qrels: str, options: dict[str, Any]) -> tuple[Source, list[str]]:
+    """Where examples come from, and which topics were passed over."""
+    from perikope.api import Index
+    from perikope.errors import UsageError
+    from perikope.io.judgements import read_judgements
+    from perikope.io.topics import read_topics
+    from perikope.learning.examples import Source, judged_topics
+    from perikope.models import parse_model
+
+    opened, wanted, judgements = Index.open(index), read_topics(topics), read_judgements(qrels)
+    if not wanted:
+        raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
+    problems: list[str] = []
+    kept = judged_topics(opened, wanted, judgements, problems.append, language=options["language"])
+    search = {name: options[name] for name in ("fetch", "expand", "documents", "language")}
+    model = parse_model(options["model"])
+    return Source(opened, kept, judgements, model, options["normalize"], search, options["threads"] or None), problems

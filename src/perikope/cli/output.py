@@ -34,6 +34,11 @@ def printable(text: str) -> str:
     )
 
 
+def verbatim(text: str) -> str:
+    """Text for another program as it is; on a terminal, without what would drive it."""
+    return "\n".join(map(printable, text.split("\n"))) if sys.stdout.isatty() else text
+
+
 def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
     """The items, with a progress bar on stderr where that is a terminal."""
     with click.progressbar(length=length, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:

@@ -16,7 +16,13 @@ from perikope.cli.output import printable, progress
 @click.argument("topics", metavar="TOPICS")
 @click.option("--out", required=True, metavar="RUN", help="The run file to write; .gz compresses it.")
 @click.option("--candidates", default="", metavar="RUN", help="Look into the documents of this run instead of fetching.")
-@click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages a topic.")
+@click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages, or documents, a topic.")
+@click.option(
+    "--document-ranking",
+    default="",
+    metavar="NAME",
+    help="Rank documents by their passages instead: maxp (the best), sump (all), firstp (the first) or meanp(n=3) (the best three).",
+)
 @click.option("--name", "run_tag", default="", metavar="NAME", help="The run's name in the last column; the model's name where not given.")
 @click.option(
     "--threads",
@@ -26,7 +32,9 @@ from perikope.cli.output import printable, progress
     help="How many topics at a time; as many as there are cores where not given.",
 )
 @search_options
-def command(index: str, topics: str, out: str, candidates: str, k: int, run_tag: str, threads: int, **options: Any) -> int:
+def command(
+    index: str, topics: str, out: str, candidates: str, k: int, document_ranking: str, run_tag: str, threads: int, **options: Any
+) -> int:
     """Rank passages for every topic and write a TREC run.
 
     Topics are TSV, `qid<TAB>text`, or JSON Lines with `qid`, `query` and optionally `browse`, a second form that scores passages.
@@ -34,6 +42,7 @@ def command(index: str, topics: str, out: str, candidates: str, k: int, run_tag:
     \b
     Example:
       perikope run idx topics.tsv --model "qsf_v(alpha=0.8)" --out qsf_v.run
+      perikope run idx topics.tsv --document-ranking maxp --out documents.run
     """
     from perikope.api import Index
     from perikope.batch import search_topics
@@ -57,6 +66,7 @@ def command(index: str, topics: str, out: str, candidates: str, k: int, run_tag:
         threads=threads or None,
         model=model,
         k=k,
+        document_ranking=document_ranking,
         **search_arguments(options),
     )
     write_run(out, progress(rankings, len(wanted), "topics"), run_tag or model.definition.name)

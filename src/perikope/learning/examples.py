@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.api import Index, Results
-from perikope.batch import in_parallel
+from perikope.batch import in_parallel, options_of
 from perikope.errors import UsageError
 from perikope.io.topics import Topic
 from perikope.models import Model
@@ -65,15 +65,14 @@ class Source:
     judgements: Judgements
     model: Model
     """What finds the passages that are hard to tell apart."""
-    normalize: FeatureNormalization = "minmax"
+    normalize: FeatureNormalization = "zscore"
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of `Index.search`: how documents are fetched."""
     threads: int | None = None
 
     def search(self, topic: Topic, k: int) -> Results:
         """The best `k` passages of a topic, with all candidates."""
-        own = {"browse_query": topic.browse} if topic.browse else {}
-        return self.index.search(topic.query, model=self.model, k=k, **{**self.options, **own})
+        return self.index.search(topic.query, model=self.model, k=k, **options_of(topic, self.options))
 
     def groups(self, sampling: Sampling) -> Iterator[Group]:
         """The examples of each topic, in order."""
@@ -103,14 +102,22 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def judged_topics(topics: Iterable[Topic], judgements: Judgements, on_problem: Callable[[str], None]) -> tuple[Topic, ...]:
-    """The topics with something relevant; the others are reported and passed over."""
+def judged_topics(
+    index: Index, topics: Iterable[Topic], judgements: Judgements, on_problem: Callable[[str], None], *, language: str = ""
+) -> tuple[Topic, ...]:
+    """The topics that are queries and have something relevant; the others are reported and passed over."""
     kept = []
     for topic in topics:
-        if any(grade > 0 for grade in judgements.get(topic.qid, {}).values()):
-            kept.append(topic)
-        else:
+        if not any(grade > 0 for grade in judgements.get(topic.qid, {}).values()):
             on_problem(f"topic {topic.qid}: nothing is judged relevant")
+            continue
+        try:
+            for text in filter(None, (topic.query, topic.browse)):
+                index.check_query(text, language=language)
+        except UsageError as error:
+            on_problem(f"topic {topic.qid}: {error}")
+        else:
+            kept.append(topic)
     if not kept:
         raise UsageError("no topic has anything judged relevant; check that the judgements are of these topics")
     return tuple(kept)

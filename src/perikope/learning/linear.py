@@ -21,7 +21,7 @@ DIGITS = 8
 """Of a weight that are kept: fewer than a machine's order of summing can change."""
 
 
-def fit_linear(groups: Sequence[Group], *, l2: float = 0.003) -> tuple[float, ...]:
+def fit_linear(groups: Sequence[Group], *, l2: float = 0.03) -> tuple[float, ...]:
     """The weights of the features; `l2` multiplies half the sum of their squares, each for a feature of deviation 1.
 
     A topic without anything relevant among its examples says nothing and is passed over.

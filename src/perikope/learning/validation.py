@@ -37,8 +37,8 @@ class Learner:
     """How a combination is learned from examples."""
 
     method: Method = "linear"
-    normalize: FeatureNormalization = "minmax"
-    l2: float = 0.003
+    normalize: FeatureNormalization = "zscore"
+    l2: float = 0.03
     seed: int = 1
 
     def __call__(self, groups: Sequence[Group]) -> Combination:

@@ -20,8 +20,8 @@ Normalize = Annotated[Literal["minmax", "zscore", "sum", "none"], Grid(("minmax"
 Models = Annotated[tuple[Model, ...], Nested(parse_model, each=True)]
 DEFAULT = ("bm25", "qsf_v_title", "qsf_section_propagate")
 """One that sees the passage alone, one with titles and document, one with the sections."""
-GENERAL = "general"
-"""The combination that comes with the program."""
+EVEN = "even"
+"""The combination that comes with the program: not learned, content scores of passage, titles, section and document alike."""
 
 _NORMALIZE: Mapping[str, Callable[[Column], Column]] = {
     "minmax": min_max,
@@ -101,10 +101,10 @@ def read_name(value: object) -> str:
         value = value.name
     if isinstance(value, str) and value:
         return value
-    raise UsageError(f'learned: name must be that of a table, such as learned(name="{GENERAL}")')
+    raise UsageError(f'learned: name must be that of a table, such as learned(name="{EVEN}")')
 
 
-def learned_signals(matches: Matches, *, name: Annotated[str, Nested(read_name), Grid((GENERAL,))] = GENERAL) -> Signals:
+def learned_signals(matches: Matches, *, name: Annotated[str, Nested(read_name), Grid((EVEN,))] = EVEN) -> Signals:
     """What each feature adds to the score."""
     matches.require_passages("learned")
     combination = combination_of(matches.table(read_name(name), KIND))
@@ -116,7 +116,7 @@ def learned(signals: Signals) -> Column:
     """All signals at once, as they were learned to count from judgements: no model has to be picked by hand.
 
     `Σ_f w_f · norm(f(p))` over the features f of `perikope.models.features`, each normalised over the candidate passages; or the sum of
-    what regression trees make of them. `name` is a table that `perikope learn fusion` has saved in the index; `general` comes with the
-    program.
+    what regression trees make of them. `name` is a table that `perikope learn fusion` has saved in the index; `even` comes with the program
+    and is a mixture set by hand.
     """
     return sum_of("learned score", list(signals.values()))
