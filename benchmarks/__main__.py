@@ -1,9 +1,9 @@
 """Speed beside the peers, in one run: `make bench`. Figures are for comparing rows, not for other machines.
 
-python -m benchmarks                     startup, search, build, fetch and filters
+python -m benchmarks                     startup, search, build, fetch, filters and browse
 python -m benchmarks startup search      these only
-python -m benchmarks build --help        one of them, with its options; also `fetch`, `filters`, `memory`, `columns`, `positions`
-python -m benchmarks --markdown FILE     adds the tables of build, fetch, memory and columns to a file
+python -m benchmarks build --help        one of them, with its options; also `fetch`, `filters`, `browse`, `memory`, `columns`, `positions`
+python -m benchmarks --markdown FILE     adds the tables of build, fetch, browse, memory and columns to a file
 
 Without names `fetch` takes two of its collections, Evidence Inference and 200,000 short synthetic documents: some minutes, and some more
 for the first run, which downloads the peers and builds their indexes. `fetch --collection all` adds 50,000 long documents, 2.6 million
@@ -15,7 +15,7 @@ import sys
 from itertools import takewhile
 
 SMALL = ("startup", "search")
-LARGE = ("build", "fetch", "filters", "memory", "columns", "positions")
+LARGE = ("build", "fetch", "filters", "browse", "memory", "columns", "positions")
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     options = sys.argv[1 + len(names) :]
     if options and not names and not options[0].startswith("-"):
         raise SystemExit(f"there is no benchmark {options[0]!r}\n\n{__doc__}")
-    names = names or [*SMALL, "build", "fetch", "filters"]
+    names = names or [*SMALL, "build", "fetch", "filters", "browse"]
     if options and (not set(names) & set(LARGE) or (options[0] in ("-h", "--help") and len(names) > 1)):
         raise SystemExit(__doc__)
     if small := [name for name in names if name in SMALL]:

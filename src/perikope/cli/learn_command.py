@@ -175,7 +175,7 @@ def learn_fusion(
     from perikope.errors import UsageError
     from perikope.learning.examples import Sampling
     from perikope.learning.saving import save
-    from perikope.learning.validation import LEARNED, Learner, learn, single_models
+    from perikope.learning.validation import HELD_OUT, Learner, learn, single_models
     from perikope.measures import parse_measures
     from perikope.tables import check_name
 
@@ -195,7 +195,7 @@ def learn_fusion(
     click.echo("system".ljust(width) + "".join(one.rjust(max(len(one), 6) + 2) for one in names))
     for system in sorted(learned.figures, key=lambda system: (-learned.mean(system, names[0]), system)):
         values = "".join(f"{learned.mean(system, one):.4f}".rjust(max(len(one), 6) + 2) for one in names)
-        click.echo(system.ljust(width) + values + (f"  ({folds} folds, held out)" if system == LEARNED else ""))
+        click.echo(system.ljust(width) + values + (f"  ({folds} folds)" if system == HELD_OUT else ""))
     click.echo(f"learned from {count(len(source.topics), 'topic')} into {path}")
     for problem in problems[:20]:
         click.echo(f"  passed over: {printable(problem)}", err=True)

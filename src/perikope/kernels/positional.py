@@ -353,8 +353,8 @@ def sum_trapezoid(
 
 @kernel
 def _find_ranges(first: NDArray[np.int64], last: NDArray[np.int64], x: float, sigma: float, bounds: NDArray[np.int64]) -> None:
-    """How many unions ended σ before x, ended before x, began up to x, and begin before x + σ; the last answer is in `bounds`, and near."""
-    bounds[0] = _advance(last, bounds[0], x - sigma, False)
+    """How many unions ended σ or more before x, ended before x, began up to x, and begin before x + σ; the last answer is near this one."""
+    bounds[0] = _advance(last, bounds[0], x - sigma, True)
     bounds[1] = _advance(last, bounds[1], x, False)
     bounds[2] = _advance(first, bounds[2], x, True)
     bounds[3] = _advance(first, bounds[3], x + sigma, False)

@@ -66,7 +66,7 @@ class Learned:
     text: str
     """LightGBM's, empty for a linear combination."""
     figures: Figures
-    """Of `learned`, cross-validated, and of the models it is compared with."""
+    """Of `HELD_OUT`, and of the models it is compared with."""
 
     def mean(self, system: str, measure: str) -> float:
         """The mean of a measure over all topics."""
@@ -74,12 +74,13 @@ class Learned:
         return math.fsum(values) / max(len(values), 1)
 
 
-LEARNED = "learned"
+HELD_OUT = "learned, held out"
+"""Among figures: each topic ranked by what was learned without it."""
 
 
 def single_models() -> tuple[str, ...]:
-    """The models that see one thing: all that are not built of others."""
-    return tuple(name for name, definition in MODELS.items() if not parse_model(name).inner and definition.name != LEARNED)
+    """The models that are neither built of others nor learned."""
+    return tuple(name for name in MODELS.names() if not parse_model(name).inner and name != "learned")
 
 
 def fold_of_topic(qids: Sequence[str], folds: int, seed: int) -> dict[str, int]:
@@ -113,7 +114,7 @@ def learn(
         on_topic("examples")
     held_out = {number: learner([group for group in groups if fold[group.qid] != number]) for number in range(folds)}
     models = {name: parse_model(name) for name in compare}
-    figures = evaluate_combinations(source, lambda topic: {LEARNED: held_out[fold[topic.qid]]}, models, measures, on_topic)
+    figures = evaluate_combinations(source, lambda topic: {HELD_OUT: held_out[fold[topic.qid]]}, models, measures, on_topic)
     combination, text = learner.fit(groups)
     first = measures[0].asked or str(measures[0])
     found = Learned(combination, text, figures)
@@ -124,7 +125,7 @@ def learn(
         "seed": learner.seed,
         **learner.facts(),
         "measure": first,
-        "held_out": {system: round(found.mean(system, first), 6) for system in figures},
+        "figures": {system: round(found.mean(system, first), 6) for system in figures},
     }
     return replace(found, combination=replace(combination, training=facts))
 
