@@ -89,6 +89,8 @@ class Parameter:
             return value
         if isinstance(value, Call) and not value.arguments and not value.positional:
             value = value.name  # an unquoted word: kernel=gauss
+        if value is None and "none" in self.choices:
+            value = "none"  # a word of the language, and here one of the choices
         if self.choices:
             if value not in self.choices:
                 raise unknown(f"value of {owner}'s {self.name}", str(value), [str(choice) for choice in self.choices])

@@ -21,6 +21,9 @@ def declared(
     base: Annotated[object, Nested(resolve)] = "bm25",
     needed: float,
     perhaps: float | None = None,
+    bases: Annotated[tuple[object, ...], Nested(resolve, each=True)] = ("a", "b"),
+    weights: Annotated[tuple[float, ...] | None, Range(0, 2)] = None,
+    spread: Literal["minmax", "none"] = "minmax",
 ): ...
 
 
@@ -32,18 +35,22 @@ def bound(**given):
 
 
 def test_only_keyword_parameters_count():
-    assert list(PARAMETERS) == ["alpha", "k", "mu", "kernel", "base", "needed", "perhaps"]
+    assert list(PARAMETERS) == ["alpha", "k", "mu", "kernel", "base", "needed", "perhaps", "bases", "weights", "spread"]
 
 
 def test_defaults_are_filled_in_and_nested_things_resolved():
     expected = {"alpha": 0.6, "k": 20, "mu": 1000.0, "kernel": "gauss", "base": "<bm25>", "needed": 1.0, "perhaps": None}
-    assert bound() == expected
+    assert bound() == expected | {"bases": ("<a>", "<b>"), "weights": None, "spread": "minmax"}
 
 
 def test_values_take_the_declared_type():
     assert isinstance(bound(alpha=1)["alpha"], float)
     assert bound(kernel=parse("trapezoid"))["kernel"] == "trapezoid"
     assert bound(base=parse("plm(sigma=2)"))["base"] == "<plm(sigma=2)>"
+    assert bound(bases=(parse("plm(sigma=2)"), "x"))["bases"] == ("<plm(sigma=2)>", "<x>")
+    assert bound(weights=(1, 0.5))["weights"] == (1.0, 0.5)
+    assert all(isinstance(weight, float) for weight in bound(weights=(1, 2))["weights"])
+    assert bound(spread=parse("f(x=none)").arguments["x"])["spread"] == "none", "also a word of the language"
 
 
 @pytest.mark.parametrize(
@@ -57,6 +64,12 @@ def test_values_take_the_declared_type():
         ({"k": 2.5}, "k must be a whole number"),
         ({"mu": 0}, "mu=0.0 is out of range; it must be above 0"),
         ({"kernel": "box"}, "unknown value of model's kernel 'box'; valid: gauss, trapezoid"),
+        ({"bases": parse("psg")}, r"bases must be a list such as \[a,b\(c=1\)\], not psg"),
+        ({"bases": ()}, "bases must be a list"),
+        ({"bases": ("a", 5)}, "each of bases must be a name, not 5"),
+        ({"weights": 1.0}, "weights must be a list, not 1.0"),
+        ({"weights": (1.0, "x")}, 'each of weights must be a number, not "x"'),
+        ({"weights": (1.0, 3.0)}, r"each of weights=3.0 is out of range; it must be in \[0, 2\]"),
         ({"alfa": 1}, "unknown parameter of model 'alfa'; did you mean 'alpha'\\?"),
     ],
 )

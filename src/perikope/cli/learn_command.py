@@ -184,7 +184,7 @@ def learn_fusion(
     if not wanted:
         raise UsageError("give at least one measure, such as nDCG@10; see `perikope measures`")
     source, problems = _source(index, topics, qrels, options)
-    learner = Learner(options["method"], options["normalize"], l2, options["seed"])
+    learner = Learner(options["method"], l2, options["seed"])
     sampling = Sampling(options["depth"], options["others"], options["seed"])
     models = list(dict.fromkeys([options["model"], *(compare or single_models())]))
     with click.progressbar(length=2 * len(source.topics), label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:

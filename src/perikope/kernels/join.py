@@ -15,7 +15,7 @@ BLOCK = 8
 """Codes that are looked at together."""
 
 _WANTED, _ESCAPE, _LOW_HALF = 1, 2, 4
-"""What a code may be: a term that is asked for, the beginning of a wide one, the low half of a wide one that is asked for."""
+"""What a code may be: a term that is asked for, the beginning of a wide one, the low half of one that is asked for."""
 
 
 @kernel
@@ -35,7 +35,7 @@ def scan(
         if 0 <= terms[i] < ESCAPE:
             mark[terms[i]] |= _WANTED
             place_of_term[terms[i]] = i
-        elif terms[i] >= 0:
+        if terms[i] >= 0:
             mark[terms[i] & 0xFFFF] |= _LOW_HALF
     mark[ESCAPE] |= _ESCAPE
     longest = 0
@@ -351,7 +351,6 @@ def add_titles(
     first_above, end_above, term_above, count_above = _titles_above(
         parent_of_section, first_title_entry, term_of_title_entry, count_of_title_entry, terms
     )
-    seen = np.zeros(terms, np.int32)
     first_sum = np.zeros(units + 1, np.int64)
     capacity = term_of_entry.size + 1024
     term_of_sum = np.empty(capacity, np.int32)
@@ -364,23 +363,56 @@ def add_titles(
             larger_count = np.empty(2 * term_of_sum.size + terms, np.int32)
             larger_count[:entries] = count_of_sum[:entries]
             term_of_sum, count_of_sum = larger_term, larger_count
-        begin = entries
-        for entry in range(first_entry[unit], first_entry[unit + 1]):
-            term_of_sum[entries] = term_of_entry[entry]
-            entries += 1
-            seen[term_of_entry[entry]] = count_of_entry[entry]
         section = section_of_unit[unit]
-        for entry in range(first_above[section], end_above[section]):
-            if seen[term_above[entry]] == 0:
-                term_of_sum[entries] = term_above[entry]
-                entries += 1
-            seen[term_above[entry]] += count_above[entry]
-        term_of_sum[begin:entries].sort()
-        for entry in range(begin, entries):
-            count_of_sum[entry] = seen[term_of_sum[entry]]
-            seen[term_of_sum[entry]] = 0
+        if first_entry[unit] == first_entry[unit + 1] and first_above[section] == end_above[section]:
+            first_sum[unit + 1] = entries  # most have neither
+            continue
+        entries = _add(
+            term_of_entry, count_of_entry, first_entry[unit], first_entry[unit + 1],
+            term_above, count_above, first_above[section], end_above[section], term_of_sum, count_of_sum, entries,
+        )  # fmt: skip
         first_sum[unit + 1] = entries
     return first_sum, term_of_sum[:entries].copy(), count_of_sum[:entries].copy()
+
+
+@kernel
+def _add(
+    term: NDArray[np.int32],
+    count: NDArray[np.int32],
+    first: int,
+    end: int,
+    other_term: NDArray[np.int32],
+    other_count: NDArray[np.int32],
+    other_first: int,
+    other_end: int,
+    term_of_sum: NDArray[np.int32],
+    count_of_sum: NDArray[np.int32],
+    entries: int,
+) -> int:
+    """Write the sum of two lists of entries, terms rising, behind those that are there; returns where it ends."""
+    one, one_end, other, stop, at = np.uintp(first), np.uintp(end), np.uintp(other_first), np.uintp(other_end), np.uintp(entries)
+    while one < one_end and other < stop:
+        term_of_sum[at] = min(term[one], other_term[other])
+        both = np.int32(0)
+        if term[one] <= term_of_sum[at]:
+            both += count[one]
+            one += ONE
+        if other_term[other] <= term_of_sum[at]:
+            both += other_count[other]
+            other += ONE
+        count_of_sum[at] = both
+        at += ONE
+    while one < one_end:
+        term_of_sum[at] = term[one]
+        count_of_sum[at] = count[one]
+        one += ONE
+        at += ONE
+    while other < stop:
+        term_of_sum[at] = other_term[other]
+        count_of_sum[at] = other_count[other]
+        other += ONE
+        at += ONE
+    return np.int64(at)
 
 
 @kernel
@@ -397,7 +429,6 @@ def _titles_above(
     end = np.zeros(sections, np.int64)
     term_above = np.empty(term.size + terms, np.int32)
     count_above = np.empty(term.size + terms, np.int32)
-    place = np.full(terms, -1, np.int64)
     entries = 0
     for section in range(sections):
         above = parent[section]
@@ -413,22 +444,12 @@ def _titles_above(
             larger_count[:entries] = count_above[:entries]
             term_above, count_above = larger_term, larger_count
         first[section] = entries
-        if above >= 0:
-            for entry in range(first[above], end[above]):
-                place[term_above[entry]] = entries
-                term_above[entries] = term_above[entry]
-                count_above[entries] = count_above[entry]
-                entries += 1
-        for entry in range(first_entry[section], first_entry[section + 1]):
-            if place[term[entry]] < 0:
-                place[term[entry]] = entries
-                term_above[entries] = term[entry]
-                count_above[entries] = 0
-                entries += 1
-            count_above[place[term[entry]]] += count[entry]
+        first_above, end_above = (first[above], end[above]) if above >= 0 else (0, 0)
+        entries = _add(
+            term, count, first_entry[section], first_entry[section + 1],
+            term_above, count_above, first_above, end_above, term_above, count_above, entries,
+        )  # fmt: skip
         end[section] = entries
-        for entry in range(first[section], entries):
-            place[term_above[entry]] = -1
     return first, end, term_above, count_above
 
 

@@ -37,21 +37,16 @@ class Learner:
     """How a combination is learned from examples."""
 
     method: Method = "linear"
-    normalize: FeatureNormalization = "zscore"
     l2: float = 0.03
     seed: int = 1
 
-    def __call__(self, groups: Sequence[Group]) -> Combination:
-        """The combination that fits the examples of some topics."""
-        return self.fit(groups)[0]
-
-    def fit(self, groups: Sequence[Group]) -> tuple[Combination, str]:
-        """As a call, with LightGBM's own text of the trees; the text is empty where there are none."""
+    def fit(self, groups: Sequence[Group], normalize: FeatureNormalization) -> tuple[Combination, str]:
+        """The combination that fits the examples of some topics, whose features were so normalised; with LightGBM's own text of trees."""
         names = tuple(FEATURES)
         if self.method == "linear":
-            return LinearCombination(names, self.normalize, fit_linear(groups, l2=self.l2)), ""
+            return LinearCombination(names, normalize, fit_linear(groups, l2=self.l2)), ""
         trees, text = fit_trees(groups, names, seed=self.seed)
-        return TreeCombination(names, self.normalize, trees), text
+        return TreeCombination(names, normalize, trees), text
 
     def facts(self) -> dict[str, Any]:
         """The settings that matter."""
@@ -108,19 +103,21 @@ def learn(
     folds alone.
     """
     fold = fold_of_topic([topic.qid for topic in source.topics], folds, learner.seed)
+    chosen = sampling or Sampling(seed=learner.seed)
     groups = []
-    for group in source.groups(sampling or Sampling(seed=learner.seed)):
+    for group in source.groups(chosen):
         groups.append(group)
         on_topic("examples")
-    held_out = {number: learner([group for group in groups if fold[group.qid] != number]) for number in range(folds)}
+    others = {number: [group for group in groups if fold[group.qid] != number] for number in range(folds)}
+    held_out = {number: learner.fit(taught, source.normalize)[0] for number, taught in others.items()}
     models = {name: parse_model(name) for name in compare}
     figures = evaluate_combinations(source, lambda topic: {HELD_OUT: held_out[fold[topic.qid]]}, models, measures, on_topic)
-    combination, text = learner.fit(groups)
+    combination, text = learner.fit(groups, source.normalize)
     first = measures[0].asked or str(measures[0])
     found = Learned(combination, text, figures)
     facts = {
         **source.facts(),
-        "sampling": {"model": str(source.model), "depth": (sampling or Sampling()).depth, "others": (sampling or Sampling()).others},
+        "sampling": {"model": str(source.model), "depth": chosen.depth, "others": chosen.others},
         "folds": folds,
         "seed": learner.seed,
         **learner.facts(),
