@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,9 +204,16 @@ def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, avera
 def _allowed(segment: Segment, filter: Filter | None) -> NDArray[np.uint8]:
     """Which documents may be found; nothing where all may."""
     if filter is not None:
-        allowed = mask(segment, filter)
-        return (allowed & segment.alive if segment.tombstones else allowed).view(np.uint8)
+        last = _LAST_MASK.get(segment)
+        if last is None or last[0] != filter:
+            allowed = mask(segment, filter)
+            last = _LAST_MASK[segment] = filter, (allowed & segment.alive if segment.tombstones else allowed).view(np.uint8)
+        return last[1]
     return segment.alive.view(np.uint8) if segment.tombstones else _NO_BYTES
+
+
+_LAST_MASK: WeakKeyDictionary[Segment, tuple[Filter, NDArray[np.uint8]]] = WeakKeyDictionary()
+"""A filter is mostly used again: for the next topic, or for the next page."""
 
 
 class _Space(threading.local):

@@ -134,9 +134,31 @@ def _reaching(sums: NDArray[np.float64], cut: float) -> int:
 
 @kernel
 def _permitted(allowed: NDArray[np.uint8]) -> int:
+    """How many of the bytes are 1, the others being 0; so many at a time as fit a byte, which is several times faster."""
     found = 0
-    for i in range(allowed.size):
-        found += allowed[i] != 0
+    whole = allowed.size - allowed.size % _BLOCK
+    for first in range(0, whole, _BLOCK):
+        block = allowed[first : first + _BLOCK]
+        some = np.uint8(0)
+        for i in range(_BLOCK):
+            some += block[i]
+        found += some
+    for i in range(whole, allowed.size):
+        found += allowed[i]
+    return found
+
+
+@kernel
+def _choose(allowed: NDArray[np.uint8], chosen: NDArray[np.int64]) -> int:
+    """The allowed documents, in order."""
+    found = 0
+    for first in range(0, allowed.size, _BLOCK):
+        block = allowed[first : first + _BLOCK]
+        if _permitted(block):
+            for i in range(block.size):
+                if block[i] != 0:
+                    chosen[found] = first + i
+                    found += 1
     return found
 
 
@@ -366,13 +388,9 @@ def best_of_segment(
                 continue
             selective = permitted * _FEW < count
             if permitted * lists * _FEW < postings:
-                candidates = 0
-                for i in range(count):
-                    if allowed[window_base + i] != 0:
-                        chosen[candidates] = i
-                        values[candidates] = 0.0
-                        hit[candidates] = 0
-                        candidates += 1
+                candidates = _choose(allowed[window_base : window_base + count], chosen)
+                values[:candidates] = 0.0
+                hit[:candidates] = 0
 
         if candidates < 0:
             tried = False
