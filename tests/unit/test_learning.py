@@ -15,7 +15,7 @@ from perikope.learning.export import write_svmlight
 from perikope.learning.lambdamart import fit_trees
 from perikope.learning.linear import fit_linear
 from perikope.learning.saving import save, text_path
-from perikope.learning.validation import HELD_OUT, Learner, fold_of_topic, learn, single_models
+from perikope.learning.validation import HELD_OUT, Learner, fold_of_documents, fold_of_topic, learn, single_models
 from perikope.measures import parse_measures
 from perikope.models import parse_model
 from perikope.models.combination import KIND, TreeCombination, combination_of
@@ -112,6 +112,17 @@ def test_folds_are_even_and_depend_on_topics_and_seed_alone():
     assert fold_of_topic(qids, 5, seed=2) != folds
     with pytest.raises(UsageError, match="--folds must be from 2 to 23"):
         fold_of_topic(qids, 24, seed=1)
+
+
+def test_topics_that_share_a_relevant_document_stay_together():
+    judgements = {"a": {"d1#1": 1, "d2#1": 1}, "b": {"d2#5": 1}, "c": {"d3#1": 1, "d1#2": 0}, "d": {"d4": 1}, "e": {"d3#9": 2}, "f": {}}
+    for seed in range(5):
+        folds = fold_of_documents(list(judgements), judgements, 3, seed)
+        assert folds["a"] == folds["b"] != folds["c"] == folds["e"]
+        assert folds == fold_of_documents(list(judgements)[::-1], judgements, 3, seed)
+        assert sorted(np.bincount(list(folds.values())).tolist()) == [2, 2, 2]
+    with pytest.raises(UsageError, match=r"--folds must be from 2 to 4, not 5.*--folds-by topics"):
+        fold_of_documents(list(judgements), judgements, 5, 1)
 
 
 TOPICS = tuple(

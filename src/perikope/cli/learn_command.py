@@ -155,6 +155,13 @@ def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--folds", default=5, show_default=True, type=click.IntRange(2), metavar="N", help="Into how many parts the topics are cut.")
 @click.option(
+    "--folds-by",
+    default="topics",
+    show_default=True,
+    type=click.Choice(["topics", "documents"]),
+    help="Cut by documents, topics that share a relevant document stay in one fold: figures for documents that nobody has asked about.",
+)
+@click.option(
     "--l2", default=0.03, show_default=True, type=click.FloatRange(0, min_open=True), metavar="X", help="Penalty on large weights."
 )
 @click.option("--compare", multiple=True, metavar="NAME(…)", help="Compare with these models; with all single ones where not given.")
@@ -188,7 +195,16 @@ def learn_fusion(
     sampling = Sampling(options["depth"], options["others"], options["seed"])
     models = list(dict.fromkeys([options["model"], *(compare or single_models())]))
     with click.progressbar(length=2 * len(source.topics), label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        learned = learn(source, learner, wanted, folds=folds, sampling=sampling, compare=models, on_topic=lambda _: bar.update(1))
+        learned = learn(
+            source,
+            learner,
+            wanted,
+            folds=folds,
+            folds_by=options["folds_by"],
+            sampling=sampling,
+            compare=models,
+            on_topic=lambda _: bar.update(1),
+        )
     path = save(Path(index), name, learned)
     names = [one.asked or str(one) for one in wanted]
     width = max(len(system) for system in learned.figures)

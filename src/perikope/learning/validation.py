@@ -13,18 +13,20 @@ from perikope.api import Results
 from perikope.batch import in_parallel
 from perikope.errors import UsageError
 from perikope.io.topics import Topic
-from perikope.learning.examples import Group, Sampling, Source
+from perikope.learning.examples import Group, Judgements, Sampling, Source
 from perikope.learning.lambdamart import fit_trees
 from perikope.learning.linear import fit_linear
 from perikope.measures import Measure
 from perikope.models import MODELS, Model, Signals, parse_model
 from perikope.models.combination import Combination, LinearCombination, TreeCombination
 from perikope.models.features import FEATURES, FeatureNormalization, normalized_features
+from perikope.names import document_name
 from perikope.ranking import rank
 from perikope.signals import Column, sum_of
 from perikope.workers import usable_cores
 
 Method = Literal["linear", "lambdamart"]
+FoldsBy = Literal["topics", "documents"]
 DEPTH = 1000
 """Passages of a ranking that are measured."""
 
@@ -87,12 +89,50 @@ def fold_of_topic(qids: Sequence[str], folds: int, seed: int) -> dict[str, int]:
     return {by_name[topic]: place % folds for place, topic in enumerate(order.tolist())}
 
 
+def fold_of_documents(qids: Sequence[str], judgements: Judgements, folds: int, seed: int) -> dict[str, int]:
+    """As `fold_of_topic`, with all topics that share a relevant document in one fold.
+
+    Topics about the same pages teach more about these pages than new topics will know: what is relevant twice is recognised by its place
+    and length alone.
+    """
+    leader = {qid: qid for qid in sorted(qids)}
+
+    def lead(qid: str) -> str:
+        while leader[qid] != qid:
+            qid = leader[qid]
+        return qid
+
+    first: dict[str, str] = {}
+    for qid in leader:
+        for name, grade in sorted(judgements.get(qid, {}).items()):
+            if grade > 0:
+                one, other = lead(qid), lead(first.setdefault(document_name(name), qid))
+                leader[max(one, other)] = min(one, other)
+    groups: dict[str, list[str]] = {}
+    for qid in leader:
+        groups.setdefault(lead(qid), []).append(qid)
+    if not 2 <= folds <= len(groups):
+        raise UsageError(
+            f"--folds must be from 2 to {len(groups)}, not {folds}: so many groups of topics share no relevant document; "
+            "cut by topics instead (--folds-by topics)"
+        )
+    shuffled = [sorted(groups)[i] for i in np.random.default_rng(seed).permutation(len(groups)).tolist()]
+    fold: dict[str, int] = {}
+    sizes = [0] * folds
+    for name in sorted(shuffled, key=lambda name: -len(groups[name])):
+        smallest = sizes.index(min(sizes))
+        sizes[smallest] += len(groups[name])
+        fold |= dict.fromkeys(groups[name], smallest)
+    return fold
+
+
 def learn(
     source: Source,
     learner: Learner,
     measures: Sequence[Measure],
     *,
     folds: int = 5,
+    folds_by: FoldsBy = "topics",
     sampling: Sampling | None = None,
     compare: Sequence[str] = (),
     on_topic: Callable[[str], None] = lambda stage: None,
@@ -100,9 +140,14 @@ def learn(
     """Learn from all topics; the figures are those of combinations that were learned without the topic they rank.
 
     Topics are looked into twice, once for examples and once to be ranked in full: what ranks a topic was fitted to examples of the other
-    folds alone.
+    folds alone. With `folds_by="documents"`, topics that share a relevant document are in the same fold.
     """
-    fold = fold_of_topic([topic.qid for topic in source.topics], folds, learner.seed)
+    qids = [topic.qid for topic in source.topics]
+    if folds_by == "documents":
+        fold = fold_of_documents(qids, source.judgements, folds, learner.seed)
+    else:
+        fold = fold_of_topic(qids, folds, learner.seed)
+    models = {name: parse_model(name) for name in compare}
     chosen = sampling or Sampling(seed=learner.seed)
     groups = []
     for group in source.groups(chosen):
@@ -110,7 +155,6 @@ def learn(
         on_topic("examples")
     others = {number: [group for group in groups if fold[group.qid] != number] for number in range(folds)}
     held_out = {number: learner.fit(taught, source.normalize)[0] for number, taught in others.items()}
-    models = {name: parse_model(name) for name in compare}
     figures = evaluate_combinations(source, lambda topic: {HELD_OUT: held_out[fold[topic.qid]]}, models, measures, on_topic)
     combination, text = learner.fit(groups, source.normalize)
     first = measures[0].asked or str(measures[0])
@@ -119,6 +163,7 @@ def learn(
         **source.facts(),
         "sampling": {"model": str(source.model), "depth": chosen.depth, "others": chosen.others},
         "folds": folds,
+        "folds_by": folds_by,
         "seed": learner.seed,
         **learner.facts(),
         "measure": first,
