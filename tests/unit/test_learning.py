@@ -15,7 +15,7 @@ from perikope.learning.export import write_svmlight
 from perikope.learning.lambdamart import fit_trees
 from perikope.learning.linear import fit_linear
 from perikope.learning.saving import save, text_path
-from perikope.learning.validation import HELD_OUT, Learner, fold_of_documents, fold_of_topic, learn, single_models
+from perikope.learning.validation import HELD_OUT, Learner, _shared, fold_of_documents, fold_of_topic, learn, single_models
 from perikope.measures import parse_measures
 from perikope.models import parse_model
 from perikope.models.combination import KIND, TreeCombination, combination_of
@@ -121,6 +121,7 @@ def test_topics_that_share_a_relevant_document_stay_together():
         assert folds["a"] == folds["b"] != folds["c"] == folds["e"]
         assert folds == fold_of_documents(list(judgements)[::-1], judgements, 3, seed)
         assert sorted(np.bincount(list(folds.values())).tolist()) == [2, 2, 2]
+    assert _shared({"a": 0, "b": 1, "c": 1, "d": 0, "e": 1, "f": 2}, judgements) == 2
     with pytest.raises(UsageError, match=r"--folds must be from 2 to 4, not 5.*--folds-by topics"):
         fold_of_documents(list(judgements), judgements, 5, 1)
 

@@ -121,10 +121,8 @@ def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--language", default="", metavar="CODE", help="Look in this language only."),
             click.option(
                 "--normalize",
-                default="zscore",
-                show_default=True,
                 type=click.Choice(["zscore", "minmax"]),
-                help="How features are normalised over the candidate passages.",
+                help="How features are normalised over the candidate passages; zscore for linear and else minmax where not given.",
             ),
             click.option(
                 "--depth", default=200, show_default=True, type=click.IntRange(0), metavar="N", help="Passages of --model to learn from."
@@ -213,6 +211,11 @@ def learn_fusion(
         values = "".join(f"{learned.mean(system, one):.4f}".rjust(max(len(one), 6) + 2) for one in names)
         click.echo(system.ljust(width) + values + (f"  ({folds} folds)" if system == HELD_OUT else ""))
     click.echo(f"learned from {count(len(source.topics), 'topic')} into {path}")
+    if learned.shared:
+        click.echo(
+            f"  {count(learned.shared, 'topic')} of {len(source.topics)} have a relevant document in common with topics of other folds, so the "
+            "figures may be too good; --folds-by documents keeps such topics together"
+        )
     for problem in problems[:20]:
         click.echo(f"  passed over: {printable(problem)}", err=True)
     return 1 if problems else 0
@@ -249,6 +252,7 @@ def _source(index: str, topics: str, qrels: str, options: dict[str, Any]) -> tup
     from perikope.io.judgements import read_judgements
     from perikope.io.topics import read_topics
     from perikope.learning.examples import Source, judged_topics
+    from perikope.learning.validation import NORMALIZATION
     from perikope.models import parse_model
 
     opened, wanted, judgements = Index.open(index), read_topics(topics), read_judgements(qrels)
@@ -257,5 +261,5 @@ def _source(index: str, topics: str, qrels: str, options: dict[str, Any]) -> tup
     problems: list[str] = []
     kept = judged_topics(opened, wanted, judgements, problems.append, language=options["language"])
     search = {name: options[name] for name in ("fetch", "expand", "documents", "language")}
-    model = parse_model(options["model"])
-    return Source(opened, kept, judgements, model, options["normalize"], search, options["threads"] or None), problems
+    normalize = options["normalize"] or NORMALIZATION[options.get("method", "lambdamart")]
+    return Source(opened, kept, judgements, parse_model(options["model"]), normalize, search, options["threads"] or None), problems

@@ -412,7 +412,8 @@ def _add(
         count_of_sum[at] = other_count[other]
         other += ONE
         at += ONE
-    return np.int64(at)
+    result: int = np.int64(at)
+    return result
 
 
 @kernel

@@ -27,6 +27,8 @@ from perikope.workers import usable_cores
 
 Method = Literal["linear", "lambdamart"]
 FoldsBy = Literal["topics", "documents"]
+NORMALIZATION: Mapping[Method, FeatureNormalization] = {"linear": "zscore", "lambdamart": "minmax"}
+"""What did better for each on two of three collections: a weight suffers from one far outlier, a threshold does not, and wants fixed ends."""
 DEPTH = 1000
 """Passages of a ranking that are measured."""
 
@@ -64,6 +66,8 @@ class Learned:
     """LightGBM's, empty for a linear combination."""
     figures: Figures
     """Of `HELD_OUT`, and of the models it is compared with."""
+    shared: int = 0
+    """Topics with a relevant document that is relevant for a topic of another fold too: their figures may be too good."""
 
     def mean(self, system: str, measure: str) -> float:
         """The mean of a measure over all topics."""
@@ -126,6 +130,16 @@ def fold_of_documents(qids: Sequence[str], judgements: Judgements, folds: int, s
     return fold
 
 
+def _shared(fold: Mapping[str, int], judgements: Judgements) -> int:
+    """How many topics share a relevant document with a topic of another fold."""
+    relevant = {qid: {document_name(name) for name, grade in judgements.get(qid, {}).items() if grade > 0} for qid in fold}
+    folds_of: dict[str, set[int]] = {}
+    for qid, documents in relevant.items():
+        for document in documents:
+            folds_of.setdefault(document, set()).add(fold[qid])
+    return sum(any(len(folds_of[document]) > 1 for document in documents) for documents in relevant.values())
+
+
 def learn(
     source: Source,
     learner: Learner,
@@ -158,12 +172,13 @@ def learn(
     figures = evaluate_combinations(source, lambda topic: {HELD_OUT: held_out[fold[topic.qid]]}, models, measures, on_topic)
     combination, text = learner.fit(groups, source.normalize)
     first = measures[0].asked or str(measures[0])
-    found = Learned(combination, text, figures)
+    found = Learned(combination, text, figures, _shared(fold, source.judgements))
     facts = {
         **source.facts(),
         "sampling": {"model": str(source.model), "depth": chosen.depth, "others": chosen.others},
         "folds": folds,
         "folds_by": folds_by,
+        "topics_sharing_documents": found.shared,
         "seed": learner.seed,
         **learner.facts(),
         "measure": first,
