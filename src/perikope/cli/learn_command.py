@@ -213,7 +213,8 @@ def learn_fusion(
     click.echo(f"learned from {count(len(source.topics), 'topic')} into {path}")
     if learned.shared:
         click.echo(
-            f"  {count(learned.shared, 'topic')} of {len(source.topics)} have a relevant document in common with topics of other folds, so the "
+            f"  {count(learned.shared, 'topic')} of {len(source.topics)} have a relevant document "
+            f"in common with topics of other folds, so the "
             "figures may be too good; --folds-by documents keeps such topics together"
         )
     for problem in problems[:20]:

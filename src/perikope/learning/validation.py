@@ -28,7 +28,8 @@ from perikope.workers import usable_cores
 Method = Literal["linear", "lambdamart"]
 FoldsBy = Literal["topics", "documents"]
 NORMALIZATION: Mapping[Method, FeatureNormalization] = {"linear": "zscore", "lambdamart": "minmax"}
-"""What did better for each on two of three collections: a weight suffers from one far outlier, a threshold does not, and wants fixed ends."""
+"""What did better for each on two of three collections: a weight suffers from one far outlier, a threshold does not, and wants fixed
+ends."""
 DEPTH = 1000
 """Passages of a ranking that are measured."""
 
