@@ -19,18 +19,8 @@ from perikope.fetch import Candidates
 from perikope.index.layout import OF_PASSAGE, ranges
 from perikope.index.reader import Snapshot, Statistics
 from perikope.index.segments import Segment
-from perikope.kernels.join import (
-    add_titles,
-    are_below,
-    are_ranges,
-    count_terms,
-    occurrences_of_ranges,
-    owners,
-    read_of_owners,
-    read_ranges,
-    scan,
-    sum_ancestors,
-)
+from perikope.kernels.gather import are_below, are_ranges, owners, read_of_owners, read_ranges
+from perikope.kernels.join import add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
 from perikope.query.terms import Query
 from perikope.structure import Structure, Units, read_elements, read_structure
 from perikope.tables import Table, read_table

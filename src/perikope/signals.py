@@ -139,9 +139,9 @@ def min_max(column: Column) -> Column:
 
 def z_score(column: Column) -> Column:
     """With mean 0 and standard deviation 1; all equal, or equal but for rounding, gives 0."""
-    values = np.sort(column.values)  # the order of documents in the index is history, as in `share`
-    mean = float(values.sum()) / max(values.size, 1)
-    deviation = math.sqrt(float(np.sort((values - mean) ** 2).sum()) / max(values.size, 1))
+    values = column.values
+    mean = _sum_in_any_order(values) / max(values.size, 1)
+    deviation = math.sqrt(_sum_in_any_order((values - mean) ** 2) / max(values.size, 1))
     slope = 1 / deviation if deviation > ROUNDING * float(np.abs(values).max(initial=0.0)) else 0.0
     return column.affine(f"{column.label}, in standard deviations from the mean", slope, -mean * slope)
 
@@ -149,9 +149,19 @@ def z_score(column: Column) -> Column:
 def share_above_least(column: Column) -> Column:
     """What lies above the smallest value, divided by the sum of that over the column; all equal gives 0."""
     low, high = (float(column.values.min()), float(column.values.max())) if column.values.size else (0.0, 0.0)
-    total = float(np.sort(column.values - low).sum())
+    total = _sum_in_any_order(column.values - low)
     slope = 1 / total if high - low > ROUNDING * max(abs(low), abs(high)) else 0.0
     return column.affine(f"{column.label}, above the least ÷ its sum over all", slope, -low * slope)
+
+
+def _sum_in_any_order(values: Floats) -> float:
+    """The sum, to the same bit in whatever order the values come: the order of documents in the index is history.
+
+    They are added as whole multiples of a power of two, as small as the sum leaves room for. Sorting takes thirty times as long.
+    """
+    bits = 61 - values.size.bit_length()
+    scale = bits - math.frexp(float(np.abs(values).max(initial=0.0)))[1]
+    return math.ldexp(int(np.rint(np.ldexp(values, scale)).astype(np.int64).sum()), -scale)
 
 
 def share(column: Column) -> Column:

@@ -79,7 +79,7 @@ def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", 
     prior = np.where(seen, prior, 1.0)
     factors = {"share of the query": share[found.term], "ln(1 + tf ÷ μP(t|C))": np.log1p(found.count / prior[found.term])}
     matched = sum_over_terms("terms that occur", matches.query.terms, found, factors)
-    smoothing = fact("smoothing for length and rarity", smoothed - np.log(text.length + mu))
+    smoothing = fact("smoothing for length and rarity", smoothed - float(seen.any()) * np.log(text.length + mu))
     label = f"Sim(q, {unit})"
     return (matched + smoothing).named(f"ln {label}").exp(label)
 

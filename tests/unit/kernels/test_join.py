@@ -6,18 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perikope.kernels.join import (
-    add_titles,
-    are_below,
-    are_ranges,
-    count_terms,
-    occurrences_of_ranges,
-    owners,
-    read_of_owners,
-    read_ranges,
-    scan,
-    sum_ancestors,
-)
+from perikope.kernels.join import add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
 from perikope.kernels.tokens import ESCAPE, encode_tokens
 
 lists_of_tokens = st.lists(st.lists(st.integers(0, 5), max_size=12), max_size=5)
@@ -98,39 +87,6 @@ def test_count_terms(units, terms):
     found = counts_of(*count_terms(term, bounds[:-1], bounds[1:], terms))
     assert found == [plain_counts(unit) for unit in units]
     assert [list(unit) for unit in found] == [sorted(unit) for unit in found]
-
-
-columns = st.sampled_from([np.uint8, np.uint16, np.uint32]).flatmap(
-    lambda kind: st.lists(st.integers(0, np.iinfo(kind).max), min_size=10, max_size=10).map(lambda values: np.array(values, kind))
-)
-ranges_in_ten = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 10)).map(sorted), max_size=5)
-
-
-@given(columns, ranges_in_ten)
-def test_read_ranges_and_their_owners(column, ranges):
-    first, end = (np.array([r[i] for r in ranges], np.int64) for i in range(2))
-    assert read_ranges(column.view(np.uint8), column.itemsize, first, end).tolist() == [int(n) for a, b in ranges for n in column[a:b]]
-    assert owners(first, end).tolist() == [i for i, (a, b) in enumerate(ranges) for _ in range(a, b)]
-
-
-@given(columns, st.lists(st.integers(0, 5), min_size=1, max_size=3), st.data())
-def test_read_of_owners(column, first, data):
-    pairs = data.draw(st.lists(st.tuples(st.integers(0, len(first) - 1), st.integers(0, 4))))
-    owner, number = (np.array([pair[i] for pair in pairs], np.int64) for i in range(2))
-    found = read_of_owners(column.view(np.uint8), column.itemsize, np.array(first, np.int64), owner, number)
-    assert found.tolist() == [int(column[first[a] + b]) for a, b in pairs]
-
-
-small = st.integers(-1, 4)
-
-
-@given(st.lists(small, min_size=1, max_size=3), st.data())
-def test_checks_of_numbers_and_ranges(limits, data):
-    rows = data.draw(st.lists(st.tuples(st.integers(0, len(limits) - 1), small, small, small), max_size=4))
-    owner, first, end, length = (np.array([row[i] for row in rows], np.int64) for i in range(4))
-    limit = np.array(limits, np.int64)
-    assert are_below(first, owner, limit) == all(0 <= a < limits[o] for o, a, _, _ in rows)
-    assert are_ranges(first, end, length, owner, limit) == all(a <= b <= limits[o] and size <= b - a for o, a, b, size in rows)
 
 
 @st.composite

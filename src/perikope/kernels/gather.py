@@ -1,0 +1,86 @@
+"""What do documents own: numbers of ranges of narrow columns, and are they as they should be?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.kernels.jit import kernel
+
+
+@kernel
+def owners(first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of the range that each item of several ranges is from."""
+    owner = np.empty((end - first).sum(), np.int64)
+    at = 0
+    for i in range(first.size):
+        owner[at : at + end[i] - first[i]] = i
+        at += end[i] - first[i]
+    return owner
+
+
+@kernel
+def read_ranges(data: NDArray[np.uint8], size: int, first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The unsigned numbers of several ranges of a column, one after the other; a number has 1, 2 or 4 bytes.
+
+    Columns are narrow, and a kernel must not be compiled for each combination of widths: so they come as bytes.
+    """
+    values = np.empty((end - first).sum(), np.int64)
+    if size == 1:
+        _copy_ranges(data, first, end, values)
+    elif size == 2:
+        _copy_ranges(data.view(np.uint16), first, end, values)
+    else:
+        _copy_ranges(data.view(np.uint32), first, end, values)
+    return values
+
+
+@kernel
+def _copy_ranges(column: NDArray[np.uint32], first: NDArray[np.int64], end: NDArray[np.int64], values: NDArray[np.int64]) -> None:
+    at = 0
+    for i in range(first.size):
+        values[at : at + end[i] - first[i]] = column[first[i] : end[i]]
+        at += end[i] - first[i]
+
+
+@kernel
+def read_of_owners(
+    data: NDArray[np.uint8], size: int, first: NDArray[np.int64], owner: NDArray[np.int64], number: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The unsigned numbers of a column at `first[owner] + number`; a number has 1, 2 or 4 bytes."""
+    values = np.empty(owner.size, np.int64)
+    if size == 1:
+        _pick(data, first, owner, number, values)
+    elif size == 2:
+        _pick(data.view(np.uint16), first, owner, number, values)
+    else:
+        _pick(data.view(np.uint32), first, owner, number, values)
+    return values
+
+
+@kernel
+def _pick(
+    column: NDArray[np.uint32], first: NDArray[np.int64], owner: NDArray[np.int64], number: NDArray[np.int64], values: NDArray[np.int64]
+) -> None:
+    for i in range(owner.size):
+        values[i] = column[first[owner[i]] + number[i]]
+
+
+@kernel
+def are_below(number: NDArray[np.int64], owner: NDArray[np.int64], limit: NDArray[np.int64]) -> bool:
+    """Whether every number is from 0 to below the limit of its owner."""
+    good = True
+    for i in range(number.size):
+        good &= (number[i] >= 0) & (number[i] < limit[owner[i]])
+    return good
+
+
+@kernel
+def are_ranges(
+    first: NDArray[np.int64], end: NDArray[np.int64], length: NDArray[np.int64], owner: NDArray[np.int64], limit: NDArray[np.int64]
+) -> bool:
+    """Whether every range ends after it begins and before the limit of its owner, and has room for its length."""
+    good = True
+    for i in range(first.size):
+        good &= (first[i] <= end[i]) & (end[i] <= limit[owner[i]]) & (length[i] <= end[i] - first[i])
+    return good
