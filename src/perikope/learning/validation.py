@@ -28,8 +28,7 @@ from perikope.workers import usable_cores
 Method = Literal["linear", "lambdamart"]
 FoldsBy = Literal["topics", "documents"]
 NORMALIZATION: Mapping[Method, FeatureNormalization] = {"linear": "zscore", "lambdamart": "minmax"}
-"""What did better for each on two of three collections: a weight suffers from one far outlier, a threshold does not, and wants fixed
-ends."""
+"""What did better on most of three collections: one far outlier changes what a weight means, but not what a threshold does."""
 DEPTH = 1000
 """Passages of a ranking that are measured."""
 
