@@ -31,6 +31,12 @@ def test_a_table_that_is_not_there_is_named():
         index.search("pump", model='position_prior(weights="flat")')
 
 
+@pytest.mark.parametrize("base", ["5", "[1,2]"])
+def test_a_base_that_is_no_model_is_refused(base):
+    with pytest.raises(UsageError, match="must be the name of a model"):
+        parse_model(f"position_prior(base={base})")
+
+
 def test_a_base_that_is_not_there_is_refused():
     with pytest.raises(UsageError, match="plm"):
         parse_model("position_prior(base=plms)")
