@@ -86,8 +86,6 @@ class Parameter:
         if self.nested is not None:
             if isinstance(value, (Call, str)):
                 return self.nested.resolve(value)
-            if isinstance(value, (int, float)):
-                raise UsageError(f"{owner}: {self.name} must be a name, not {write(value)}")
             return value
         if isinstance(value, Call) and not value.arguments and not value.positional:
             value = value.name  # an unquoted word: kernel=gauss

@@ -49,6 +49,8 @@ def prior_signals(
     tenth = tenth_of_passage(matches)
     table = np.ones(TENTHS) if isinstance(chosen, str) else np.array(chosen)
     weight = np.where(tenth >= 0, table[tenth], 1.0)
+    if not isinstance(base, Model):
+        raise UsageError(f"position_prior: base must be the name of a model, not {base!r}")
     return {"score": base.score(matches), "prior": fact("weight of its place in the description", weight)}
 
 
