@@ -25,7 +25,7 @@ def scenes(draw):
         length = draw(st.sampled_from([1, 30, 400, 5000, 40_000]))
         place = st.integers(0, length)
         positions = sorted(draw(st.sets(place, max_size=40)))
-        weights = draw(st.lists(st.floats(0, 10), min_size=len(positions), max_size=len(positions)))
+        weights = draw(st.lists(st.just(0.0) | st.floats(1e-6, 10), min_size=len(positions), max_size=len(positions)))
         passages = draw(st.lists(st.tuples(place, st.integers(-1, min(length, 300))), max_size=12))
         documents.append((positions, weights, sorted((first, first + more) for first, more in passages)))
     return documents
