@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A kernel's first call compiles it: a deadline would measure that. Where a change is judged, the same examples decide every time; new ones are
-# looked for while it is made.
+# A kernel's first call compiles it: a deadline would measure that. Where a change is judged, the same examples decide every time;
+# new ones are looked for while it is made.
 settings.register_profile("perikope", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI")))
 settings.load_profile("perikope")
 
