@@ -76,7 +76,7 @@ class PlainCollection:
             if counts[term]:
                 idf = math.log(1 + (units - frequency[term] + 0.5) / (frequency[term] + 0.5))
                 tf = counts[term]
-                total += weight * idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * len(terms) / average))
+                total += weight * idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * len(terms) / max(average, 1e-9)))
         return total
 
     def document_score(self, query: dict[str, float], d: PlainDocument) -> float:
