@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from perikope.errors import InputError
 
@@ -63,6 +64,16 @@ class Spans:
         return number
 
 
+class Place(NamedTuple):
+    """Where a span stands in the file that it was read from."""
+
+    path: str
+    """The element that holds it, from the root down: `/article[1]/body[1]/sec[2]/p[3]`."""
+    start: int
+    end: int
+    """Characters of the file's text, which is all of its text nodes one after the other, white space included."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A text with its tree of spans, metadata and references; formats yield it, the index takes it."""
@@ -76,6 +87,10 @@ class Document:
     span_ids: Mapping[int, str] = field(default_factory=dict)
     references: tuple[tuple[int, str], ...] = ()
     """Internal references: (span that refers, id of the span it refers to)."""
+    places: Mapping[int, Place] = field(default_factory=dict)
+    """Where spans stand in the file, for formats whose files can be opened at a place."""
+    citations: Mapping[int, str] = field(default_factory=dict)
+    """How people cite spans of this document: `[0042]`, `claim 3`."""
     source: str = ""
     """The file it was read from, by its default id; an archive, where it was read from a member of one."""
     source_hash: str = ""
@@ -113,6 +128,8 @@ class Document:
                 if value and (parent < 0 or column[i] != column[parent]):
                     notes.append(f"{name}={value}")
             notes += [f"->{target}" for source, target in self.references if source == i]
+            if i in self.citations:
+                notes.append(f"cited={self.citations[i]!r}")
             text = "" if kind in (Kind.SECTION, Kind.ELEMENT) else f" {self.text_of(i)!r}"
             head = " ".join([kind.name.lower(), self.labels[self.spans.tag[i]], *notes])
             lines.append("  " * depth[i] + head + text)
@@ -157,6 +174,8 @@ class TreeBuilder:
         self._labels: dict[str, int] = {"": 0}
         self._span_ids: dict[int, str] = {}
         self._references: list[tuple[int, str]] = []
+        self.places: dict[int, Place] = {}
+        self.citations: dict[int, str] = {}
         self._open: list[int] = []
         self._headings: list[tuple[int, int]] = []
         self._hollow = False
@@ -215,9 +234,9 @@ class TreeBuilder:
         yield number
         self.close()
 
-    def title(self, text: str, tag: str = "title") -> None:
-        """Add the title of the section that is open."""
-        self._leaf(_TITLE, text, tag)
+    def title(self, text: str, tag: str = "title") -> int:
+        """Add the title of the section that is open and return its number."""
+        return self._leaf(_TITLE, text, tag)
 
     def passage(
         self,
@@ -238,12 +257,13 @@ class TreeBuilder:
             self._references.append((number, target))
         return number
 
-    def heading(self, level: int, text: str, tag: str = "", *, id: str = "", part: str = "", language: str = "") -> None:
-        """Close every section opened by a heading of this level or deeper and open a new one with this title."""
+    def heading(self, level: int, text: str, tag: str = "", *, id: str = "", part: str = "", language: str = "") -> int:
+        """Close every section opened by a heading of this level or deeper and open a new one with this title; its number."""
         self.close_headings(level)
         number = self.open(Kind.SECTION, tag or f"h{level}", id=id, part=part, language=language)
         self._headings.append((level, number))
         self.title(text)
+        return number
 
     def close_headings(self, level: int = 0, *, since: int = 0) -> None:
         """Close the sections that headings of `level` or deeper opened, but none whose span has a number below `since`."""
@@ -259,9 +279,9 @@ class TreeBuilder:
         """The number that the next span will get."""
         return len(self._spans)
 
-    def refer(self, target: str) -> None:
-        """Note that the span that is open refers to another span of this document, by its id."""
-        self._references.append((self._open[-1], target))
+    def refer(self, target: str, span: int | None = None) -> None:
+        """Note that a span, the one that is open unless it is given, refers to another of this document, by its id."""
+        self._references.append((self._open[-1] if span is None else span, target))
 
     def build(self) -> Document:
         """Close what is open and return the document; a text without a single letter or digit is an error."""
@@ -285,6 +305,8 @@ class TreeBuilder:
             tuple(self.cites),
             self._span_ids,
             tuple(self._references),
+            self.places,
+            self.citations,
             self.source,
             self.source_hash,
         )

@@ -42,7 +42,8 @@ class Frequencies:
     @property
     def unit(self) -> Integers:
         """The unit of each entry."""
-        return np.repeat(np.arange(self.first_entry.size - 1), np.diff(self.first_entry))
+        found: Integers = owners(self.first_entry[:-1], self.first_entry[1:])
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,11 @@ class Matches:
     def passages(self) -> int:
         """How many passages they have in all."""
         return int(self.document_of_passage.size)
+
+    @property
+    def first_passage_of_document(self) -> Integers:
+        """Where each document's passages begin; one value more than there are documents."""
+        return np.searchsorted(self.document_of_passage, np.arange(self.documents + 1))
 
     @property
     def weights(self) -> Floats:
@@ -353,7 +359,7 @@ def _read_characters(snapshot: Snapshot, matches: Matches) -> Places:
     occurrence = np.zeros(matches.position_of_occurrence.size, np.int64)
     first, last = np.zeros(matches.passages, np.int64), np.full(matches.passages, -1, np.int64)
     occurrences = matches.first_occurrence_of_document
-    passages = np.searchsorted(matches.document_of_passage, np.arange(matches.documents + 1))
+    passages = matches.first_passage_of_document
     for document, number in enumerate(matches.number_of_document.tolist()):
         segment, local = snapshot.locate(number)
         starts, ends = word_spans(segment.text(local))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from perikope.document import Document, Kind, Spans
+from perikope.document import Document, Kind, Place, Spans
 from perikope.errors import UsageError
 from perikope.sentences import sentence_spans
 from perikope.text import word_spans
@@ -222,8 +222,17 @@ def _rebuild(document: Document, pieces: Sequence[_Piece], vanished: Sequence[in
     split = {piece.holder for piece in pieces if old.kind[piece.holder] == Kind.PASSAGE}
     number = [-1] * len(old)  # the new number of an old span, or of what now stands around it
     span_ids: dict[int, str] = {}
+    # A passage that is cut leaves its place and citation to its pieces: that is where they stand, and how they are cited.
+    places: dict[int, Place] = {}
+    citations: dict[int, str] = {}
     piece_number = -1
     written = 0
+
+    def inherit(new_span: int, old_span: int) -> None:
+        if old_span in document.places:
+            places[new_span] = document.places[old_span]
+        if old_span in document.citations:
+            citations[new_span] = document.citations[old_span]
 
     def write_pieces(limit: int, start: int) -> None:
         nonlocal written, piece_number
@@ -231,6 +240,7 @@ def _rebuild(document: Document, pieces: Sequence[_Piece], vanished: Sequence[in
             piece = pieces[written]
             part, language = old.part[piece.after], old.language[piece.after]
             piece_number = new.append(Kind.PASSAGE, label, number[piece.holder], piece.start, piece.end, part, language)
+            inherit(piece_number, piece.after)
             written += 1
 
     for i in range(len(old)):
@@ -246,9 +256,10 @@ def _rebuild(document: Document, pieces: Sequence[_Piece], vanished: Sequence[in
         number[i] = new.append(kind, old.tag[i], around, old.start[i], old.end[i], old.part[i], old.language[i])
         if i in document.span_ids:
             span_ids[number[i]] = document.span_ids[i]
+        inherit(number[i], i)
     write_pieces(len(old), len(document.text))
     references = tuple((number[source], target) for source, target in document.references)
-    return replace(document, spans=new, labels=labels, span_ids=span_ids, references=references)
+    return replace(document, spans=new, labels=labels, span_ids=span_ids, references=references, places=places, citations=citations)
 
 
 def _holds(piece: _Piece, spans: Spans, child: int) -> bool:

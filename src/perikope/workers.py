@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from perikope.errors import InputError, PerikopeError, UnreadableFile
-from perikope.formats import FORMATS, Source, documents, line_chunks
+from perikope.formats import Source, documents, format_named
 from perikope.index.writer import SegmentBuilder
 from perikope.segment import segmenter
 from perikope.text import Analyzer
@@ -66,22 +66,26 @@ def tasks(sources: Iterable[Source], on_problem: Callable[[UnreadableFile], None
     size = 0
     for source in sources:
         try:
-            if FORMATS[source.format].by_lines:
-                yield from ([chunk] for chunk in line_chunks(source, TASK_BYTES))
-                continue
-            carried = source.carried()
+            for piece in _pieces(source):
+                batch.append(piece)
+                size += size_of(piece)
+                if size >= TASK_BYTES:
+                    yield batch
+                    batch, size = [], 0
         except UnreadableFile as problem:
             if source.named:
                 raise
             on_problem(problem.with_traceback(None))
-            continue
-        batch.append(carried)
-        size += size_of(carried)
-        if size >= TASK_BYTES:
-            yield batch
-            batch, size = [], 0
     if batch:
         yield batch
+
+
+def _pieces(source: Source) -> Iterator[Source]:
+    """A source as workers get it: portable, and in pieces where it is large and its format can be cut."""
+    split = format_named(source.format).split
+    if split is None or (source.portable and size_of(source) < TASK_BYTES):
+        return iter((source.carried(),))
+    return split(source, TASK_BYTES)
 
 
 PACKED = (".gz", ".zip", ".tgz", ".bz2", ".tbz2", ".xz", ".txz")

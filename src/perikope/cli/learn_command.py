@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perikope.cli.options import search_arguments, search_options
 from perikope.cli.output import count, printable, progress
 
 if TYPE_CHECKING:
     from perikope.learning.examples import Source
+    from perikope.models.features import FeatureNormalization
 
 
 @click.group(name="learn")
@@ -21,6 +23,7 @@ def command() -> None:
     \b
     Example:
       perikope learn tags idx topics.tsv qrels.txt --name my-tags
+      perikope learn prior idx topics.tsv qrels.txt --name my-prior
       perikope learn fusion idx topics.tsv qrels.txt --name mine
     """
 
@@ -97,6 +100,53 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
             f"  {count(len(learned.unknown), 'relevant passage')} not in the index, such as {printable(learned.unknown[0])}", err=True
         )
     return 1 if learned.unknown else 0
+
+
+@command.command(name="prior")
+@click.argument("index", metavar="INDEX")
+@click.argument("topics", metavar="TOPICS")
+@click.argument("qrels", metavar="QRELS")
+@click.option("--name", "--save", "name", required=True, metavar="NAME", help="Under which name the table is saved in the index.")
+@click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages the run returns a topic.")
+@click.option("--threads", default=0, type=click.IntRange(0), metavar="N", help="How many topics at a time.")
+@search_options
+def learn_prior(index: str, topics: str, qrels: str, name: str, k: int, threads: int, **options: Any) -> int:
+    """Learn in which tenths of a description relevant passages stand more often than a run returns them.
+
+    The weight of a tenth is its share of the relevant passages ÷ its share of what `perikope run` returns with the same options; a tenth
+    without anything relevant weighs 0, and one of which nothing is returned 1. QRELS judge passages (document#passage); descriptions are
+    parts of that name (Gobeill and Ruch 2012).
+
+    \b
+    Example:
+      perikope learn prior idx topics.tsv qrels.txt --recipe gobeill2012 --name my-prior
+      perikope search idx "magnetic coupling" --model 'position_prior(base=qsf_section,weights="my-prior")'
+    """
+    from pathlib import Path
+
+    from perikope.learning.prior import learn_prior_of_run
+    from perikope.models.prior import KIND
+    from perikope.tables import check_name, write_table
+
+    check_name(name)
+    model = str(options.pop("model"))
+    source, problems = _source(index, topics, qrels, model, search_arguments(options), threads)
+    with click.progressbar(length=len(source.topics), label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        learned = learn_prior_of_run(source, k, lambda: bar.update(1))
+    path = write_table(Path(index), name, KIND, learned.values())
+    click.echo("tenth  relevant  returned  weight")
+    for tenth, row in enumerate(zip(learned.relevant, learned.returned, learned.weights, strict=True), 1):
+        click.echo(f"{tenth:5}  {row[0]:8}  {row[1]:8}  {row[2]:6.2f}")
+    click.echo(f"learned from {count(len(source.topics), 'topic')} into {path}")
+    if learned.elsewhere:
+        click.echo(f"  {count(learned.elsewhere, 'relevant passage')} in no description", err=True)
+    if learned.unknown:
+        click.echo(
+            f"  {count(len(learned.unknown), 'relevant passage')} not in the index, such as {printable(learned.unknown[0])}", err=True
+        )
+    for problem in problems[:20]:
+        click.echo(f"  passed over: {printable(problem)}", err=True)
+    return 1 if problems or learned.unknown else 0
 
 
 def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -188,7 +238,7 @@ def learn_fusion(
     wanted = parse_measures(measure)
     if not wanted:
         raise UsageError("give at least one measure, such as nDCG@10; see `perikope measures`")
-    source, problems = _source(index, topics, qrels, options)
+    source, problems = _examples(index, topics, qrels, options)
     learner = Learner(options["method"], l2, options["seed"])
     sampling = Sampling(options["depth"], options["others"], options["seed"])
     models = list(dict.fromkeys([options["model"], *(compare or single_models())]))
@@ -237,7 +287,7 @@ def export(index: str, topics: str, qrels: str, out: str, **options: Any) -> int
     from perikope.learning.examples import Sampling
     from perikope.learning.export import write_svmlight
 
-    source, problems = _source(index, topics, qrels, options)
+    source, problems = _examples(index, topics, qrels, options)
     groups = source.groups(Sampling(options["depth"], options["others"], options["seed"]))
     lines = write_svmlight(out, progress(groups, len(source.topics), "topics"), [topic.qid for topic in source.topics])
     click.echo(f"{count(lines, 'example')} of {count(len(source.topics), 'topic')} into {out}")
@@ -246,21 +296,36 @@ def export(index: str, topics: str, qrels: str, out: str, **options: Any) -> int
     return 1 if problems else 0
 
 
-def _source(index: str, topics: str, qrels: str, options: dict[str, Any]) -> tuple[Source, list[str]]:
-    """Where examples come from, and which topics were passed over."""
+def _examples(index: str, topics: str, qrels: str, options: dict[str, Any]) -> tuple[Source, list[str]]:
+    """Where the examples of fusion come from, and which topics were passed over."""
+    from perikope.learning.validation import NORMALIZATION
+
+    search = {name: options[name] for name in ("fetch", "expand", "documents", "language")}
+    normalize = options["normalize"] or NORMALIZATION[options.get("method", "lambdamart")]
+    return _source(index, topics, qrels, options["model"], search, options["threads"], normalize)
+
+
+def _source(
+    index: str,
+    topics: str,
+    qrels: str,
+    model: str,
+    search: dict[str, Any],
+    threads: int,
+    normalize: FeatureNormalization = "zscore",
+) -> tuple[Source, list[str]]:
+    """What is learned from, with the options of `Index.search`, and which topics were passed over."""
     from perikope.api import Index
     from perikope.errors import UsageError
     from perikope.io.judgements import read_judgements
     from perikope.io.topics import read_topics
     from perikope.learning.examples import Source, judged_topics
-    from perikope.learning.validation import NORMALIZATION
     from perikope.models import parse_model
 
     opened, wanted, judgements = Index.open(index), read_topics(topics), read_judgements(qrels)
     if not wanted:
         raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
     problems: list[str] = []
-    kept = judged_topics(opened, wanted, judgements, problems.append, language=options["language"])
-    search = {name: options[name] for name in ("fetch", "expand", "documents", "language")}
-    normalize = options["normalize"] or NORMALIZATION[options.get("method", "lambdamart")]
-    return Source(opened, kept, judgements, parse_model(options["model"]), normalize, search, options["threads"] or None), problems
+    reading = {name: search[name] for name in ("language", "syntax") if name in search}
+    kept = judged_topics(opened, wanted, judgements, problems.append, **reading)
+    return Source(opened, kept, judgements, parse_model(model), normalize, search, threads or None), problems

@@ -29,6 +29,7 @@ CHUNK = 4 << 20
 """Bytes of lines that one worker gets at a time: some thousand documents, so that handing them over costs little."""
 
 Reader = Callable[[Source], Iterator[Document]]
+Splitter = Callable[[Source, int], Iterator[Source]]
 OnProblem = Callable[[UnreadableFile], None]
 OnIgnored = Callable[[str], None]
 Path = str | os.PathLike[str]
@@ -42,8 +43,10 @@ class Format:
     suffixes: tuple[str, ...]
     read: Reader
     summary: str
-    by_lines: bool = False
-    """Each line is a document and stands for itself, so that a file may have any size and be read in chunks."""
+    split: Splitter | None = None
+    """How a file that may hold many documents, and have any size, is cut into pieces of whole ones for several workers."""
+    takes: tuple[str, ...] = ()
+    """Suffixes of files that are read as this format only where it is asked for by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,12 @@ class FileEntry:
 FORMATS: Registry[Format] = Registry("format", "perikope.formats")
 
 
-def reader(name: str, *, suffixes: tuple[str, ...], by_lines: bool = False) -> Callable[[Reader], Reader]:
+def reader(name: str, *, suffixes: tuple[str, ...], split: Splitter | None = None) -> Callable[[Reader], Reader]:
     """Register a function as the reader of a format; the first line of its docstring is the summary."""
 
     def register(function: Reader) -> Reader:
         summary = (function.__doc__ or "").strip().partition("\n")[0]
-        FORMATS.add(name, Format(name, suffixes, function, summary, by_lines))
+        FORMATS.add(name, Format(name, suffixes, function, summary, split))
         return function
 
     return register
@@ -120,8 +123,8 @@ def files(
     paths: Path | Iterable[Path], *, format: str = "auto", on_problem: OnProblem | None = None, on_ignored: OnIgnored | None = None
 ) -> Iterator[FileEntry]:
     """The files on disk that `read` would open, archives as one; their `file_hash` tells which have changed."""
-    if format != "auto" and format not in FORMATS:
-        raise unknown("format", format, ["auto", *FORMATS.names()])
+    if format != "auto":
+        format_named(format)
     given = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
     for path in given:
         if not os.path.exists(path):
@@ -131,10 +134,21 @@ def files(
     return _find(given, format, _reporter(on_problem), on_ignored or _pass_over)
 
 
+def format_named(name: str) -> Format:
+    """A format by its name, or by the file of an XML profile, whose name ends in `.toml`."""
+    if name.endswith(".toml"):
+        from perikope.formats.xml import of_file
+
+        return of_file(name)
+    if name not in FORMATS:
+        raise unknown("format", name, ["auto", *FORMATS.names(), "PROFILE.toml"])
+    return FORMATS[name]
+
+
 def documents(source: Source) -> Iterator[Document]:
     """The documents of one file, member or chunk; whatever keeps it from being read is an `InputError`."""
     try:
-        for document in FORMATS[source.format].read(source):
+        for document in format_named(source.format).read(source):
             # Builders are told; only a format that builds documents by itself does not know.
             if document.source != source.source:
                 document = replace(document, source=source.source, source_hash=source.source_hash)
@@ -265,7 +279,7 @@ def _format_of(path: str, asked: str) -> str:
     if not by_suffix and (kind := _archives.archive_kind(path)):
         return kind
     # A format that was asked for also takes files of unknown suffix, but not those that are plainly something else.
-    return by_suffix if asked == "auto" else asked if by_suffix in ("", asked) else ""
+    return by_suffix if asked == "auto" else asked if by_suffix in ("", asked) or name.endswith(format_named(asked).takes) else ""
 
 
 def _known_suffixes() -> str:

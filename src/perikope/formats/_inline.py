@@ -60,13 +60,17 @@ class Inline:
         """Start a mark, which may be a link to an id of this document."""
         self._open.append((tag, self._length, refers_to))
 
+    def refer(self, target: str) -> None:
+        """Note an id that the text refers to."""
+        if target and target not in self._refs:
+            self._refs.append(target)
+
     def close(self) -> None:
         """End the mark that was opened last; one without text leaves no trace."""
         tag, start, target = self._open.pop()
         if start < self._length:
             self._marks.append((tag, start, self._length))
-            if target and target not in self._refs:
-                self._refs.append(target)
+            self.refer(target)
 
     def take(self, *, keep: bool = False) -> Run:
         """What was gathered, without white space around it; marks still open go on in the next run."""

@@ -21,7 +21,7 @@ import orjson
 
 from perikope.document import Document, Kind, TreeBuilder
 from perikope.errors import InputError, UnreadableFile
-from perikope.formats import Source, reader
+from perikope.formats import Source, line_chunks, reader
 from perikope.formats._source import MAX_BYTES, is_running_number, language_or_nothing
 
 MAX_DEPTH = 64
@@ -57,7 +57,7 @@ _NAMES_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
 """What other tools call our keys. A passage's `doc_id` is not there: it is the id of its document."""
 
 
-@reader("jsonl", suffixes=(".jsonl", ".ndjson"), by_lines=True)
+@reader("jsonl", suffixes=(".jsonl", ".ndjson"), split=line_chunks)
 def read(source: Source) -> Iterator[Document]:
     """JSON Lines, the neutral input: one document a line with sections, passages and metadata."""
     empty = True

@@ -249,6 +249,10 @@ def _record(document: Document) -> bytes:
         record["cites"] = document.cites
     if document.references:
         record["references"] = document.references
+    if document.places:
+        record["places"] = [[span, *place] for span, place in document.places.items()]
+    if document.citations:
+        record["citations"] = list(document.citations.items())
     return orjson.dumps(record) if record else b""
 
 

@@ -7,15 +7,21 @@ from numpy.typing import NDArray
 
 from perikope.kernels.jit import kernel
 
+ONE = np.uintp(1)
+
 
 @kernel
 def owners(first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """The number of the range that each item of several ranges is from."""
-    owner = np.empty((end - first).sum(), np.int64)
-    at = 0
+    count = 0
     for i in range(first.size):
-        owner[at : at + end[i] - first[i]] = i
-        at += end[i] - first[i]
+        count += end[i] - first[i]
+    owner = np.empty(count, np.int64)
+    at = np.uintp(0)
+    for i in range(first.size):
+        for _ in range(first[i], end[i]):
+            owner[at] = i
+            at += ONE
     return owner
 
 

@@ -273,26 +273,21 @@ def add_titles(
     first_above, end_above, term_above, count_above = _titles_above(
         parent_of_section, first_title_entry, term_of_title_entry, count_of_title_entry, terms
     )
+    room = term_of_entry.size  # as if no term were in both
+    for unit in range(units):
+        room += end_above[section_of_unit[unit]] - first_above[section_of_unit[unit]]
     first_sum = np.zeros(units + 1, np.int64)
-    capacity = term_of_entry.size + 1024
-    term_of_sum = np.empty(capacity, np.int32)
-    count_of_sum = np.empty(capacity, np.int32)
+    term_of_sum = np.empty(room, np.int32)
+    count_of_sum = np.empty(room, np.int32)
     entries = 0
     for unit in range(units):
-        if entries + terms > term_of_sum.size:
-            larger_term = np.empty(2 * term_of_sum.size + terms, np.int32)
-            larger_term[:entries] = term_of_sum[:entries]
-            larger_count = np.empty(2 * term_of_sum.size + terms, np.int32)
-            larger_count[:entries] = count_of_sum[:entries]
-            term_of_sum, count_of_sum = larger_term, larger_count
+        first, end = first_entry[unit], first_entry[unit + 1]
         section = section_of_unit[unit]
-        if first_entry[unit] == first_entry[unit + 1] and first_above[section] == end_above[section]:
-            first_sum[unit + 1] = entries  # most have neither
-            continue
-        entries = _add(
-            term_of_entry, count_of_entry, first_entry[unit], first_entry[unit + 1],
-            term_above, count_above, first_above[section], end_above[section], term_of_sum, count_of_sum, entries,
-        )  # fmt: skip
+        if first < end or first_above[section] < end_above[section]:  # most have neither
+            entries = _add(
+                term_of_entry, count_of_entry, first, end,
+                term_above, count_above, first_above[section], end_above[section], term_of_sum, count_of_sum, entries,
+            )  # fmt: skip
         first_sum[unit + 1] = entries
     return first_sum, term_of_sum[:entries].copy(), count_of_sum[:entries].copy()
 

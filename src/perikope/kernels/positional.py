@@ -58,11 +58,14 @@ def sum_gauss(
         width = (high - low) / sigma
         row = int(np.ceil(min(width, REACH) * ROWS_A_SIGMA))
         points = 0
+        length = np.int64(-1)
+        chosen = 0
         for passage in range(p, e):
-            half = (last_position[passage] - first_position[passage]) / (2 * sigma)
-            chosen = 0
-            while half > longest[row, chosen]:
-                chosen += 1
+            if last_position[passage] - first_position[passage] != length:  # many are as long as the one before
+                length = last_position[passage] - first_position[passage]
+                chosen = 0
+                while length / (2 * sigma) > longest[row, chosen]:
+                    chosen += 1
             rule[passage] = chosen
             points += count_of_rule[chosen]
         cells = _count_cells(width)
@@ -130,36 +133,76 @@ def gauss_by_series(
         while end < position.size and position[end] <= middle + (REACH + half) * sigma:
             end += 1
         _expand(position[begin:end], weight[begin:end], middle, sigma, coefficients[cell])
+    passages = first_position.size
+    centre = np.empty(passages)
+    radius = np.empty(passages)
+    cell_of_passage = np.zeros(passages, np.int64)
+    a_cell = 1 / (2 * half) if half > 0 else 0.0
+    for passage in range(passages):
+        centre[passage] = ((first_position[passage] + last_position[passage]) / 2 - low) / sigma
+        radius[passage] = (last_position[passage] - first_position[passage]) / (2 * sigma)
+    if cells > 1:
+        for passage in range(passages):
+            cell = _cell(centre[passage] - radius[passage], a_cell, cells)
+            cell_of_passage[passage] = cell if cell == _cell(centre[passage] + radius[passage], a_cell, cells) else -1
     place = np.empty(points)
     value = np.empty(points)
-    cell_of_point = np.empty(points, np.int64)
-    at = 0
-    a_cell = 1 / (2 * half) if half > 0 else 0.0
-    for passage in range(first_position.size):
-        centre = ((first_position[passage] + last_position[passage]) / 2 - low) / sigma
-        radius = (last_position[passage] - first_position[passage]) / (2 * sigma)
-        for i in range(count_of_rule[rule[passage]]):
-            v = centre + radius * nodes[rule[passage], i]
-            cell = min(max(int(v * a_cell), 0), cells - 1)
-            place[at] = v - (2 * cell + 1) * half
-            cell_of_point[at] = cell
-            at += 1
-    # Points that follow each other are mostly of one cell, and its series is added up for the whole run of them.
     begin = 0
-    while begin < points:
+    while begin < passages:
         end = begin + 1
-        while end < points and cell_of_point[end] == cell_of_point[begin]:
+        while end < passages and rule[end] == rule[begin] and cell_of_passage[end] == cell_of_passage[begin] >= 0:
             end += 1
-        _add_up(coefficients[cell_of_point[begin]], place[begin:end], value[begin:end])
+        _sum_points(
+            centre[begin:end], radius[begin:end], cell_of_passage[begin], half, a_cell, coefficients,
+            nodes[rule[begin]], shares[rule[begin]], count_of_rule[rule[begin]], place, value, sums[begin:end],
+        )  # fmt: skip
         begin = end
-    at = 0
-    for passage in range(first_position.size):
-        total = 0.0
-        for i in range(count_of_rule[rule[passage]]):
-            total += shares[rule[passage], i] * value[at]
-            at += 1
-        if last_position[passage] >= first_position[passage]:
-            sums[passage] = total
+    for passage in range(passages):
+        if last_position[passage] < first_position[passage]:
+            sums[passage] = 0.0
+
+
+@kernel
+def _cell(v: float, a_cell: float, cells: int) -> int:
+    """The cell that a point lies in."""
+    return min(max(int(v * a_cell), 0), cells - 1)
+
+
+@kernel
+def _sum_points(
+    centre: NDArray[np.float64],
+    radius: NDArray[np.float64],
+    cell: int,
+    half: float,
+    a_cell: float,
+    coefficients: NDArray[np.float64],
+    nodes: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    count: int,
+    place: NDArray[np.float64],
+    value: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None:
+    """Sum over the points of passages that have the same rule and lie in one cell, or of one passage whose points are of several (-1).
+
+    All first points stand side by side, then all second ones: passages are many and points few, and so all loops are vector instructions.
+    """
+    size = centre.size
+    for i in range(count):
+        own = place[i * size : (i + 1) * size]
+        for passage in range(size):
+            own[passage] = centre[passage] + radius[passage] * nodes[i]
+    if cell >= 0:
+        _add_up(coefficients[cell], place[: count * size], (2 * cell + 1) * half, value[: count * size])
+    else:
+        for i in range(count):
+            own_cell = _cell(place[i], a_cell, coefficients.shape[0])
+            _add_up(coefficients[own_cell], place[i : i + 1], (2 * own_cell + 1) * half, value[i : i + 1])
+    sums[:] = 0.0
+    for i in range(count):
+        given = value[i * size : (i + 1) * size]
+        for passage in range(size):
+            sums[passage] += shares[i] * given[passage]
 
 
 @kernel
@@ -195,9 +238,11 @@ def _distance(position: NDArray[np.int64], weight: NDArray[np.float64], at: int,
 
 
 @kernel
-def _add_up(coefficients: NDArray[np.float64], place: NDArray[np.float64], value: NDArray[np.float64]) -> None:
-    """`exp(-v²/2) Σ_n c_n vⁿ` at each place v."""
+def _add_up(coefficients: NDArray[np.float64], place: NDArray[np.float64], middle: float, value: NDArray[np.float64]) -> None:
+    """`exp(-v²/2) Σ_n c_n vⁿ` at each place, v its distance from the middle, which the places are moved to."""
     value[:] = 0.0
+    for i in range(place.size):
+        place[i] -= middle
     for n in range(coefficients.size - 1, -1, -1):
         coefficient = coefficients[n]
         # Vector instructions: this loop is over places and not over terms for their sake.

@@ -69,16 +69,36 @@ def from_ancestors_by_factor(value: Floats, parent: Integers, factor: float, max
 @kernel
 def from_others_in_group(value: Floats, group: Integers, groups: int, maximum: bool) -> tuple[Floats, Floats]:
     """Sum or maximum of each group, and for each value that of the others in its group."""
-    others = np.zeros(value.size)
+    before = np.empty(value.size)
+    others = np.empty(value.size)
     seen = np.zeros(groups)
-    for i in range(value.size):
-        others[i] = seen[group[i]]
-        _take(seen, group[i], value[i], maximum)
     behind = np.zeros(groups)
-    for i in range(value.size - 1, -1, -1):
-        _take(others, i, behind[group[i]], maximum)
-        _take(behind, group[i], value[i], maximum)
+    # From both ends in one loop: each addition waits for the one before it, and the two need not wait for each other.
+    for i in range(value.size):
+        before[i] = seen[group[i]]
+        _take(seen, group[i], value[i], maximum)
+        j = value.size - 1 - i
+        others[j] = behind[group[j]]
+        _take(behind, group[j], value[j], maximum)
+    for i in range(value.size):
+        others[i] = _either(before[i], others[i], maximum)
     return seen, others
+
+
+@kernel
+def from_other_passages(
+    siblings: Floats, nearest: float, elsewhere: Floats, section_of_passage: Integers, others_of_section: Integers, maximum: bool
+) -> Floats:
+    """Average or maximum over the other passages of a document, from what its section's and the other sections' come to.
+
+    Siblings weigh `nearest`; an average divides by how many other passages the document of the section has.
+    """
+    result = np.empty(siblings.size)
+    for passage in range(siblings.size):
+        section = section_of_passage[passage]
+        total = _either(nearest * siblings[passage], elsewhere[section], maximum)
+        result[passage] = total if maximum else total / max(others_of_section[section], 1)
+    return result
 
 
 @kernel

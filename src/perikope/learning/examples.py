@@ -103,7 +103,13 @@ def _digest(text: str) -> str:
 
 
 def judged_topics(
-    index: Index, topics: Iterable[Topic], judgements: Judgements, on_problem: Callable[[str], None], *, language: str = ""
+    index: Index,
+    topics: Iterable[Topic],
+    judgements: Judgements,
+    on_problem: Callable[[str], None],
+    *,
+    language: str = "",
+    syntax: str = "words",
 ) -> tuple[Topic, ...]:
     """The topics that are queries and have something relevant; the others are reported and passed over."""
     kept = []
@@ -113,7 +119,7 @@ def judged_topics(
             continue
         try:
             for text in filter(None, (topic.query, topic.browse)):
-                index.check_query(text, language=language)
+                index.check_query(text, language=language, syntax=syntax)
         except UsageError as error:
             on_problem(f"topic {topic.qid}: {error}")
         else:

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.matches import Frequencies, Integers, Matches
+from perikope.kernels.passages import likelihoods
+from perikope.matches import Floats, Frequencies, Integers, Matches
 from perikope.parameters import Grid, Range
-from perikope.signals import Column, fact, sum_over_terms
+from perikope.signals import Column, Node, fact, sum_over_terms
 from perikope.weighting import bm25, idf
 
 Unit = Literal["passage", "passage with titles", "document"]
@@ -66,7 +68,7 @@ def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", 
 
     P(t|C) is counted over the documents with their titles, or over the passages alone. Terms that were not counted are left out and
     the query model is renormalised over the rest. The sum is split so that only terms that occur cost anything: `ln(1 + tf / μP(t|C))`
-    each, and one smoothing term a text.
+    each, and one smoothing term a text. A text without any takes a division: the formula as it is written is only there to explain.
     """
     text, background = _texts(matches, unit), _background(matches, statistics)
     found = text.found
@@ -78,10 +80,22 @@ def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", 
     # A term that only titles hold is not counted among passages: its share is 0, whatever its prior.
     prior = np.where(seen, prior, 1.0)
     factors = {"share of the query": share[found.term], "ln(1 + tf ÷ μP(t|C))": np.log1p(found.count / prior[found.term])}
-    matched = sum_over_terms("terms that occur", matches.query.terms, found, factors)
-    smoothing = fact("smoothing for length and rarity", smoothed - float(seen.any()) * np.log(text.length + mu))
     label = f"Sim(q, {unit})"
-    return (matched + smoothing).named(f"ln {label}").exp(label)
+
+    @cache
+    def by_formula() -> Column:
+        matched = sum_over_terms("terms that occur", matches.query.terms, found, factors)
+        smoothing = fact("smoothing for length and rarity", smoothed - float(seen.any()) * np.log(text.length + mu))
+        return (matched + smoothing).named(f"ln {label}").exp(label)
+
+    if not seen.any():
+        return by_formula()
+    values: Floats = likelihoods(found.first_entry, np.multiply(*factors.values()), text.length, mu, smoothed)
+
+    def explain(row: int) -> Node:
+        return replace(by_formula().explain(row), value=float(values[row]))
+
+    return Column(label, values, explain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from perikope.errors import UsageError
 from perikope.index.reader import Statistics
+from perikope.kernels.passages import beside, sum_documents
 from perikope.matches import Floats, Matches
 from perikope.models import Signals, model
 from perikope.models.content import Mu, content_score, okapi, similarity
@@ -130,8 +131,7 @@ def normalized(matches: Matches, passage: Column, normalize: Normalize) -> Signa
         within = share_within(passage, matches.document_of_passage, matches.documents)
     else:
         # Summed document by document: the order of documents is history and must not reach the last bit, that of passages is not.
-        totals = np.bincount(matches.document_of_passage, passage.values, minlength=matches.documents)
-        total = float(np.sort(totals).sum())
+        total = float(np.sort(sum_documents(passage.values, matches.first_passage_of_document)).sum())
         within = passage.affine(f"{passage.label} ÷ its sum over all", 1 / total if total else 0.0, 0.0)
     return {"passage": within, "document": share(document).at(matches.document_of_passage)}
 
@@ -175,12 +175,8 @@ def passage_and_neighbors(
 
 def _beside(matches: Matches, column: Column, side: str, step: int, weights: Floats) -> Column:
     """The weighted mean over the passages on one side, in the same document; one that is not there counts 0."""
-    values, document = np.zeros(matches.passages), matches.document_of_passage
-    for distance, weight in enumerate(weights.tolist(), 1):
-        if distance >= matches.passages:
-            break
-        here, there = (slice(distance, None), slice(-distance)) if step < 0 else (slice(-distance), slice(distance, None))
-        values[here] += weight * np.where(document[here] == document[there], column.values[there], 0.0)
+    document = matches.document_of_passage
+    values: Floats = beside(column.values, matches.first_passage_of_document, step, weights)
     label = f"{column.label}, of the passages on the {side}"
 
     def explain(row: int) -> Node:

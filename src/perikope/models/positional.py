@@ -69,9 +69,10 @@ class _Occurrences:
         matches, places = self.matches, self.places
         statistics = matches.statistics
         idf = np.log(max(statistics.documents, 1) / np.maximum(statistics.document_frequency, 1))
-        first_passage = np.searchsorted(matches.document_of_passage, np.arange(matches.documents + 1))
-        of_document = matches.first_occurrence_of_document
-        common = idf[matches.term_of_occurrence], of_document, places.first_of_passage, places.last_of_passage, first_passage, self.sigma
+        common = (
+            idf[matches.term_of_occurrence], matches.first_occurrence_of_document,
+            places.first_of_passage, places.last_of_passage, matches.first_passage_of_document, self.sigma,
+        )  # fmt: skip
         if self.kernel == "gauss":
             values = sum_gauss(places.position_of_occurrence, *common, *quadrature(self.points))
         else:

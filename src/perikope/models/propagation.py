@@ -18,6 +18,7 @@ from perikope.kernels.tree import (
     aggregate_children,
     from_ancestors,
     from_ancestors_by_factor,
+    from_other_passages,
     from_other_sections,
     from_other_sections_by_factor,
     from_others_in_group,
@@ -266,11 +267,8 @@ def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, ag
         elsewhere = from_other_sections(of_section, parent, decay.table(2, 2 * int(_depth(matches).max(initial=0))), maximum)
     else:
         elsewhere = nearest * from_other_sections_by_factor(of_section, parent, decay.factor, maximum)
-    if maximum:
-        values = np.maximum(nearest * siblings, elsewhere[section_of_passage])
-    else:
-        others = np.bincount(matches.document_of_passage, minlength=matches.documents) - 1
-        values = (nearest * siblings + elsewhere[section_of_passage]) / np.maximum(others, 1)[matches.document_of_passage]
+    others = np.diff(matches.first_passage_of_document) - 1
+    values: Floats = from_other_passages(siblings, nearest, elsewhere, section_of_passage, others[matches.document_of_section], maximum)
     label = f"{aggregate} of the other passages, by distance"
 
     def explain(row: int) -> Node:

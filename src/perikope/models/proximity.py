@@ -274,8 +274,7 @@ class Influence:
             runs.first_token, runs.end_token, *runs.linked(structure.spans),
             _offsets([one.size for one in tables]), _joined(tables, np.float64),
             structure.tokens_of_document,
-            np.searchsorted(matches.document_of_passage, np.arange(matches.documents + 1)),
-            matches.first_token_of_passage, matches.end_token_of_passage,
+            matches.first_passage_of_document, matches.first_token_of_passage, matches.end_token_of_passage,
         )  # fmt: skip
         return Column(LABEL, values, lambda row: explain(self, row, float(values[row])))
 

@@ -1,0 +1,48 @@
+"""Characters by name, as in `&alpha;`: the names of HTML 5, which hold most of the ISO sets, and the ISO Greek letters that they lack.
+
+Files name characters whose definition stands in a DTD that is never read; this table stands in for all of them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from html.entities import html5
+
+PREDEFINED = frozenset(("amp", "lt", "gt", "quot", "apos"))
+"""The names that XML itself defines, which the parser knows."""
+
+_GREEK = dict(zip(
+    "agr bgr ggr dgr egr zgr eegr thgr igr kgr lgr mgr ngr xgr ogr pgr rgr sgr tgr ugr phgr khgr psgr ohgr".split(),
+    "αβγδεζηθικλμνξοπρστυφχψω", strict=True,
+))  # fmt: skip
+_ACCENTED_GREEK = dict(zip(
+    "aacgr eacgr eeacgr iacgr oacgr uacgr ohacgr idigr udigr idiagr udiagr".split(), "άέήίόύώϊϋΐΰ", strict=True,
+))  # fmt: skip
+
+
+@cache
+def characters() -> dict[str, str]:
+    """The characters of each name.
+
+    >>> characters()["alpha"], characters()["agr"], characters()["Agr"], characters()["OHgr"], characters()["b.beta"]
+    ('α', 'α', 'Α', 'Ω', 'β')
+    """
+    named = {name.removesuffix(";"): value for name, value in html5.items() if name.endswith(";")}
+    for name, letter in (_GREEK | _ACCENTED_GREEK).items():
+        named.setdefault(name, letter)
+        # Of a name of two letters for one, both are large: THgr, EEgr.
+        stem = name.removesuffix("gr")
+        base = stem.removesuffix("ac").removesuffix("dia").removesuffix("di")
+        named.setdefault(base.upper() + stem[len(base) :] + "gr", letter.upper())
+    named.setdefault("sfgr", "ς")
+    # ISOgrk4 calls its bold letters b.alpha, b.Gamma: letters all the same to whoever searches.
+    for name, letter in list(named.items()):
+        if len(letter) == 1 and "GREEK" in _unicode_name(letter):
+            named.setdefault(f"b.{name}", letter)
+    return named
+
+
+def _unicode_name(letter: str) -> str:
+    import unicodedata
+
+    return unicodedata.name(letter, "")
