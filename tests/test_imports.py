@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "perikope"
 ORDER = [
     "errors", "registry", "grammar", "parameters", "names", "codes", "kernels", "document", "text", "sentences", "segment",
     "formats", "index", "query", "weighting", "fetch", "structure", "tables", "tags", "matches", "satisfaction", "signals",
-    "models", "ranking", "document_ranking", "explain", "recipes", "feedback", "context", "api", "workers", "build", "io", "batch",
+    "models", "ranking", "document_ranking", "explain", "recipes", "feedback", "context", "api", "originals", "workers", "build", "io", "batch",
     "measures", "learning", "demo", "cli",
 ]  # fmt: skip
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from perikope.codes import LEVELS
 from perikope.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words, titles_above
-from perikope.document import Document
+from perikope.document import Document, Place
 from perikope.document_ranking import parse_method, rank_documents
 from perikope.errors import UsageError, unknown
 from perikope.feedback import expand_from_passages
@@ -89,6 +89,12 @@ class Hit:
     end: int
     """Where it stands in the document's text, in characters."""
     metadata: dict[str, Any]
+    source: str
+    """The file it was read from, as the index names it."""
+    place: Place | None
+    """Where it stands in that file, for formats whose files can be opened at a place."""
+    citation: str
+    """How people cite it: `EP1130000B1 [0042]`; empty where its format does not say."""
 
     @property
     def name(self) -> str:
@@ -139,6 +145,14 @@ class Results(Sequence[Hit]):
         # Of a thousand hits many are in one document: it is looked up once.
         name_of = {candidate: _names_in(self._snapshot, self.matches, candidate) for candidate in np.unique(candidates).tolist()}
         return [name_of[d](place, span) for place, d, span in zip(*(c.tolist() for c in columns), strict=True)]
+
+    def places_of(self, rows: NDArray[np.int64]) -> list[Place | None]:
+        """Where passages stand in the files they were read from, by their rows in `matches`."""
+        candidates = self.matches.document_of_passage[rows].tolist()
+        spans = self.matches.span_of_passage[rows].tolist()
+        located = {candidate: self._snapshot.locate(int(self.matches.number_of_document[candidate])) for candidate in set(candidates)}
+        places = {candidate: segment.places(local) for candidate, (segment, local) in located.items()}
+        return [places[candidate].get(span) for candidate, span in zip(candidates, spans, strict=True)]
 
     def rows_of(self, names: Iterable[str]) -> dict[str, int]:
         """The rows in `matches` of passages, by their names; those of documents that are no candidates are left out."""
@@ -432,6 +446,25 @@ class Index:
             raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r} that may be found; {why}")
         return results.score.explain(int(rows[0]))
 
+    def place(self, document: str, passage: str) -> tuple[str, Place | None]:
+        """The file that a passage was read from, as the index names it, and where it stands there, if that was kept."""
+        segment, local, span = self._find_span(document, passage)
+        return segment.source(local)[0], segment.places(local).get(span)
+
+    def _find_span(self, document: str, passage: str) -> tuple[Segment, int, int]:
+        """The span of a passage or an element, by its number in its document."""
+        number = self._snapshot.find_document(document)
+        if number < 0:
+            raise UsageError(f"there is no document {document!r} in {self.folder}")
+        segment, local = self._snapshot.locate(number)
+        ids = [segment.passage_id(local, other) for other in segment.passages_of(local)]
+        if passage in ids:
+            first = int(segment["document.first_span"][local])
+            return segment, local, segment.span_of("passage.span", local, segment.passages_of(local).start + ids.index(passage)) - first
+        if is_element_path(passage):
+            return segment, local, Outline(segment, local).find(passage)
+        raise UsageError(f"document {document!r} has no passage {passage!r}; it has {_some(ids)}")
+
     def count(self, filter: str | Filter | Sequence[str | Filter] = (), *, shares_codes_with: str = "", code_level: str = "full") -> int:
         """How many documents these conditions leave."""
         conditions = _conditions(self._snapshot, filter, shares_codes_with, code_level)
@@ -684,8 +717,10 @@ def _hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float
     passages = segment.passages_of(local)
     before, after = _around(segment, local, matches, row, candidate)
     text = segment.text(local)
-    span = int(segment["document.first_span"][local]) + int(matches.span_of_passage[row])
+    own_span = int(matches.span_of_passage[row])
+    span = int(segment["document.first_span"][local]) + own_span
     here = segment.characters(span)
+    metadata, citation = segment.metadata(local), segment.citations(local).get(own_span, "")
 
     def neighbour(other: int) -> str:
         return text[segment.characters(segment.span_of("passage.span", local, other))] if other in passages else ""
@@ -704,7 +739,10 @@ def _hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float
         after=neighbour(after),
         start=here.start,
         end=here.stop,
-        metadata=segment.record(local).get("metadata", {}),
+        metadata=metadata,
+        source=segment.source(local)[0],
+        place=segment.places(local).get(own_span),
+        citation=f"{metadata.get('publication', segment.document_id(local))} {citation}" if citation else "",
     )
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
 
 from perikope.errors import InputError
 
@@ -64,7 +63,8 @@ class Spans:
         return number
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Place:
     """Where a span stands in the file that it was read from."""
 
     path: str

@@ -18,7 +18,11 @@ every_format = pytest.mark.parametrize("format", [format for _, format in FORMAT
 
 def sources_of(format: Format) -> list[Path]:
     # A format that no suffix leads to has its name at the beginning of its files': jats.article.nxml.
-    return [source for source in SOURCES if (source.name.endswith(format.suffixes) if format.suffixes else source.name.startswith(f"{format.name}."))]
+    return [
+        source
+        for source in SOURCES
+        if (source.name.endswith(format.suffixes) if format.suffixes else source.name.startswith(f"{format.name}."))
+    ]
 
 
 def suffix_of(format: Format) -> str:

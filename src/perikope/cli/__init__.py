@@ -19,6 +19,7 @@ COMMANDS = (
     "index",
     "search",
     "explain",
+    "locate",
     "run",
     "eval",
     "learn",

@@ -87,7 +87,7 @@ def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:
     width = min(shutil.get_terminal_size().columns, 110)
     head = f"{hit.rank:>3}. {hit.score:.4f}  {click.style(printable(hit.name), fg='green')}"
     path = " › ".join(printable(title) for title in hit.path)
-    lines = [head + (f"  [{hit.part}]" if hit.part else "")]
+    lines = [head + (f"  {printable(hit.citation)}" if hit.citation else "") + (f"  [{hit.part}]" if hit.part else "")]
     if path:
         lines.append(_fill(path, width))
     text = marked(hit, width, full)

@@ -137,9 +137,9 @@ def files(
 def format_named(name: str) -> Format:
     """A format by its name, or by the file of an XML profile, whose name ends in `.toml`."""
     if name.endswith(".toml"):
-        from perikope.formats.xml import of_file
+        from perikope.formats.xml import format_of
 
-        return of_file(name)
+        return format_of(name)
     if name not in FORMATS:
         raise unknown("format", name, ["auto", *FORMATS.names(), "PROFILE.toml"])
     return FORMATS[name]

@@ -12,11 +12,11 @@ PREDEFINED = frozenset(("amp", "lt", "gt", "quot", "apos"))
 """The names that XML itself defines, which the parser knows."""
 
 _GREEK = dict(zip(
-    "agr bgr ggr dgr egr zgr eegr thgr igr kgr lgr mgr ngr xgr ogr pgr rgr sgr tgr ugr phgr khgr psgr ohgr".split(),
+    ["agr", "bgr", "ggr", "dgr", "egr", "zgr", "eegr", "thgr", "igr", "kgr", "lgr", "mgr", "ngr", "xgr", "ogr", "pgr", "rgr", "sgr", "tgr", "ugr", "phgr", "khgr", "psgr", "ohgr"],
     "αβγδεζηθικλμνξοπρστυφχψω", strict=True,
 ))  # fmt: skip
 _ACCENTED_GREEK = dict(zip(
-    "aacgr eacgr eeacgr iacgr oacgr uacgr ohacgr idigr udigr idiagr udiagr".split(), "άέήίόύώϊϋΐΰ", strict=True,
+    ["aacgr", "eacgr", "eeacgr", "iacgr", "oacgr", "uacgr", "ohacgr", "idigr", "udigr", "idiagr", "udiagr"], "άέήίόύώϊϋΐΰ", strict=True,
 ))  # fmt: skip
 
 

@@ -4,6 +4,7 @@ A profile names, for each role, the tags that play it. A tag stands for itself w
 `table-wrap/caption` is a caption right inside a table-wrap, and of two that fit the longer one counts.
 
     name = "jats"                      what it is called: `--format jats`
+    format = "jats"                    the format that it belongs to, where that has several schemas; else as its name
     summary = "…"                      one line for `perikope formats`
     roots = ["article"]                root elements that it is for
     when = "front or body"             XPath that tells it from others with the same root
@@ -53,7 +54,7 @@ from perikope.document import Document, Kind, Place, TreeBuilder
 from perikope.errors import InputError, UsageError
 from perikope.formats._inline import Inline, Run
 from perikope.formats._source import Source, is_running_number, language_or_nothing
-from perikope.formats._xml import Tree
+from perikope.formats._xml import Tree, whole_text
 
 Element = etree._Element
 
@@ -75,12 +76,12 @@ class Role(Enum):
 
 
 _LISTS = {
-    "sections": Role.SECTION, "elements": Role.ELEMENT, "titles": Role.TITLE, "labels": Role.LABEL, "passages": Role.PASSAGE, "rows": Role.ROW,
-    "cells": Role.CELL, "skipped": Role.SKIPPED, "breaks": Role.BREAK,
+    "sections": Role.SECTION, "elements": Role.ELEMENT, "titles": Role.TITLE, "labels": Role.LABEL, "passages": Role.PASSAGE,
+    "rows": Role.ROW, "cells": Role.CELL, "skipped": Role.SKIPPED, "breaks": Role.BREAK,
 }  # fmt: skip
 _TABLES = ("headings", "marks", "references", "parts", "citations", "metadata")
 _PATHS = ("id", "title", "language", "cites")
-_TEXTS = ("name", "summary", "when", "semantic")
+_TEXTS = ("name", "format", "summary", "when", "semantic")
 _BLOCKS = frozenset((Role.SECTION, Role.ELEMENT, Role.TITLE, Role.HEADING, Role.PASSAGE, Role.ROW))
 _LIFTED = frozenset((Role.SECTION, Role.ELEMENT, Role.HEADING))
 _XML = "{http://www.w3.org/XML/1998/namespace}"
@@ -112,6 +113,7 @@ class Profile:
     """What the tags of one schema mean."""
 
     name: str
+    format: str
     summary: str
     roots: tuple[str, ...]
     when: etree.XPath | None
@@ -125,11 +127,11 @@ class Profile:
 
     def fits(self, root: Element) -> bool:
         """Whether it is meant for a document with this root."""
-        return root.tag in self.roots and (self.when is None or bool(self.when(root)))
+        return (not self.roots or root.tag in self.roots) and (self.when is None or bool(self.when(root)))
 
     def rule(self, element: Element) -> Rule:
         """What an element means."""
-        found = self.rules.get(element.tag)  # type: ignore[call-overload]
+        found = self.rules.get(element.tag)
         if found is None:
             return NOTHING
         for around, rule in found:
@@ -139,7 +141,7 @@ class Profile:
                     break
                 parent = parent.getparent()
             else:
-                return rule  # type: ignore[no-any-return]
+                return rule
         return NOTHING
 
 
@@ -180,6 +182,7 @@ def parse(content: Mapping[str, Any], name: str) -> Profile:
         raise UsageError("a profile names at least one tag under passages")
     return Profile(
         name=content.get("name", name),
+        format=content.get("format", content.get("name", name)),
         summary=content.get("summary", ""),
         roots=tuple(content.get("roots", ())),
         when=_xpath(content["when"], "when") if "when" in content else None,
@@ -275,15 +278,14 @@ def iso_date(text: str) -> str:
 
 def text_of(element: Element) -> str:
     """The text of an element in one line."""
-    return " ".join("".join(element.itertext(etree.Element)).split())  # type: ignore[arg-type]
+    return " ".join(whole_text(element).split())
 
 
 def texts(path: etree.XPath, element: Element) -> list[str]:
     """What an XPath finds, as texts in one line each, without empty ones."""
     found = path(element)
-    if isinstance(found, str | float | bool):
-        found = [found]
-    lines = (text_of(item) if isinstance(item, etree._Element) else " ".join(str(item).split()) for item in found)
+    items: list[object] = list(found) if isinstance(found, list) else [found]
+    lines = (text_of(item) if isinstance(item, etree._Element) else " ".join(str(item).split()) for item in items)
     return [line for line in lines if line]
 
 
@@ -322,7 +324,8 @@ class Walk:
         for key, where in self.profile.metadata.items():
             form = self.profile.forms[where.form]
             if where.join:
-                elements = [item for item in where.path(self.root) if isinstance(item, etree._Element)]
+                found_here = where.path(self.root)
+                elements = [item for item in found_here if isinstance(item, etree._Element)] if isinstance(found_here, list) else []
                 values = [" ".join(piece for path in where.join for piece in texts(path, element)[:1]) for element in elements]
             else:
                 values = texts(where.path, self.root)
@@ -400,7 +403,9 @@ class Walk:
                 self._flush()
                 self._gather(element, path)
                 self._label = self._taken().text
-            case Role.MARK | Role.BREAK | Role.SKIPPED | Role.CELL:
+            case Role.SKIPPED:
+                self._offset += _length(element)
+            case Role.MARK | Role.BREAK | Role.CELL:
                 self._run(element, path, rule)
             case None if rule.part:
                 self._container(element, path, rule)
@@ -612,7 +617,7 @@ class _Container:
 
 
 def _length(element: Element) -> int:
-    return sum(map(len, element.itertext(etree.Element)))  # type: ignore[arg-type]
+    return len(whole_text(element))
 
 
 _GAP = re.compile(r"\{([\w:.-]+?)(:d)?\}")

@@ -10,10 +10,11 @@ One file may hold many documents one after the other, each with its own declarat
 from __future__ import annotations
 
 import codecs
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, cast
 
 from lxml import etree
 
@@ -37,7 +38,9 @@ _ENCODING = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._:-]
 _NAME = re.compile(rb"<([^\s<>/!?]+)")
 _NEXT_DOCUMENT = re.compile(rb"<\?xml\s|<!DOCTYPE\s")
 _NAMED = re.compile(rb"<!\[CDATA\[(?s:.*?)\]\]>|&([A-Za-z][A-Za-z0-9._-]{0,63});")
-_MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
 
 
 class Tree(NamedTuple):
@@ -75,13 +78,19 @@ def chunks(source: Source, size: int) -> Iterator[Source]:
         yield replace(source, content=b"".join(waiting), first_line=first_line if first_line > 1 else 0)
 
 
+def whole_text(element: etree._Element) -> str:
+    """All text inside an element, white space as it is."""
+    # Comments and processing instructions are not there: the parser drops them.
+    return "".join(cast(Iterator[str], element.itertext()))
+
+
 def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:
     """The bytes of each document in a file, in UTF-8 or something like it, and the line it begins in."""
     line = source.first_line or 1
     with source.open() as stream:
         data = stream.read(_BLOCK)
         if encoding := _wide_encoding(data):
-            data, stream = _decoded(data, stream, encoding, source.path), _Nothing()
+            data, stream = _decoded(data, stream, encoding, source.path), io.BytesIO()
         at_end, searched = False, 0
         while True:
             found = _next_document(data, searched)
@@ -105,11 +114,6 @@ def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:
             raise UnreadableFile("is empty; remove it or give it text", path=source.path)
 
 
-class _Nothing:
-    def read(self, size: int) -> bytes:
-        return b""
-
-
 def _wide_encoding(data: bytes) -> str:
     """The encoding of a file whose characters take two bytes and more, which is told by its first bytes; else nothing."""
     for mark, encoding in _MARKS:
@@ -130,7 +134,8 @@ def _decoded(data: bytes, stream: IO[bytes], encoding: str, path: str) -> bytes:
         text = b"".join(pieces).decode(encoding)
     except UnicodeDecodeError as error:
         raise UnreadableFile(f"is not {encoding} text (byte {error.start}); convert it to UTF-8", path=path) from None
-    return re.sub(r"""(<\?xml[^>]*?)\sencoding\s*=\s*["'][^"']*["']""", r"\1", text.removeprefix("\ufeff"), count=1).encode("utf-8", "replace")
+    declared = re.compile(r"""(<\?xml[^>]*?)\sencoding\s*=\s*["'][^"']*["']""")
+    return declared.sub(r"\1", text.removeprefix("\ufeff"), count=1).encode("utf-8", "replace")
 
 
 def _next_document(data: bytes, searched: int) -> int:

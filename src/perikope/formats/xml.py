@@ -1,12 +1,13 @@
 """XML: which schema a document is of is seen from its root; each schema is a profile, some with code of their own.
 
-`xml` reads any document whose schema is known. A schema's own name (`jats`) reads only that one; so does a file of a user's own profile.
+`xml` reads any document whose schema is known. A format's own name (`jats`, `uspto`) reads only the schemas that name it as theirs; the file
+of a user's own profile reads that one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from perikope.document import Document
 from perikope.errors import UnreadableFile
 from perikope.formats import FORMATS, Format, Source, reader
 from perikope.formats._profile import Profile, Walk, load
-from perikope.formats._xml import chunks, trees
+from perikope.formats._xml import Tree, chunks, trees
 
 SUFFIXES = (".xml", ".nxml")
 WALKS: dict[str, type[Walk]] = {}
@@ -25,21 +26,25 @@ WALKS: dict[str, type[Walk]] = {}
 def read(source: Source) -> Iterator[Document]:
     """XML of any schema with a profile; which one, its root element says."""
     for tree in trees(source):
-        profile = next((profile for profile in profiles().values() if profile.fits(tree.root)), None)
-        if profile is None:
-            names = ", ".join(profiles())
-            message = f"is XML with the root <{tree.root.tag}>, of none of the schemas known ({names}); write a profile and give it as --format"
-            raise UnreadableFile(message, path=source.path, line=tree.first_line)
-        yield WALKS.get(profile.name, Walk)(profile, tree, source).document()
+        yield walk_for(tree, source).document()
 
 
-def read_as(source: Source, profile: Profile) -> Iterator[Document]:
-    """Documents of one schema."""
-    for tree in trees(source):
-        if profile.roots and tree.root.tag not in profile.roots:
-            roots = " or ".join(f"<{root}>" for root in profile.roots)
-            raise UnreadableFile(f"has the root <{tree.root.tag}>; {profile.name} has {roots}", path=source.path, line=tree.first_line)
-        yield WALKS.get(profile.name, Walk)(profile, tree, source).document()
+def walk_for(tree: Tree, source: Source) -> Walk:
+    """The walk through a document, by that profile of the source's format that fits its root."""
+    known = profiles_of(source.format)
+    profile = next((profile for profile in known if profile.fits(tree.root)), None)
+    if profile is None:
+        roots = ", ".join(dict.fromkeys(f"<{root}>" for profile in known for root in profile.roots))
+        message = f"is XML with the root <{tree.root.tag}>, none of {roots}; write a profile for it and give it as --format PROFILE.toml"
+        raise UnreadableFile(message, path=source.path, line=tree.first_line)
+    return WALKS.get(profile.name, Walk)(profile, tree, source)
+
+
+def profiles_of(format: str) -> list[Profile]:
+    """The profiles that a format consists of: all for `xml`, those of its name, or the one in a user's own file."""
+    if format.endswith(".toml"):
+        return [_of_file(format)]
+    return [profile for profile in profiles().values() if format in ("xml", profile.format)]
 
 
 @cache
@@ -51,11 +56,16 @@ def profiles() -> dict[str, Profile]:
 
 
 @cache
-def of_file(path: str) -> Format:
+def _of_file(path: str) -> Profile:
+    return load(Path(path))
+
+
+def format_of(path: str) -> Format:
     """The format that a user's own profile describes."""
-    profile = load(Path(path))
-    return Format(path, (), partial(read_as, profile=profile), profile.summary, chunks, SUFFIXES)
+    return Format(path, (), read, _of_file(path).summary, chunks, SUFFIXES)
 
 
-for _name, _profile in profiles().items():
-    FORMATS.add(_name, Format(_name, (), partial(read_as, profile=_profile), _profile.summary, chunks, SUFFIXES))
+for _profile in profiles().values():
+    # Of a format of several schemas, the one that has the format's name stands for all.
+    if _profile.name == _profile.format:
+        FORMATS.add(_profile.format, Format(_profile.format, (), read, _profile.summary, chunks, SUFFIXES))

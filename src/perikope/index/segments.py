@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.document import Place
 from perikope.index.columns import Array, ColumnFile
 from perikope.index.facets import Facets
 from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN, STOP, has_right_type
@@ -215,6 +216,20 @@ class Segment:
         if not isinstance(metadata, dict):
             raise self.columns.damaged(f"has damaged metadata (document {document})")
         return metadata
+
+    def places(self, document: int) -> dict[int, Place]:
+        """Where spans, by their number in the document, stand in the file it was read from; empty where its format has no such places."""
+        try:
+            return {int(span): Place(str(path), int(start), int(end)) for span, path, start, end in self.record(document).get("places", ())}
+        except (TypeError, ValueError):
+            raise self.columns.damaged(f"has damaged places (document {document})") from None
+
+    def citations(self, document: int) -> dict[int, str]:
+        """How people cite spans, by their number in the document; empty where its format does not say."""
+        try:
+            return {int(span): str(citation) for span, citation in self.record(document).get("citations", ())}
+        except (TypeError, ValueError):
+            raise self.columns.damaged(f"has damaged citations (document {document})") from None
 
     def source(self, document: int) -> tuple[str, str]:
         """The file a document came from, and the hash of its content then."""

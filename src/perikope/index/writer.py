@@ -250,7 +250,7 @@ def _record(document: Document) -> bytes:
     if document.references:
         record["references"] = document.references
     if document.places:
-        record["places"] = [[span, *place] for span, place in document.places.items()]
+        record["places"] = [[span, place.path, place.start, place.end] for span, place in document.places.items()]
     if document.citations:
         record["citations"] = list(document.citations.items())
     return orjson.dumps(record) if record else b""
