@@ -10,8 +10,11 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
+from perikope.errors import UsageError
+
 _UNSAFE = re.compile(r"[#%\s\x00-\x1f\x7f]")
 _UNSAFE_IN_PATH = re.compile(r"[%/\[\]]")
+_STEP = re.compile(r"([^\s/\[\]@]+)(?:\[(0*[1-9][0-9]{0,8})\])?")
 
 
 def encode(text: str) -> str:
@@ -63,6 +66,18 @@ def element_path(steps: Iterable[tuple[str, int]]) -> str:
     '/article[1]/sec[2]'
     """
     return "".join(f"/{_UNSAFE_IN_PATH.sub(lambda match: quote(match.group(), safe=''), tag) or '*'}[{number}]" for tag, number in steps)
+
+
+def normal_path(path: str) -> str:
+    """The path of an element with a number at every step, 1 where none is written, so that equal paths are equal texts.
+
+    >>> normal_path("/patent-document/claims/claim[3]")
+    '/patent-document[1]/claims[1]/claim[3]'
+    """
+    steps = [_STEP.fullmatch(step) for step in path[1:].split("/")]
+    if not path.startswith("/") or not all(steps):
+        raise UsageError(f"{path[:80]!r} is no path of an element; write it as /patent-document/claims/claim[3]")
+    return "".join(f"/{step[1]}[{int(step[2] or 1)}]" for step in steps if step)
 
 
 def is_element_path(passage: str) -> bool:

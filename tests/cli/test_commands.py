@@ -186,7 +186,7 @@ def test_unreadable_files_of_a_folder_are_counted(tmp_path, capsys):
     assert code == 1
     assert "1 document added" in out
     assert "1 file of other formats passed over" in out
-    assert "skipped 2 unreadable files" in err
+    assert "skipped 2 files" in err
     assert "bad.md" in err
     assert "empty.txt" in err
 

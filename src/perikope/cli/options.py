@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import click
+from click.core import ParameterSource
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -114,6 +115,12 @@ def search_options(command: F) -> F:
                 is_flag=True,
                 help="With --no-overlap: nothing of documents in which nothing scores, instead of the whole of them.",
             ),
+            click.option(
+                "--one-per",
+                default=None,
+                metavar="FIELD",
+                help="Of documents with the same value in this field of their metadata, such as family or patent, only the best.",
+            ),
             click.option("--rescore", default="", metavar="NAME(…)", help="Mix the fetch score with this model's for whole documents."),
             click.option(
                 "--rescore-weight",
@@ -127,6 +134,107 @@ def search_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def topic_options(command: F) -> F:
+    """Of which form a file of topics is, and what of them is the query."""
+    for option in reversed(
+        (
+            click.option(
+                "--topic-format",
+                default="auto",
+                show_default=True,
+                type=click.Choice(["auto", "tsv", "jsonl", "trec", "clef-ip", "inex", "beir"]),
+                help="The form of TOPICS; auto sees it from the content.",
+            ),
+            click.option(
+                "--topic-field",
+                default="",
+                metavar="NAME,…",
+                help="What of TREC or INEX topics is the query: title (where not given), desc, castitle, phrasetitle …; several add up.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def patent_options(command: F) -> F:
+    """What is made of a patent, and what may be found for it."""
+    for option in reversed(
+        (
+            click.option(
+                "--fetch-words",
+                default=10,
+                show_default=True,
+                type=click.IntRange(1),
+                metavar="N",
+                help="With a patent: so many of its words fetch documents, those of highest tf-idf.",
+            ),
+            click.option(
+                "--fetch-from",
+                default="abstract",
+                show_default=True,
+                metavar="PART,…",
+                help="With a patent: where these words are taken from: title, abstract, description, claims.",
+            ),
+            click.option(
+                "--browse-words",
+                default=100,
+                show_default=True,
+                type=click.IntRange(1),
+                metavar="N",
+                help="With a patent: so many of its words score passages.",
+            ),
+            click.option(
+                "--browse-from", default="claims", show_default=True, metavar="PART,…", help="With a patent: where those are taken from."
+            ),
+            click.option("--weighted", is_flag=True, help="With a patent: words weigh what its text repeats them; else each counts once."),
+            click.option("--no-code-filter", is_flag=True, help="With a patent: also documents that share no classification code with it."),
+            click.option("--no-date-limit", is_flag=True, help="With a patent: also documents published since its priority date."),
+            click.option("--no-family-filter", is_flag=True, help="With a patent: also other publications of its family."),
+            click.option(
+                "--translate",
+                default=None,
+                metavar="URL",
+                help="With a patent in a language that is not looked in: translate it with this LibreTranslate server, which then gets its "
+                "text. A key is taken from PERIKOPE_TRANSLATE_KEY.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+_OF_PATENTS = (
+    "fetch_words", "fetch_from", "browse_words", "browse_from", "weighted", "no_code_filter", "no_date_limit", "no_family_filter",
+    "translate",
+)  # fmt: skip
+
+
+def patent_arguments(options: dict[str, Any], *, needed: bool = True) -> dict[str, Any]:
+    """Takes what `patent_options` added out of the options of a command: as `Index.patent_query` takes them.
+
+    Where they are not `needed`, one that was given is an error.
+    """
+    import os
+
+    from perikope.errors import UsageError
+
+    if not needed:
+        context = click.get_current_context()
+        for name in _OF_PATENTS:
+            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                raise UsageError(f"--{name.replace('_', '-')} is about patents; search with one (--patent or --claims), or leave it out")
+    arguments: dict[str, Any] = {
+        name.removeprefix("no_"): not options.pop(name) if name.startswith("no_") else options.pop(name) for name in _OF_PATENTS[:-1]
+    }
+    url = options.pop("translate")
+    if url is not None:
+        from perikope.translate import LibreTranslate
+
+        arguments["translator"] = LibreTranslate(url, api_key=os.environ.get("PERIKOPE_TRANSLATE_KEY", ""))
+    return arguments
 
 
 def follow_recipe(context: click.Context, parameter: click.Parameter, value: str) -> Any:
@@ -161,12 +269,13 @@ def search_arguments(options: dict[str, Any]) -> dict[str, Any]:
     from perikope.io.lines import numbered_lines
 
     arguments = dict(options)
-    for name in ("fetch_parts", "shares_codes_with", "ids", "part", "tag"):
+    for name in ("fetch_parts", "shares_codes_with", "ids", "part", "tag", "one_per"):
         if options[name] == "" or (isinstance(options[name], tuple) and "" in options[name]):
             # From a script with an empty variable: to search everything instead would be the worst of all answers.
             raise UsageError(f"--{name.replace('_', '-')} is empty; give it a value or leave it out")
     arguments["fetch_parts"] = parse_parts(arguments["fetch_parts"]) if arguments["fetch_parts"] else None
-    arguments["shares_codes_with"] = arguments["shares_codes_with"] or ""
+    for name in ("shares_codes_with", "one_per"):
+        arguments[name] = arguments[name] or ""
     elements = arguments["elements"]
     arguments["elements"] = elements == "*" or [tag for tag in elements.split(",") if tag]
     ids = arguments.pop("ids")

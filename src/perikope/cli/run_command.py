@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
 import click
 
-from perikope.cli.options import search_arguments, search_options
+from perikope.cli.options import patent_arguments, patent_options, search_arguments, search_options, topic_options
 from perikope.cli.output import printable, progress
+
+NOTES = 10
+"""So many notes on topics that are patents are shown."""
 
 
 @click.command(name="run")
@@ -23,6 +27,13 @@ from perikope.cli.output import printable, progress
     metavar="NAME",
     help="Rank documents by their passages instead: maxp (the best), sump (all), firstp (the first) or meanp(n=3) (the best three).",
 )
+@click.option(
+    "--run-format",
+    default="trec",
+    show_default=True,
+    type=click.Choice(["trec", "clef-ip", "inex"]),
+    help="The form to write: passages by name, by XPath in the XML that was indexed, or by character offset and length in its text.",
+)
 @click.option("--name", "run_tag", default="", metavar="NAME", help="The run's name in the last column; the model's name where not given.")
 @click.option(
     "--threads",
@@ -31,32 +42,52 @@ from perikope.cli.output import printable, progress
     metavar="N",
     help="How many topics at a time; as many as there are cores where not given.",
 )
+@topic_options
 @search_options
+@patent_options
 def command(
-    index: str, topics: str, out: str, candidates: str, k: int, document_ranking: str, run_tag: str, threads: int, **options: Any
+    index: str,
+    topics: str,
+    out: str,
+    candidates: str,
+    k: int,
+    document_ranking: str,
+    run_format: str,
+    run_tag: str,
+    threads: int,
+    topic_format: str,
+    topic_field: str,
+    **options: Any,
 ) -> int:
-    """Rank passages for every topic and write a TREC run.
+    """Rank passages for every topic and write a run.
 
-    Topics are TSV, `qid<TAB>text`, or JSON Lines with `qid`, `query` and optionally `browse`, a second form that scores passages.
+    Topics are TSV, `qid<TAB>text`; JSON Lines with `qid`, `query` (or `patent`) and optionally `browse`, a second form that scores
+    passages; TREC, CLEF-IP or INEX topics; a BEIR folder; or a data set of ir_datasets, `irds:NAME`.
 
     \b
     Example:
       perikope run idx topics.tsv --model "qsf_v(alpha=0.8)" --out qsf_v.run
       perikope run idx topics.tsv --document-ranking maxp --out documents.run
+      perikope run idx clef-ip-topics.xml --run-format clef-ip --one-per family --out claims.run
+      perikope run idx inex-topics.xml --topic-field phrasetitle --run-format inex --out inex.run
     """
     from perikope.api import Index
     from perikope.batch import search_topics
     from perikope.errors import UsageError
-    from perikope.io.runs import read_run, write_run
+    from perikope.io.runs import ranking_in, read_run, write_run
     from perikope.io.topics import read_topics
     from perikope.models import parse_model
 
     started = time.perf_counter()
     model = parse_model(str(options.pop("model")))
-    wanted = read_topics(topics)
+    if document_ranking and run_format != "trec":
+        raise UsageError(f"--run-format {run_format} is of passages; leave --document-ranking out, or write a TREC run")
+    wanted = read_topics(topics, topic_format, topic_field)
     if not wanted:
         raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
     without: list[str] = []
+    notes: list[str] = []
+    of_patents = patent_arguments(options)
     foreign = read_run(candidates) if candidates else None
     rankings = search_topics(
         Index.open(index),
@@ -67,10 +98,18 @@ def command(
         model=model,
         k=k,
         document_ranking=document_ranking,
+        ranking_of=ranking_in(run_format),
+        patent_options=of_patents,
+        patent_folder=os.path.dirname(topics),
+        on_note=notes.append,
         **search_arguments(options),
     )
-    write_run(out, progress(rankings, len(wanted), "topics"), run_tag or model.definition.name)
+    write_run(out, progress(rankings, len(wanted), "topics"), run_tag or model.definition.name, form=run_format)
     click.echo(f"{len(wanted) - len(without)} topics ranked with {model} into {out} in {time.perf_counter() - started:.1f} s")
+    for note in notes[:NOTES]:
+        click.echo(f"  note: {printable(note)}", err=True)
+    if len(notes) > NOTES:
+        click.echo(f"  … and {len(notes) - NOTES} notes more", err=True)
     for problem in without[:20]:
         click.echo(f"  without results: {printable(problem)}", err=True)
     return 1 if without else 0

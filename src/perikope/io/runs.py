@@ -1,4 +1,7 @@
-"""TREC runs, `qid Q0 name rank score tag`, read and written so that every tool sees the order we meant.
+"""Runs: the results of an experiment, written so that every tool sees the order we meant, and read in three forms.
+
+TREC (`qid Q0 name rank score tag`), CLEF-IP (`topic Q0 document xpath rank score`) and INEX (`topic Q0 document rank score tag start
+length`); which one a file is of, its first line shows.
 
 trec_eval and pytrec_eval do not look at ranks: they keep scores as float32 and put ties in descending order of names.
 """
@@ -7,25 +10,32 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-import numpy as np
-
-from perikope.errors import InputError, UsageError
+from perikope.errors import InputError, UsageError, unknown
+from perikope.io import clef_ip, inex
 from perikope.io.lines import columns, number_in, numbered_lines, replacing
+from perikope.io.scores import Run, check_column, falling
 
-Run = dict[str, dict[str, float]]
-"""Score by name by query id, in the order of the file; names as they stand there, percent-encoded."""
+if TYPE_CHECKING:
+    from perikope.api import Results
 
-_LARGEST = np.finfo(np.float32).max
-_LARGEST_KEY = int(_LARGEST.view(np.int32))
-_MAGNITUDE = np.int32(0x7FFFFFFF)
+__all__ = ["RUN_FORMS", "Run", "falling", "ranking_in", "read_run", "run_form", "write_run"]
+
+RUN_FORMS = ("trec", "clef-ip", "inex")
+"""The forms of runs by name."""
+
+COLUMNS = "qid Q0 name rank score tag"
 
 
-def read_run(path: str | os.PathLike[str]) -> Run:
-    """The scores of a TREC run file; ranks must be whole numbers and are otherwise not looked at.
+def read_run(path: str | os.PathLike[str], form: str = "auto") -> Run:
+    """The scores of a run file, by names of passages or documents.
+
+    `form` is one of `RUN_FORMS`, or `auto`: what the first line shows. Passages of a CLEF-IP run are named by their elements
+    (`document#/xpath`). Of an INEX run, whose results are stretches of text without a name, the documents are given, each with the score
+    of its first result; `perikope.io.inex.read_run` gives all of it.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -35,9 +45,37 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     {'q1': {'d1#p2': 3.5, 'd2#p1': 3.49999976}}
     """
     path = Path(path)
+    if form == "auto":
+        form = run_form(path)
+    if form not in RUN_FORMS:
+        raise unknown("form of runs", form, ["auto", *RUN_FORMS])
+    if form == "clef-ip":
+        return clef_ip.read_run(path)
+    return inex.ranked_documents(inex.read_run(path)) if form == "inex" else _read_trec(path)
+
+
+def run_form(path: Path) -> str:
+    """The form of a run file, by its first line; an `InputError` where that is of none."""
+    for number, line in numbered_lines(path):
+        cells = line.split()
+        if len(cells) == len(inex.RUN_COLUMNS.split()):
+            return "inex"
+        if len(cells) != len(COLUMNS.split()):
+            raise InputError(
+                f"expected 6 columns ({COLUMNS}; CLEF-IP: {clef_ip.RUN_COLUMNS}) or 8 ({inex.RUN_COLUMNS}), found {len(cells)}",
+                path=path,
+                line=number,
+            )
+        # A rank is a number and a path begins with a slash: nothing is both.
+        return "clef-ip" if cells[3].startswith("/") else "trec"
+    return "trec"
+
+
+def _read_trec(path: Path) -> Run:
+    """Ranks must be whole numbers and are otherwise not looked at."""
     run: Run = {}
     for number, line in numbered_lines(path):
-        qid, _, name, rank, score, _ = columns(line, "qid Q0 name rank score tag", path, number)
+        qid, _, name, rank, score, _ = columns(line, COLUMNS, path, number)
         # A CLEF-IP run has six columns as well; its rank would be taken for a score that rises.
         number_in(rank, int, "the rank", path, number)
         value = number_in(score, float, "the score", path, number)
@@ -50,63 +88,53 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     return run
 
 
-def write_run(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str = "perikope") -> None:
-    """Write rankings, best first, as a TREC run with ranks from 1 and scores that fall in float32.
+def ranking_in(form: str) -> Callable[[Results], list[Any]]:
+    """What makes of the results of a search what `write_run` takes for a run of this form."""
+    if form == "trec":
+        return lambda results: results.names()
+    if form not in RUN_FORMS:
+        raise unknown("form of runs", form, RUN_FORMS)
+    placed: Callable[..., list[Any]] = clef_ip.by_path if form == "clef-ip" else inex.extracts
+    return lambda results: placed(results.names(), results.places_of(results.ranking.rows).__getitem__)
 
-    The file takes its name when it is complete; a name that ends in `.gz` is compressed.
+
+def write_run(
+    path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[Any]]], tag: str = "perikope", *, form: str = "trec"
+) -> None:
+    """Write rankings, names and scores with the best first, as a run with ranks from 1 and scores that fall in float32.
+
+    The file takes its name when it is complete; a name that ends in `.gz` is compressed. For a `form` other than `trec` rankings are what
+    `ranking_in` gives; a CLEF-IP run has no tag.
     """
-    _check_column("tag", tag)
+    if form not in RUN_FORMS:
+        raise unknown("form of runs", form, RUN_FORMS)
+    if form == "clef-ip":
+        clef_ip.write_run(path, rankings)
+    elif form == "inex":
+        inex.write_run(path, rankings, tag)
+    else:
+        _write_trec(path, rankings, tag)
+
+
+def _write_trec(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str) -> None:
+    check_column("tag", tag)
     written: set[str] = set()
     with replacing(path) as file:
         for qid, ranking in rankings:
-            _check_column("query id", qid)
+            check_column("query id", qid)
             if qid in written:
                 raise UsageError(f"query id {qid!r} is ranked twice")
             written.add(qid)
             _write_ranking(file, qid, ranking, tag)
 
 
-def falling(scores: Sequence[float]) -> list[float]:
-    """The scores as float32 values, each lowered to the next one below its forerunner where it does not fall by itself.
-
-    >>> falling([2.0, 2.0, 2.0000001, 1.0])
-    [2.0, 1.9999998807907104, 1.999999761581421, 1.0]
-    """
-    exact = np.asarray(scores, dtype=np.float64)
-    if not np.isfinite(exact).all():
-        raise UsageError("a score is not a finite number")
-    keys = _keys(np.clip(exact, -_LARGEST, _LARGEST).astype(np.float32))
-    # lowered[i] = min(keys[i], lowered[i - 1] - 1): a running minimum once i is added to both sides.
-    steps = np.arange(len(keys))
-    lowered = np.minimum.accumulate(keys + steps) - steps
-    if len(lowered) and lowered[-1] < -_LARGEST_KEY:
-        raise UsageError("the scores are too low to fall any further in float32")
-    return [float(value) for value in _from_keys(lowered)]
-
-
-def _keys(values: np.ndarray[tuple[int], np.dtype[np.float32]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Whole numbers that order float32 values and differ by one between neighbours; both zeros are 0."""
-    bits = values.view(np.int32)
-    return np.where(bits < 0, -(bits & _MAGNITUDE).astype(np.int64), bits)
-
-
-def _from_keys(keys: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    magnitudes = np.abs(keys).astype(np.int32).view(np.float32)
-    return np.where(keys < 0, -magnitudes, magnitudes)
-
-
 def _write_ranking(file: TextIO, qid: str, ranking: Sequence[tuple[str, float]], tag: str) -> None:
     seen: set[str] = set()
     scores = falling([score for _, score in ranking])
     for rank, ((name, _), score) in enumerate(zip(ranking, scores, strict=True), start=1):
-        _check_column("name", name)
+        check_column("name", name)
         if name in seen:
             raise UsageError(f"{name!r} stands twice in the list of query {qid!r}")
         seen.add(name)
         # Nine significant digits give every float32 back exactly.
         file.write(f"{qid} Q0 {name} {rank} {score:.9g} {tag}\n")
-
-
-def _check_column(what: str, text: str) -> None:
-    if len(text.split()) != 1 or text != text.strip():
-        raise UsageError(f"the {what} {text!r} cannot stand in a run: it is empty or holds white space")

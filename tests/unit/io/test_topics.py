@@ -25,6 +25,27 @@ def test_json_lines_topics(tmp_path: Path, name: str) -> None:
     assert read_topics(tmp_path / name) == [Topic("7", "pump", "magnetic pump", "EP1"), Topic("q8", "seal")]
 
 
+def test_a_patent_may_stand_instead_of_a_query(tmp_path: Path) -> None:
+    path = tmp_path / "topics.jsonl"
+    records = [
+        {"qid": "1", "patent": "EP 1 000 000 A1", "claims": ["/patent-document/claims/claim[3]"], "family": ["NL-1-C2", "EP-0000007-A1"]},
+        {"qid": "2", "patent": "mine.xml", "claims": "/a/claim /a[1]/claim[1] /a/claim[2]", "query": "pump"},
+        {"qid": "3", "patent": "EP-0000007-A1.xml", "claims": None, "family": "EP-8-A1 EP-9-A1.xml"},
+    ]
+    path.write_text("\n".join(json.dumps(record) for record in records))
+    (tmp_path / "mine.xml").touch()
+    assert read_topics(path) == [
+        Topic(
+            "1",
+            patent="EP 1 000 000 A1",
+            claims=("/patent-document[1]/claims[1]/claim[3]",),
+            family=("NL-1-C2", "EP-7-A1"),
+        ),
+        Topic("2", "pump", patent=str(tmp_path / "mine.xml"), claims=("/a[1]/claim[1]", "/a[1]/claim[2]")),
+        Topic("3", patent="EP-7-A1", family=("EP-8-A1", "EP-9-A1")),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "line", "message"),
     [
@@ -37,6 +58,12 @@ def test_json_lines_topics(tmp_path: Path, name: str) -> None:
         ("t.jsonl", "[" * 100_000, "not JSON"),
         ("t.jsonl", '["q2", "pump"]', "expected a JSON object"),
         ("t.jsonl", '{"qid": "q2"}', "the object has no 'query'"),
+        ("t.jsonl", '{"qid": "q2", "patent": ""}', "the query of 'q2' is empty"),
+        ("t.jsonl", '{"qid": "q2", "patent": 7}', "'patent' must be text"),
+        ("t.jsonl", '{"qid": "q2", "patent": "EP1", "claims": ["3"]}', "'3' is no path of an element"),
+        ("t.jsonl", '{"qid": "q2", "patent": "EP1", "claims": [3]}', "'claims' must be a text or a list of texts"),
+        ("t.jsonl", '{"qid": "q2", "query": "pump", "claims": ["/a/claim"]}', "names claims, but no patent"),
+        ("t.jsonl", '{"qid": "q2", "patent": "EP1", "family": {"x": 1}}', "'family' must be text"),
         ("t.jsonl", '{"query": "pump"}', "the object has no 'qid'"),
         ("t.jsonl", '{"qid": true, "query": "pump"}', "'qid' must be text"),
         ("t.jsonl", '{"qid": "q2", "query": ["pump"]}', "'query' must be text"),

@@ -1,0 +1,316 @@
+"""Searching with a patent, as a searcher does: by number, by file, by claims; ten families of which the answers are known."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from perikope import cli
+from perikope.api import Index
+from perikope.batch import search_topics
+from perikope.errors import UsageError
+from perikope.formats import read
+from perikope.io.topics import Topic
+from tests.cli.test_commands import fails, run
+from tests.support.patents import families, patent_xml
+from tests.unit.test_translate import server
+
+FAMILIES = families()
+EVERYTHING = [patent for family in FAMILIES for patent in family.everything]
+NUMBER = {patent.id: patent.id.replace("-", "") for patent in EVERYTHING}
+SILENT = {"code_filter": False, "date_limit": False, "family_filter": False}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("patents")
+    for patent in EVERYTHING:
+        (folder / f"{patent.id}.xml").write_text(patent.xml, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(folder, tmp_path_factory):
+    to = tmp_path_factory.mktemp("index") / "idx"
+    with pytest.raises(SystemExit) as done:
+        cli.main(["index", str(folder), "--to", str(to)])
+    assert done.value.code == 0
+    return to
+
+
+def documents(out):
+    """Of the hits that were printed as JSON, best first."""
+    return list(dict.fromkeys(json.loads(line)["document"] for line in out.splitlines()))
+
+
+def searched(capsys, index, *arguments):
+    code, out, err = run(capsys, "search", index, "--json", "-k", 1000, *arguments)
+    assert code == 0
+    return documents(out), err
+
+
+def expected(family, patent, *, later=False, other_codes=False, members=False):
+    found = [family.earlier.id]
+    found += [family.later.id] * later + [family.other_codes.id] * other_codes
+    found += [member.id for member in family.members if member != patent] * members
+    return sorted(found)
+
+
+MEMBERS = [(family, member) for family in FAMILIES for member in family.members]
+
+
+@pytest.mark.parametrize(("family", "member"), MEMBERS, ids=[member.id for _, member in MEMBERS])
+def test_what_a_member_finds(index, family, member):
+    """All filters, and each combination of them; in Python, since thirty members are many commands."""
+    opened = Index.open(index)
+    ours = {patent.id for patent in family.everything}
+    for codes in (True, False):
+        for dates in (True, False):
+            for own in (True, False):
+                query = opened.patent_query(NUMBER[member.id], code_filter=codes, date_limit=dates, family_filter=own)
+                found = {hit.document for hit in opened.search(query, model="bm25", k=1000)}
+                wanted = expected(family, member, later=not dates, other_codes=not codes, members=not dates and not own)
+                assert sorted(found & ours) == wanted
+                if codes:
+                    # No code is shared with another family.
+                    assert found <= ours
+
+
+@pytest.mark.parametrize(("family", "member"), MEMBERS, ids=[member.id for _, member in MEMBERS])
+def test_with_all_filters_off_the_best_are_of_its_own_theme(index, family, member):
+    opened = Index.open(index)
+    hits = opened.search(opened.patent_query(NUMBER[member.id], **SILENT), k=1000)
+    ranked = list(dict.fromkeys(hit.document for hit in hits))
+    others = {patent.id for patent in family.everything} - {member.id}
+    assert member.id not in ranked
+    assert set(ranked[: len(others)]) == others
+
+
+def test_by_number_by_file_and_by_id(index, folder, capsys):
+    for family in FAMILIES[:4]:
+        member = family.members[0]
+        file = folder / f"{member.id}.xml"
+        answers = [searched(capsys, index, "--patent", patent) for patent in (NUMBER[member.id], file, member.id)]
+        assert [found for found, _ in answers] == [[family.earlier.id]] * 3
+
+
+def test_a_file_that_is_not_in_the_index(index, tmp_path, capsys):
+    family = FAMILIES[0]
+    xml = family.members[0].xml.replace("900100", "999100").replace("81000000", "99999999")
+    path = tmp_path / "application.xml"
+    path.write_text(xml, encoding="utf-8")
+    # The priority is the family's all the same.
+    assert searched(capsys, index, "--patent", path)[0] == [family.earlier.id]
+
+
+def test_a_number_without_its_kind_is_the_latest(index, capsys):
+    found, err = searched(capsys, index, "--patent", "EP 0 900 100")
+    assert found == [FAMILIES[0].earlier.id]
+    assert "EP-900100-B1 has no abstract" in err, "as the B1 has none"
+
+
+def test_filters_turned_off_and_added(index, capsys):
+    family = FAMILIES[0]
+    patent = ["--patent", "EP0900100A1"]
+    wide = ["--no-code-filter", "--no-date-limit", "--no-family-filter"]
+    assert sorted(searched(capsys, index, *patent, "--no-date-limit")[0]) == sorted([family.earlier.id, family.later.id])
+    ours = [patent.id for patent in family.everything]
+    found = searched(capsys, index, *patent, *wide, "--filter", f"id={'|'.join(ours)}")[0]
+    assert sorted(found) == sorted(set(ours) - {"EP-900100-A1"})
+    assert searched(capsys, index, *patent, *wide, "--filter", "country=WO", "--filter", f"id={'|'.join(ours)}")[0] == [family.later.id]
+
+
+def test_one_of_each_family(index, capsys):
+    words = ["device of claim 1, nach Anspruch 1, according to the invention"]
+    everything, _ = searched(capsys, index, *words)
+    one, _ = searched(capsys, index, *words, "--one-per", "family")
+    family_of = {patent.id: number for number, family in enumerate(FAMILIES) for patent in family.members}
+    first = list({family_of.get(id, id): id for id in reversed(everything)}.values())
+    assert sorted(one) == sorted(first)
+    assert len(everything) - len(one) == 20
+    fails(capsys, "--one-per is empty", "search", index, *words, "--one-per", "")
+    fails(capsys, "unknown field of metadata 'famly'", "search", index, *words, "--one-per", "famly")
+
+
+def test_pasted_claims(index, capsys, monkeypatch):
+    text = "A tunnel kiln comprising a burner and a muffle"
+    found, err = searched(capsys, index, "--claims", text)
+    assert set(found[:6]) == {patent.id for patent in FAMILIES[2].everything}
+    assert err == "perikope: note: claims alone have neither codes nor dates: nothing is filtered\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + text.encode())))
+    assert searched(capsys, index, "--claims", "-")[0] == found
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
+    fails(capsys, "standard input: is not UTF-8", "search", index, "--claims", "-")
+
+
+def test_amended_and_chosen_claims(index, capsys):
+    found, _ = searched(capsys, index, "--patent", "EP0900100A1", "--claims", "A strainer")
+    assert found == [FAMILIES[0].earlier.id]
+    _, out, _ = run(capsys, "search", index, "--patent", "EP0900100A1", "--claim", 2, "--model", "bm25", "--json")
+    highlighted = {json.loads(line)["text"][a:b].lower() for line in out.splitlines() for a, b in json.loads(line)["highlights"]}
+    assert "gasket" in highlighted
+    assert "strainer" not in highlighted, "only the first claim has one"
+
+
+def test_what_is_printed(index, capsys):
+    code, out, err = run(capsys, "search", index, "--patent", "EP0900100A1", "-k", 1)
+    assert (code, err) == (0, "")
+    assert "EP-800200-A1#" in out
+    assert run(capsys, "search", index, "--patent", "EP0900100A1", "--filter", "date<1900")[1] == "the conditions leave no document\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "Missing argument 'QUERY'; or give a patent"),
+        (["pump", "--patent", "EP0900100A1"], "not both"),
+        (["pump", "--no-date-limit"], "--no-date-limit is about patents"),
+        (["pump", "--fetch-words", 5], "--fetch-words is about patents"),
+        (["--claim", 1], "say of which"),
+        (["--patent", "EP0900100A1", "--claims", "A pump", "--claim", 1], "not both"),
+        (["--patent", ""], "--patent is empty"),
+        (["--claims", " "], "--claims is empty"),
+        (["--patent", "EP0900199A1"], "similar ones: EP0900109A1"),
+        (["--patent", "EP0900100A9"], "other publications of EP0900100: EP-900100-A1, EP-900100-B1"),
+        (["--patent", "nothing.xml"], "neither a file"),
+        (["--patent", "EP0900100A1", "--claim", 7], "no claim '7'; it has claim-1, claim-2"),
+        (["--patent", "EP0900100A1", "--fetch-from", "claim"], "did you mean 'claims'"),
+        (["--patent", "EP0900100A1", "--translate", "here"], "not the address of a translation server"),
+    ],
+)
+def test_mistakes(index, capsys, arguments, complaint):
+    fails(capsys, complaint, "search", index, *arguments)
+
+
+def test_files_that_cannot_be_searched_with(index, tmp_path, capsys):
+    letter = tmp_path / "letter.md"
+    letter.write_text("# Dear Sirs\n\nA pump.\n")
+    fails(capsys, "letter.md: is no patent", "search", index, "--patent", letter)
+    several = tmp_path / "several.xml"
+    several.write_text("".join(patent.xml for patent in FAMILIES[0].members), encoding="utf-8")
+    fails(capsys, "several documents (EP-900100-A1, EP-900100-B1, US-20020010000-A1)", "search", index, "--patent", several)
+    bare = tmp_path / "bare.xml"
+    bare.write_text(patent_xml("EP", "1", "A1", "2001-01-01", titles={"EN": "Pump"}, description=["A pump."]), encoding="utf-8")
+    fails(capsys, "bare.xml has neither claims nor an abstract", "search", index, "--patent", bare)
+    fails(capsys, "is a folder", "search", index, "--patent", tmp_path)
+
+
+def test_a_patent_that_lacks_codes_and_dates(index, tmp_path, capsys):
+    path = tmp_path / "bare.xml"
+    xml = patent_xml("EP", "7", "A1", "", titles={"EN": "Pump"}, claims={"EN": ["A submersible pump with a strainer."]})
+    path.write_text(xml, encoding="utf-8")
+    found, err = searched(capsys, index, "--patent", path)
+    assert set(found[:6]) == {patent.id for patent in FAMILIES[0].everything}
+    assert "has no abstract: words are taken from its claims" in err
+    assert "has no classification codes: not filtered" in err
+    assert "has no date" in err
+    assert all(line.startswith("perikope: note: ") for line in err.splitlines())
+
+
+def test_claims_are_translated_by_a_server(index, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PERIKOPE_TRANSLATE_KEY", "k7")
+    path = tmp_path / "dutch.xml"
+    xml = patent_xml("NL", "7", "A", "2005-01-01", language="NL", titles={"NL": "Pomp"}, claims={"NL": ["Dompelpomp met een zeef."]})
+    path.write_text(xml, encoding="utf-8")
+    _, err = searched(capsys, index, "--patent", path)
+    assert "in nl, which is not looked in" in err
+
+    def answer(url, content):
+        return 200, {}, json.dumps({"translatedText": "Submersible pump with a strainer."}).encode()
+
+    with server(answer) as (address, asked):
+        found, err = searched(capsys, index, "--patent", path, "--translate", address)
+    assert set(found[:6]) == {patent.id for patent in FAMILIES[0].everything}
+    assert "nl" not in err.split()
+    assert {(content["source"], content["target"], content["api_key"]) for _, content in asked} == {("nl", "en", "k7")}
+    fails(capsys, "cannot translate with", "search", index, "--patent", path, "--translate", address)
+
+
+# Topics
+
+
+def lines(path):
+    return [line.split() for line in path.read_text().splitlines()]
+
+
+def test_topics_that_are_patents(index, folder, tmp_path, capsys):
+    topics = folder / "topics.jsonl"
+    try:
+        records = [
+            {"qid": "1", "patent": "EP0900100A1"},
+            {"qid": "2", "patent": "EP-900101-A1.xml", "claims": ["/patent-document/claims/claim[1]"]},
+            {"qid": "3", "patent": "EP0999999A1"},
+            {"qid": "4", "query": "tunnel kiln with a burner"},
+        ]
+        topics.write_text("".join(json.dumps(record) + "\n" for record in records))
+        out = tmp_path / "out.run"
+        code, said, err = run(capsys, "run", index, topics, "--out", out, "--model", "bm25")
+    finally:
+        topics.unlink()
+    assert code == 1
+    assert "3 topics ranked" in said
+    assert "topic 3: there is no EP0999999A1" in err
+    found = {qid: {name.split("#")[0] for query, _, name, *_ in lines(out) if query == qid} for qid in "1234"}
+    assert found["1"] == {FAMILIES[0].earlier.id}
+    assert found["2"] == {FAMILIES[1].earlier.id}
+    assert found["3"] == set()
+    assert {patent.id for patent in FAMILIES[2].everything} <= found["4"]
+
+
+def test_topics_of_clef_ip(index, folder, tmp_path, capsys):
+    """Files that are not at hand are patents of the index by their names; the family of a topic is not found."""
+    topics = tmp_path / "topics.xml"
+    topics.write_text(
+        "<topic><tid>tPSG-1</tid><tfile>EP-900102-A1.xml</tfile><tfam-docs>WO-2002040302-A2</tfam-docs>"
+        "<tclaims>/patent-document/claims/claim[1] /patent-document/claims/claim[2]</tclaims></topic>\n"
+    )
+    family, out = FAMILIES[2], tmp_path / "out.run"
+    for options, wanted in (
+        ([], {family.earlier.id}),
+        (["--no-date-limit"], {family.earlier.id}),
+        (["--no-date-limit", "--no-family-filter"], {family.earlier.id, family.later.id, *(other.id for other in family.members[1:])}),
+    ):
+        assert run(capsys, "run", index, topics, "--out", out, "--model", "bm25", *options)[0] == 0
+        assert {name.split("#")[0] for _, _, name, *_ in lines(out)} == wanted
+
+
+def test_a_topic_with_words_and_a_patent(index):
+    opened = Index.open(index)
+    topics = [Topic("1", query="strainer", patent="EP0900100A1"), Topic("2", patent="EP0900100A1", browse="impeller")]
+    notes, problems = [], []
+    rankings = dict(
+        search_topics(opened, topics, problems.append, model="bm25", patent_options={"date_limit": False}, on_note=notes.append, k=50)
+    )
+    assert (notes, problems) == ([], [])
+    ours = {FAMILIES[0].earlier.id, FAMILIES[0].later.id}
+    assert all({name.split("#")[0] for name, _ in ranking} == ours for ranking in rankings.values())
+    with pytest.raises(UsageError, match="fetch_words must be"):
+        list(search_topics(opened, topics, problems.append, patent_options={"fetch_words": 0}))
+
+
+def test_notes_on_topics(index, tmp_path, capsys):
+    topics = tmp_path / "topics.jsonl"
+    topics.write_text("".join(json.dumps({"qid": str(n), "patent": f"EP0900{100 + n}B1"}) + "\n" for n in range(10)))
+    code, _, err = run(capsys, "run", index, topics, "--out", tmp_path / "out.run")
+    assert code == 0
+    assert "note: topic 0: EP-900100-B1 has no abstract: that of EP-900100-A1 is taken" in err
+
+
+# Real files
+
+
+def test_publications_of_one_real_patent_find_each_other(shared_data, tmp_path):
+    files = sorted((shared_data / "patents").glob("*.xml"))
+    pairs = [("EP-1000000-A1", "EP-1000000-B1"), ("EP-1000000-B1", "EP-1000000-A1")]
+    if not {"EP-1000000-A1.xml", "EP-1000000-B1.xml"} <= {file.name for file in files}:
+        pytest.skip("other patents are there")
+    index = Index.create(tmp_path / "idx")
+    index.add(read(files))
+    index.commit()
+    for id, other in pairs:
+        file = shared_data / "patents" / f"{id}.xml"
+        free, bound = (index.patent_query(file, **options) for options in (SILENT, {}))
+        assert free.fetch == index.patent_query(id, **SILENT).fetch
+        assert index.search(free, k=1)[0].document == other
+        assert {hit.document for hit in index.search(bound, k=1000)}.isdisjoint({id, other})
