@@ -2,7 +2,7 @@
 
 python -m benchmarks                     startup, search, build, fetch, filters and browse
 python -m benchmarks startup search      these only
-python -m benchmarks build --help        one of them, with its options; also `fetch`, `filters`, `browse`, `memory`, `columns`, `positions`
+python -m benchmarks build --help        one of them, with its options; also `memory`, `columns`, `positions`, `patents`, `formats`
 python -m benchmarks --markdown FILE     adds the tables of build, fetch, browse, memory and columns to a file
 
 Without names `fetch` takes two of its collections, Evidence Inference and 200,000 short synthetic documents: some minutes, and some more
@@ -15,7 +15,7 @@ import sys
 from itertools import takewhile
 
 SMALL = ("startup", "search")
-LARGE = ("build", "fetch", "filters", "browse", "memory", "columns", "positions")
+LARGE = ("build", "fetch", "filters", "browse", "memory", "columns", "positions", "patents", "formats")
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 from urllib.parse import unquote
 
 import numpy as np
@@ -39,9 +39,11 @@ from perikope.fetch.filters import (
     passage_mask,
     unknown_fields,
 )
+from perikope.fetch.groups import groups_of
 from perikope.fetch.models import FetchModel, parse_fetch_model
 from perikope.fetch.parts import check_parts
 from perikope.fetch.parts import fetch_parts as fetch_by_parts
+from perikope.fetch.prior_art import PatentQuery, Restriction, patent_query
 from perikope.fetch.search import fetch as fetch_documents
 from perikope.fetch.search import in_order
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
@@ -50,14 +52,18 @@ from perikope.index.segments import Segment
 from perikope.matches import Matches, join
 from perikope.models import Model, Signals, parse_model
 from perikope.names import encode, is_element_path, passage_name, running_number, split_name
+from perikope.query.patent import BROWSE_FROM, BROWSE_WORDS, FETCH_FROM, FETCH_WORDS, Claims, Forms, Names
 from perikope.query.syntax import automatic
 from perikope.query.terms import Query, parse_boolean, parse_query
-from perikope.ranking import FLAT, Grouping, Presentation, Ranking, rank
+from perikope.ranking import FLAT, Grouping, Presentation, Ranking, first_of_group, rank
 from perikope.recipes import Recipe, RecipeWarning, load_recipe
 from perikope.satisfaction import satisfied
 from perikope.signals import Column, Node, fact, min_max
 from perikope.structure import Outline, Units, check_tags
 from perikope.text import Analyzer, word_spans
+
+if TYPE_CHECKING:
+    from perikope.translate import Translator
 
 DEFAULT_MODEL = "qsf_v_title"
 DEFAULT_FETCH = "bm25"
@@ -106,15 +112,23 @@ class Results(Sequence[Hit]):
     """The hits of one search, read from the index as they are asked for."""
 
     def __init__(
-        self, snapshot: Snapshot, matches: Matches, signals: Signals, score: Column, ranking: Ranking, eligible: NDArray[np.bool_] | None
+        self,
+        snapshot: Snapshot,
+        matches: Matches,
+        signals: Signals,
+        score: Column,
+        ranking: Ranking,
+        eligible: NDArray[np.bool_] | None,
+        group_of_document: NDArray[np.int64] | None = None,
     ) -> None:
-        """`eligible` says which rows of the matches may be results; None: all of them."""
+        """`eligible` says which rows of the matches may be results; None: all of them. For `group_of_document` see `rank`."""
         self._snapshot = snapshot
         self.matches = matches
         self.score = score
         self.ranking = ranking
         self._signals = signals
         self._eligible = eligible
+        self._group_of_document = group_of_document
         self.is_complete = True
         """Whether all candidates are in `matches`, not only the documents of the best passages."""
 
@@ -182,9 +196,14 @@ class Results(Sequence[Hit]):
         """The best `k` documents by the scores of their passages, id and score of each; see `perikope.document_ranking`."""
         if not self.is_complete:
             raise UsageError("documents can be ranked by their passages only where a number of documents is looked into, not all")
-        best = rank_documents(self.matches, self.score, parse_method(method), k, eligible=self._eligible)
-        numbers = self.matches.number_of_document[best.documents].tolist()
-        return [(self._snapshot.document_id(number), score) for number, score in zip(numbers, best.scores.tolist(), strict=True)]
+        groups = self._group_of_document
+        most = k if groups is None else max(k, self.matches.documents)
+        best = rank_documents(self.matches, self.score, parse_method(method), most, eligible=self._eligible)
+        kept = slice(None) if groups is None else first_of_group(groups[best.documents])
+        numbers, scores = self.matches.number_of_document[best.documents[kept]], best.scores[kept]
+        return [
+            (self._snapshot.document_id(number), score) for number, score in zip(numbers.tolist()[:k], scores.tolist()[:k], strict=True)
+        ]
 
     def context(self, budget: int = BUDGET, *, tokens: TokenCounter = count_words, around: int = AROUND) -> Context:
         """The hits as one text for a reader or a language model, of at most `budget` tokens (words, or as `tokens` counts a text).
@@ -208,6 +227,8 @@ def _following_recipe(method: Callable[P, R]) -> Callable[P, R]:
             chosen, index = load_recipe(recipe), arguments[0]
             has_codes = not {*CODE_FIELDS}.isdisjoint(known_fields(index._snapshot))
             given = [name for name, value in options.items() if value]
+            query = options.get("query", arguments[1] if len(arguments) > 1 else "")
+            given += ["shares_codes_with"] if isinstance(query, PatentQuery) and query.shares_codes else []
             for complaint in chosen.complaints(index.settings, given, has_codes):
                 warnings.warn(complaint, RecipeWarning, stacklevel=2)
             options = chosen.filled(options)
@@ -324,10 +345,52 @@ class Index:
             self._writer = IndexWriter(self.folder, memory=self.memory, wait=self.wait)
         return self._writer
 
+    def patent_query(
+        self,
+        patent: str | PathLike[str] | Document | None = None,
+        claims: Claims = (),
+        *,
+        fetch_words: int = FETCH_WORDS,
+        fetch_from: Names = FETCH_FROM,
+        browse_words: int = BROWSE_WORDS,
+        browse_from: Names = BROWSE_FROM,
+        weighted: bool = False,
+        code_filter: bool = True,
+        code_level: str = "full",
+        date_limit: bool = True,
+        family_filter: bool = True,
+        family: Iterable[str] = (),
+        language: str = "",
+        translator: Translator | None = None,
+    ) -> PatentQuery:
+        """A patent as a query for `search`: its best words by tf-idf, and which documents may be found for it.
+
+        `patent` is a file, a publication number or id in the index, or a document; `claims` are the query claims: a text, or a list of
+        those of the patent by number, id or path in the original; without a patent, a text alone. The `fetch_words` best words of
+        `fetch_from` fetch documents, the `browse_words` best of `browse_from` score their passages; see `perikope.query.patent`.
+
+        Found are documents that share a classification code with the patent (`code_filter`, `code_level`), were published before its
+        priority date (`date_limit`), and are not of its family (`family_filter`), to which `family` adds ids. The patent itself is never
+        found. A text in a language that is not looked in is translated by `translator`, where there is one: a function of text, source
+        and target language, such as `perikope.translate.LibreTranslate(url)`. The query's `notes` tell what could not be done.
+        """
+        if code_level not in LEVELS:
+            raise unknown("level of classification codes", code_level, LEVELS)
+        return patent_query(
+            self._snapshot,
+            patent,
+            claims,
+            forms=Forms(fetch_words, fetch_from, browse_words, browse_from, weighted),
+            restriction=Restriction(code_filter, date_limit, family_filter, code_level),
+            family=frozenset(family),
+            language=language,
+            translator=translator,
+        )
+
     @_following_recipe
     def search(
         self,
-        query: str,
+        query: str | PatentQuery,
         *,
         recipe: str | Recipe = "",
         model: str | Model = DEFAULT_MODEL,
@@ -352,6 +415,7 @@ class Index:
         no_overlap: bool = False,
         group_by_document: bool | Grouping = False,
         drop_unmatched: bool = False,
+        one_per: str = "",
         rescore: str | Model = "",
         rescore_weight: float = 0.5,
     ) -> Results:
@@ -377,29 +441,34 @@ class Index:
         With `elements`, or the tags of some, sections, lists and whole documents are results as passages are. With `no_overlap` none that
         overlaps a better one is; a document in which nothing scores is then a result as a whole, unless `drop_unmatched`.
         `group_by_document` puts the results of a document side by side, documents as they were fetched, or by their best ("score").
+        `one_per` names a field of metadata, such as family: of documents with the same value there only the best has results.
         `rescore` mixes the fetch score of documents with what a model gives to each as a whole, which then weighs `rescore_weight`.
 
         `recipe` names a paper's system (see `perikope.recipes`) or a file of your own: what is not given here is as it says there.
+
+        Instead of a text, `query` may be a patent, as `patent_query` makes one: it brings both forms of the query, and conditions of its
+        own, which are added to those given here.
         """
         for name, value in (("k", k), ("documents", documents)):
             if not (isinstance(value, int) and value >= 1) and (name, value) != ("documents", "all"):
                 raise UsageError(f"{name} must be a whole number of at least 1{' or all' * (name == 'documents')}, not {value!r}")
         snapshot = self._snapshot
         chosen = parse_model(model)
-        step = _Fetch(snapshot, parse_fetch_model(fetch), fetch_parts or {}, _conditions(snapshot, filter, shares_codes_with, code_level))
+        conditions = _conditions(snapshot, [*_filters(filter), *_filters_of(query)], shares_codes_with, code_level)
+        step = _Fetch(snapshot, parse_fetch_model(fetch), fetch_parts or {}, conditions)
         wanted = _Wanted(snapshot, k, _listed(part), _listed(tag), must_match or across_passages, across_passages)
-        wanted.choose(elements, _presentation(no_overlap, group_by_document, drop_unmatched))
+        wanted.choose(elements, _presentation(no_overlap, group_by_document, drop_unmatched, one_per))
         fetched = _parse(snapshot, query, language, syntax)
-        alone = chosen.context_free and candidates is None and not (expand or browse_expand or rescore or group_by_document)
+        browsed = _browsed(snapshot, query, browse_query, language, syntax)
+        alone = chosen.context_free and candidates is None and not (expand or browse_expand or rescore or group_by_document or one_per)
         if documents == "all" and alone:
-            browsed = _parse(snapshot, browse_query, language, syntax) if browse_query else fetched
-            return _search_all(snapshot, chosen, step, browsed, wanted)
+            return _search_all(snapshot, chosen, step, browsed or fetched, wanted)
         most = max(snapshot.numbers, 1) if documents == "all" else documents
         found = step.documents(fetched, most) if candidates is None else step.foreign(candidates, most)
         if expand and fetched.positive.terms:
             fetched = fetched.expanded(expand_query(snapshot, fetched.positive, found, expand))
             found = found if candidates is not None else step.documents(fetched, most)
-        browsed = _parse(snapshot, browse_query, language, syntax) if browse_query else fetched
+        browsed = browsed or fetched
         if rescore:
             found = _rescored(snapshot, browsed, found, parse_model(rescore), rescore_weight)
         matches = wanted.join(browsed, found)
@@ -408,7 +477,7 @@ class Index:
         return wanted.results(chosen, matches)
 
     @_following_recipe
-    def explain(self, query: str, passage: str, **options: Any) -> Node:
+    def explain(self, query: str | PatentQuery, passage: str, **options: Any) -> Node:
         """Why a passage or element, named `document#passage`, has its score; takes the options of `search`."""
         document, wanted = split_name(passage)
         if not wanted:
@@ -434,7 +503,7 @@ class Index:
         row = int((results.matches.document_of_passage == place[0]).nonzero()[0][0]) + ids.index(wanted)
         return results.score.explain(row)
 
-    def _explain_element(self, query: str, document: int, path: str, options: dict[str, Any]) -> Node:
+    def _explain_element(self, query: str | PatentQuery, document: int, path: str, options: dict[str, Any]) -> Node:
         segment, local = self._snapshot.locate(document)
         outline = Outline(segment, local)
         matches = (results := self.search(query, **{**options, "elements": options.get("elements") or True})).matches
@@ -470,7 +539,7 @@ class Index:
         conditions = _conditions(self._snapshot, filter, shares_codes_with, code_level)
         return _Fetch(self._snapshot, parse_fetch_model(DEFAULT_FETCH), {}, conditions).count()
 
-    def check_query(self, query: str, *, language: str = "", syntax: str = "words") -> Query:
+    def check_query(self, query: str | PatentQuery, *, language: str = "", syntax: str = "words") -> Query:
         """The query as the index reads it; an error where it holds nothing to look for."""
         return _parse(self._snapshot, query, language, syntax)
 
@@ -478,8 +547,10 @@ class Index:
         return f"Index({str(self.folder)!r}, {self.documents} documents, {self.passages} passages)"
 
 
-def _parse(snapshot: Snapshot, query: str, language: str, syntax: str) -> Query:
+def _parse(snapshot: Snapshot, query: str | PatentQuery, language: str, syntax: str) -> Query:
     """The query in the given language, or in every language that the index holds."""
+    if isinstance(query, PatentQuery):
+        return query.fetch
     if not isinstance(query, str):
         raise UsageError(f"the query must be text, not {type(query).__name__}")
     if syntax not in SYNTAXES:
@@ -489,6 +560,13 @@ def _parse(snapshot: Snapshot, query: str, language: str, syntax: str) -> Query:
         return parse_query(query, snapshot.analyzer, languages)
     written = automatic(query) if syntax == "automatic" else query
     return parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix)
+
+
+def _browsed(snapshot: Snapshot, query: str | PatentQuery, browse_query: str, language: str, syntax: str) -> Query | None:
+    """What scores passages, where it is another query than the one that fetches."""
+    if browse_query:
+        return _parse(snapshot, browse_query, language, syntax)
+    return query.browse if isinstance(query, PatentQuery) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,11 +607,18 @@ class _Fetch:
         return int(self._allowed().sum())
 
 
+def _filters(filter: str | Filter | Sequence[str | Filter] | None) -> Sequence[Any]:
+    return filter if isinstance(filter, (list, tuple)) else [] if filter is None else [filter]
+
+
+def _filters_of(query: str | PatentQuery) -> tuple[Filter, ...]:
+    return query.filters if isinstance(query, PatentQuery) else ()
+
+
 def _conditions(
     snapshot: Snapshot, filter: str | Filter | Sequence[str | Filter], shares_codes_with: str, code_level: str
 ) -> Filter | None:
-    given: Sequence[Any] = filter if isinstance(filter, (list, tuple)) else [] if filter is None else [filter]
-    filters: list[Filter] = [parse_filter(item) if isinstance(item, str) else item for item in given]
+    filters: list[Filter] = [parse_filter(item) if isinstance(item, str) else item for item in _filters(filter)]
     for condition in filters:
         if not hasattr(condition, "unknown_fields"):
             raise UsageError(f"a filter is a text such as 'date<2013-04-01', or several, not {type(condition).__name__}")
@@ -557,11 +642,11 @@ def _conditions(
     return All(tuple(filters)) if filters else None
 
 
-def _presentation(no_overlap: bool, group_by_document: bool | Grouping, drop_unmatched: bool) -> Presentation:
+def _presentation(no_overlap: bool, group_by_document: bool | Grouping, drop_unmatched: bool, one_per: str) -> Presentation:
     grouping: Grouping = "fetch" if group_by_document is True else group_by_document or ""
     if grouping not in ("", "score", "fetch"):
         raise unknown("order of documents", str(grouping), ["score", "fetch"])
-    return Presentation(no_overlap, grouping, drop_unmatched)
+    return Presentation(no_overlap, grouping, drop_unmatched, one_per)
 
 
 def _rescored(snapshot: Snapshot, query: Query, found: Candidates, model: Model, weight: float) -> Candidates:
@@ -612,7 +697,8 @@ class _Wanted:
     def results(self, model: Model, matches: Matches) -> Results:
         signals = model.signals(matches)
         score, eligible = model.combine(signals), self._eligible(model, matches)
-        return Results(self.snapshot, matches, signals, score, self._rank(matches, score, eligible), eligible)
+        ranking = self._rank(matches, score, eligible)
+        return Results(self.snapshot, matches, signals, score, ranking, eligible, self._groups(matches))
 
     def best(self, model: Model, matches: Matches, score: Column) -> Ranking:
         return self._rank(matches, score, self._eligible(model, matches))
@@ -625,7 +711,13 @@ class _Wanted:
         return expand_from_passages(self.snapshot, matches, best, expander)
 
     def _rank(self, matches: Matches, score: Column, eligible: NDArray[np.bool_] | None) -> Ranking:
-        return rank(matches, score, self.k, matches.place_of_document(), allowed=eligible, presentation=self.presentation)
+        layout, groups = self.presentation, self._groups(matches)
+        return rank(matches, score, self.k, matches.place_of_document(), allowed=eligible, presentation=layout, group_of_document=groups)
+
+    def _groups(self, matches: Matches) -> NDArray[np.int64] | None:
+        """The groups of which one document each has results; None where all have."""
+        field = self.presentation.one_per
+        return groups_of(self.snapshot, matches.number_of_document, field) if field else None
 
     def _eligible(self, model: Model, matches: Matches) -> NDArray[np.bool_] | None:
         allowed = self._allowed(matches)

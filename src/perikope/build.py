@@ -12,7 +12,7 @@ import numpy as np
 
 from perikope.api import Index
 from perikope.document import Document
-from perikope.errors import InputError, UnreadableFile, UsageError
+from perikope.errors import InputError, UnreadableFile, UsageError, unknown
 from perikope.formats import FileEntry, Source, documents, sources
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter
 from perikope.index.manifest import FILE as MANIFEST
@@ -29,6 +29,9 @@ LARGE_INPUT = 8 << 20
 
 OnProgress = Callable[[int, int], None]
 """Called with documents and bytes done since the last call."""
+
+
+DUPLICATES = ("error", "first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class BuildOptions:
     append: bool = False
     replace: bool = False
     sync: bool = False
+    duplicates: str = "error"
+    """What to do with several documents of the same id among what is read: `error`, or `first`: take the first, skip the others."""
     memory: int = DEFAULT_MEMORY
     workers: int | None = None
     """None: as many as there are cores where the input is large, else none."""
@@ -76,6 +81,10 @@ def build(
     segmenter(options.segment)
     if options.append + options.replace + options.sync > 1:
         raise UsageError("--append, --replace and --sync exclude each other; give one of them")
+    if options.duplicates not in DUPLICATES:
+        raise unknown("way with duplicates", options.duplicates, DUPLICATES)
+    if options.duplicates == "first" and (options.workers or 1) > 1:
+        raise UsageError("--duplicates first reads one file after the other; leave out --workers")
     existed = Path(folder).exists()
     adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / MANIFEST).exists())
     if adding:
@@ -133,7 +142,8 @@ def _change(
             on_ignored=ignored.append,
             select=sync.select if sync else None,
         )
-    workers = options.workers if options.workers is not None else _workers(paths)
+    # Which is the first is known only to who reads them all.
+    workers = 1 if options.duplicates == "first" else options.workers if options.workers is not None else _workers(paths)
     replace = options.replace or options.sync
     if workers > 1:
         memory = max(options.memory // workers - _WORKER, 32 << 20)
@@ -145,7 +155,12 @@ def _change(
         writer.adopt(outcome.entries, replace=replace)
         skipped += outcome.skipped
     else:
-        writer.add(_read(found, options.segment, skipped, on_progress), replace=replace)
+
+        def skip(document: Document) -> None:
+            skipped.append(UnreadableFile(f"document {document.id!r} was in an earlier file", path=document.source or None))
+
+        on_duplicate = skip if options.duplicates == "first" else None
+        writer.add(_read(found, options.segment, skipped, on_progress), replace=replace, on_duplicate=on_duplicate)
     if sync:
         # Numbers of the old snapshot: what was read meanwhile is not meant, even where a document moved to another file.
         writer.delete_numbers(sync.outdated([str(problem.path) for problem in skipped]))

@@ -69,3 +69,16 @@ def plain_document(id: str, title: str, *passages: str) -> Document:
     for passage in passages:
         builder.passage(passage)
     return builder.build()
+
+
+def structured_document() -> Document:
+    """Nested sections, a part, titles and a mark."""
+    builder = TreeBuilder("d1", title="Pumps")
+    builder.passage("A pump moves fluid.")
+    with builder.span(Kind.SECTION, "sec", part="description"):
+        builder.title("Rotor")
+        builder.passage("The rotor turns.", marks=[("b", 4, 9)])
+        builder.passage("The seal of the rotor.")
+        with builder.span(Kind.SECTION, "sec"):
+            builder.passage("A magnet drives the pump.")
+    return builder.build()

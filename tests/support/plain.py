@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 
@@ -17,10 +18,15 @@ class PlainDocument:
     document: Document
     terms: list[str | None]
     starts: list[int]
+    ends: list[int]
 
     def of_span(self, span: int) -> list[str]:
+        return [term for term in self.terms[self.tokens(span)] if term is not None]
+
+    def tokens(self, span: int) -> slice:
+        """The tokens of a span."""
         start, end = self.document.spans.start[span], self.document.spans.end[span]
-        return [term for term, at in zip(self.terms, self.starts, strict=True) if start <= at < end and term is not None]
+        return slice(bisect_left(self.starts, start), bisect_left(self.starts, end))
 
     @property
     def passages(self) -> list[int]:
@@ -54,7 +60,7 @@ def analyse(document: Document, analyzer: Analyzer) -> PlainDocument:
         language = language_code(document.labels[document.spans.language[holding[-1]]])
         term = analyzer.term(document.text[start:end], language)
         terms.append(None if term is None else f"{language}:{term}")
-    return PlainDocument(document, terms, starts)
+    return PlainDocument(document, terms, starts, ends)
 
 
 class PlainCollection:

@@ -62,21 +62,25 @@ def trees():
 
 
 class PlainInfluence:
-    """Influence on the tokens of one document; no stemming, no stop words."""
+    """Influence on the tokens of one document: those given as (term, start), or all its words as they are."""
 
-    def __init__(self, document: Document, *, k, shape="triangle", weighs="none", weights=(), logical=None, titles=False) -> None:
+    def __init__(
+        self, document: Document, *, k, shape="triangle", weighs="none", weights=(), logical=None, titles=False, tokens=None
+    ) -> None:
         self.document, self.k, self.shape, self.weighs, self.weights = document, k, shape, weighs, dict(weights)
         self.logical, self.titles = logical, titles
-        self.tokens, at = [], 0
-        for word in document.text.split():
+        self.tokens, at = list(tokens or ()), 0
+        for word in document.text.split() if tokens is None else ():
             start = document.text.index(word, at)
             at = start + len(word)
-            self.tokens.append((word, start))
+            self.tokens.append((f"en:{word}", start))
+        spans = document.spans
+        self._holding = [[i for i in range(len(spans)) if spans.start[i] <= start < spans.end[i]] for _, start in self.tokens]
+        self._sources, self._influence = {}, {}
 
     def holding(self, token):
         """The spans that hold a token, outermost first."""
-        spans, start = self.document.spans, self.tokens[token][1]
-        return [i for i in range(len(spans)) if spans.start[i] <= start < spans.end[i]]
+        return self._holding[token]
 
     def is_logical(self, span):
         spans = self.document.spans
@@ -118,7 +122,7 @@ class PlainInfluence:
         return height if x <= 1 else 0.0
 
     def occurs(self, word, token):
-        return f"en:{self.tokens[token][0]}" in word.terms
+        return self.tokens[token][0] in word.terms
 
     def occurrences(self, leaf):
         places = range(len(self.tokens))
@@ -153,15 +157,21 @@ class PlainInfluence:
                 found |= set().union(*each)
         return found
 
-    def of_leaf(self, leaf, x):
-        given = [0.0]
+    def sources(self, leaf):
+        """The occurrences of a leaf with their weights, by the span that they reach into, and whether they reach all of it alike."""
+        found = {}
         for i in self.occurrences(leaf):
             titled = self.titled(i) if self.titles else None
-            if titled is not None:
-                given += [self.curve(0, self.weight(i))] if titled in self.holding(x) else []
-            elif self.element(i) == self.element(x):
-                given.append(self.curve(abs(x - i), self.weight(i)))
-        return max(given)
+            found.setdefault((self.element(i) if titled is None else titled, titled is not None), []).append((i, self.weight(i)))
+        return found
+
+    def of_leaf(self, leaf, x):
+        if leaf not in self._sources:
+            self._sources[leaf] = self.sources(leaf)
+        sources = self._sources[leaf]
+        near = [self.curve(abs(x - i), weight) for i, weight in sources.get((self.element(x), False), ())]
+        named = [self.curve(0, weight) for span in self.holding(x) for _, weight in sources.get((span, True), ())]
+        return max([0.0, *near, *named])
 
     def at(self, tree, x):
         match tree:
@@ -174,5 +184,7 @@ class PlainInfluence:
         return self.of_leaf(tree, x)
 
     def score(self, tree, span):
+        if tree not in self._influence:
+            self._influence[tree] = [self.at(tree, x) for x in range(len(self.tokens))]
         inside = [x for x in range(len(self.tokens)) if span in self.holding(x)]
-        return sum(self.at(tree, x) for x in inside) / len(inside) if inside else 0.0
+        return sum(self._influence[tree][x] for x in inside) / len(inside) if inside else 0.0

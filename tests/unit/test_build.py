@@ -198,3 +198,16 @@ def test_a_build_that_was_stopped_before_its_commit_can_be_started_again(tmp_pat
     (tmp_path / "index" / "segment-00000001-w0.columns").write_bytes(b"left behind")
     assert build(str(tmp_path / "index"), [write_jsonl(tmp_path / "a.jsonl", 5)]).documents == 5
     assert not (tmp_path / "index" / "segment-00000001-w0.columns").exists()
+
+
+def test_of_several_documents_with_one_id_the_first_can_be_taken(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name, text in (("a.jsonl", "first"), ("b.jsonl", "second")):
+        (tmp_path / "docs" / name).write_text(json.dumps({"id": "d1", "passages": [text]}) + "\n", "utf-8")
+    with pytest.raises(InputError, match="--duplicates first"):
+        build(str(tmp_path / "idx"), [str(tmp_path / "docs")])
+    report = build(str(tmp_path / "idx"), [str(tmp_path / "docs")], BuildOptions(duplicates="first"))
+    assert [str(problem) for problem in report.skipped] == ["b.jsonl: document 'd1' was in an earlier file"]
+    assert [hit.text for hit in Index.open(tmp_path / "idx").search("first second")] == ["first"]
+    with pytest.raises(UsageError, match="unknown way with duplicates 'last'"):
+        build(str(tmp_path / "other"), [str(tmp_path / "docs")], BuildOptions(duplicates="last"))

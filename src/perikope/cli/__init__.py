@@ -23,6 +23,8 @@ COMMANDS = (
     "run",
     "eval",
     "learn",
+    "tune",
+    "experiment",
     "compact",
     "check",
     "models",

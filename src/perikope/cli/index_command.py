@@ -25,6 +25,13 @@ from perikope.cli.output import count, printable
 @click.option(
     "--segment", default="markup", show_default=True, metavar="HOW", help="Passages: markup, sentences, words:100 or windows:100/50."
 )
+@click.option(
+    "--duplicates",
+    type=click.Choice(["error", "first"]),
+    default="error",
+    show_default=True,
+    help="Of several documents with one id among the files: stop, or take the first and list the others.",
+)
 @size_option
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes; as many as cores for large input where not given.")
 @click.option("--wait", default=0.0, type=click.FloatRange(0), metavar="SECONDS", help="How long to wait for another writer.")
@@ -63,7 +70,7 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **opti
     if report.ignored:
         click.echo(f"{count(report.ignored, 'file')} of other formats passed over (see `perikope formats`)")
     if report.skipped:
-        click.echo(f"skipped {len(report.skipped)} unreadable file{'s' if len(report.skipped) > 1 else ''}:", err=True)
+        click.echo(f"skipped {count(len(report.skipped), 'file')}:", err=True)
         for problem in report.skipped[:20]:
             click.echo(f"  {printable(str(problem))}", err=True)
         if len(report.skipped) > 20:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import click
 
-from perikope.cli.options import search_arguments, search_options
-from perikope.cli.output import show, verbatim
+from perikope.cli.options import patent_arguments, patent_options, search_arguments, search_options
+from perikope.cli.output import printable, show, verbatim
+
+MAX_CLAIMS = 1 << 24
+"""Bytes of claims that are read from standard input."""
 
 
 @click.command(name="search")
 @click.argument("index", metavar="INDEX")
-@click.argument("query", metavar="QUERY")
+@click.argument("query", metavar="[QUERY]", required=False)
+@click.option("--patent", metavar="FILE|NUMBER", help="Search with a patent: a file, or the number of one in the index (EP1000000A1).")
+@click.option(
+    "--claims", metavar="TEXT|-", help="Search with these claims (-: from standard input), or with a patent and these as its claims."
+)
+@click.option("--claim", "chosen", multiple=True, metavar="N", help="With --patent: only this of its claims. May be given several times.")
 @click.option("-k", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages.")
 @click.option("--context", is_flag=True, help="Show the passages before and after each hit.")
 @click.option("--full", is_flag=True, help="Show long passages whole.")
@@ -25,7 +34,20 @@ from perikope.cli.output import show, verbatim
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, a line a hit.")
 @search_options
-def command(index: str, query: str, k: int, context: bool, full: bool, for_model: int | None, as_json: bool, **options: Any) -> int:
+@patent_options
+def command(
+    index: str,
+    query: str | None,
+    patent: str | None,
+    claims: str | None,
+    chosen: tuple[str, ...],
+    k: int,
+    context: bool,
+    full: bool,
+    for_model: int | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
     """Find passages.
 
     \b
@@ -36,14 +58,27 @@ def command(index: str, query: str, k: int, context: bool, full: bool, for_model
       perikope search idx "magnetic coupling" --model bm25 --documents all
       perikope search idx "magnetic coupling" --recipe albarede2021 -k 10
       perikope search idx "how does a magnetic coupling slip?" --for-model 2000
+      perikope search idx --patent EP1000000A1 --one-per family
+      perikope search idx --patent application.xml --no-date-limit
+      perikope search idx --claims "A pump comprising a magnetic coupling"
     """
     from dataclasses import asdict
 
     from perikope.api import Index
 
-    opened = Index.open(index)
+    is_patent = _is_patent(query, patent, claims, chosen)
+    of_patent = patent_arguments(options, needed=is_patent)
     arguments = search_arguments(options)
-    results = opened.search(query, k=k, **arguments)
+    opened = Index.open(index)
+    asked: Any = query
+    filters: tuple[Any, ...] = ()
+    if is_patent:
+        wanted = {**of_patent, "language": arguments["language"], "code_level": arguments["code_level"]}
+        asked = opened.patent_query(patent, _text(claims) if claims is not None else chosen, **wanted)
+        filters = asked.filters
+        for note in asked.notes:
+            click.echo(f"perikope: note: {printable(note)}", err=True)
+    results = opened.search(asked, k=k, **arguments)
     if for_model is not None:
         found = results.context(for_model)
         click.echo(json.dumps(asdict(found), ensure_ascii=False) if as_json else verbatim(found.text), nl=bool(found.text) or as_json)
@@ -51,10 +86,48 @@ def command(index: str, query: str, k: int, context: bool, full: bool, for_model
         for hit in results:
             click.echo(json.dumps(asdict(hit), ensure_ascii=False))
     else:
-        restricted = any(options[name] for name in ("filter", "ids", "shares_codes_with", "part", "tag", "must_match", "across_passages"))
+        restricted = bool(filters) or any(
+            options[name] for name in ("filter", "ids", "shares_codes_with", "part", "tag", "must_match", "across_passages")
+        )
         nothing = f"no passage {'that may be found ' * restricted}holds any of these words" if opened.documents else "the index is empty"
         conditions = {name: arguments[name] for name in ("filter", "shares_codes_with", "code_level")}
+        conditions["filter"] = [*conditions["filter"], *filters]
         if (conditions["filter"] or conditions["shares_codes_with"]) and not len(results) and not opened.count(**conditions):
             nothing = "the conditions leave no document"
         click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results) or nothing)
     return 0
+
+
+def _is_patent(query: str | None, patent: str | None, claims: str | None, chosen: tuple[str, ...]) -> bool:
+    """Whether a patent or claims are searched with; an error where it is not clear what is."""
+    from perikope.errors import UsageError
+
+    for name, value in (("--patent", patent), ("--claims", claims)):
+        if value is not None and not value.strip():
+            # From a script with an empty variable.
+            raise UsageError(f"{name} is empty; give it a value or leave it out")
+    if patent is None and claims is None:
+        if chosen:
+            raise UsageError("--claim names claims of a patent; say of which, with --patent")
+        if query is None:
+            raise click.UsageError("Missing argument 'QUERY'; or give a patent, with --patent or --claims", click.get_current_context())
+        return False
+    if query is not None:
+        raise UsageError("give a query or a patent, not both; other words to score passages with go into --browse-query")
+    if chosen and (claims is not None or patent is None):
+        raise UsageError("give the text of claims (--claims) or the numbers of a patent's own (--claim), not both")
+    return True
+
+
+def _text(claims: str) -> str:
+    from perikope.errors import InputError
+
+    if claims != "-":
+        return claims
+    data = sys.stdin.buffer.read(MAX_CLAIMS + 1)
+    if len(data) > MAX_CLAIMS:
+        raise InputError(f"holds more than {MAX_CLAIMS >> 20} MB of claims", path="standard input")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text", path="standard input") from None

@@ -36,14 +36,16 @@ class Inline:
         self._length = 0
         self._after_space = True
         self._marks: list[tuple[str, int, int]] = []
-        self._refs: list[str] = []
+        self._refs: dict[str, None] = {}
 
     def text(self, text: str | None, *, keep: bool = False) -> None:
         """Add characters, with their white space collapsed or kept."""
         if not text:
             return
         if not keep:
-            text = _SPACE.sub(" ", text)
+            # Only text that can be printed as it is, and without two spaces in a row, is in order already; so is most.
+            if "  " in text or not text.isprintable():
+                text = _SPACE.sub(" ", text)
             if self._after_space:
                 text = text.removeprefix(" ")
         if text:
@@ -54,7 +56,16 @@ class Inline:
     def line(self) -> None:
         """Start a new line unless at the start of one."""
         if self._pieces and not self._pieces[-1].endswith("\n"):
-            self.text("\n", keep=True)
+            if self._pieces[-1].endswith(" "):
+                # In its place, so that what was noted of places further on still holds.
+                self._pieces[-1] = self._pieces[-1][:-1] + "\n"
+            else:
+                self.text("\n", keep=True)
+
+    def separate(self) -> None:
+        """Set what follows off from what stands before it in the line, as cells of a row are."""
+        if self._pieces and not self._pieces[-1].endswith("\n"):
+            self.text(" | ")
 
     def open(self, tag: str, refers_to: str = "") -> None:
         """Start a mark, which may be a link to an id of this document."""
@@ -62,8 +73,8 @@ class Inline:
 
     def refer(self, target: str) -> None:
         """Note an id that the text refers to."""
-        if target and target not in self._refs:
-            self._refs.append(target)
+        if target:
+            self._refs[target] = None
 
     def close(self) -> None:
         """End the mark that was opened last; one without text leaves no trace."""
@@ -83,7 +94,7 @@ class Inline:
         first = len(text) - len(text.lstrip("\n" if keep else None))
         # The outer of two marks is closed last; of two with the same text it must come first to become the parent.
         marks = [mark for mark in (_trimmed(text, first, *mark) for mark in reversed(self._marks)) if mark[1] < mark[2]]
-        run = Run(text[first:], marks, self._refs)
+        run = Run(text[first:], marks, list(self._refs))
         self._clear()
         self._open = [(tag, 0, target) for tag, _, target in still_open]
         return run

@@ -2,9 +2,14 @@
 
 The document type declaration is cut off before the parser sees it: what is not there declares no entities, loads no DTD and opens no
 file. Named characters, which files take from DTDs, are replaced from a table of our own. Depth and the size of a text node are bounded
-by the parser, the size of a document here.
+by the parser, the size of a document and the number of its tags here.
 
 One file may hold many documents one after the other, each with its own declaration, as the patent offices publish them.
+
+What is not well-formed is refused, since what a parser makes of such a document may be half of it. Four faults are mended, because they are
+common and nothing is lost by it: white space before the XML declaration; a namespace prefix that nobody declares, which gets a
+namespace; characters that XML does not allow (`&#0;`, `&#x1F;`, a form feed), each of which becomes U+FFFD; and a declared
+encoding of two bytes a character where the declaration itself has one (`encoding="UTF-16"` in a file of UTF-8).
 """
 
 from __future__ import annotations
@@ -26,21 +31,52 @@ from perikope.formats._unpack import DAMAGE
 MAX_BYTES = 1 << 26
 """One XML document may be 64 MB: its tree takes some ten times as much memory."""
 
+MAX_TAGS = 1 << 22
+"""Tags and attributes of one document: each takes 120 to 250 bytes in the tree, however short it is. Real files have one in 20 bytes and more."""
+
+MAX_DOCTYPE = 1 << 20
+"""A document type declaration, which is skipped but has to be gone through, may be 1 MB; those with all their entities have some 50 KB."""
+
+MAX_REPLACEMENT = 16
+"""Characters that an entity may stand for which a document declares itself: with more, a short file could become a long text."""
+
 _BLOCK = 1 << 20
 
-# Each alternative begins with another character and gives nothing back, so that no input takes more than linear time.
-_BEFORE_ROOT = re.compile(rb"(?>\s++|<\?(?s:.*?)\?>|<!--(?s:.*?)-->)*+")
-_DOCTYPE = re.compile(
-    rb"""<!DOCTYPE(?>[^\[<>"']++|"[^"]*+"|'[^']*+')*+"""
-    rb"""(?>\[(?>[^\]"'<]++|"[^"]*+"|'[^']*+'|<!--(?s:.*?)-->|<\?(?s:.*?)\?>|<)*+\]\s*+)?+>"""
+# None of these looks further than a name or a run of white space, or else to the end of what it takes: no input needs more than linear time.
+_SPACE = re.compile(rb"\s*")
+_IN_DOCTYPE = re.compile(rb"""<!--|<\?|["'\[\]>]""")
+_CLOSING = {b"<!--": b"-->", b"<?": b"?>", b"<![CDATA[": b"]]>", b'"': b'"', b"'": b"'"}
+_ENTITY = re.compile(
+    rb"""<!ENTITY\s+([A-Za-z][A-Za-z0-9._-]{0,63})\s+"""
+    rb"""(?:(SYSTEM|PUBLIC)\s|"((?:[^"&%%<]|&\#x?[0-9A-Fa-f]{1,7};){0,%d})"\s*>|'((?:[^'&%%<]|&\#x?[0-9A-Fa-f]{1,7};){0,%d})'\s*>)"""
+    % (MAX_REPLACEMENT, MAX_REPLACEMENT)
 )
-_ENCODING = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']""")
-_NAME = re.compile(rb"<([^\s<>/!?]+)")
-_NEXT_DOCUMENT = re.compile(rb"<\?xml\s|<!DOCTYPE\s")
-_NAMED = re.compile(rb"<!\[CDATA\[(?s:.*?)\]\]>|&([A-Za-z][A-Za-z0-9._-]{0,63});")
+_ENCODING = re.compile(rb"""\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']""")
+_DECLARED = re.compile(r"""(\s*<\?xml\s[^>]*?)\bencoding\s*=\s*["'][^"'>]*["']""")
+_DECLARATION = re.compile(rb"<(?:\?xml|!DOCTYPE)\s")
+_ASIDE = re.compile(rb"<!--|<!\[CDATA\[|<\?|<!DOCTYPE\s")
+_ASIDE_OR_ROOT = re.compile(rb"<!--|<\?|<!DOCTYPE\s|<[^\s!?/]")
+_NO_MARKUP = rb"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)|<!--(?s:.*?)(?:-->|\Z)|<\?(?s:.*?)(?:\?>|\Z)"
+_NAMED = re.compile(_NO_MARKUP + rb"|&([A-Za-z][A-Za-z0-9._-]{0,63});")
+_OTHER_NAME = re.compile(rb"&(?!(?:" + "|".join(sorted(PREDEFINED)).encode() + rb");)[A-Za-z]")
+_NUMBERED = re.compile(_NO_MARKUP + rb"|&#(?:x0*([0-9A-Fa-f]*)|0*([0-9]*));")
+_NOT_ALLOWED = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+_PREFIX = re.compile(rb"""</?([A-Za-z_][A-Za-z0-9._-]*):|\s([A-Za-z_][A-Za-z0-9._-]*):[A-Za-z_][A-Za-z0-9._-]*\s*=\s*["']""")
+_TAG_NAME = re.compile(rb"<[^\s<>/!?]+")
+_TEXT = etree.XPath("string()", smart_strings=False)
+_IN_NAMESPACE = etree.XPath("descendant-or-self::*[namespace-uri()]")
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
+_EBCDIC = "<?xm".encode("cp037")
+# Not every codec of Python is an encoding of text: some take time that grows with the square, some write markup in other letters.
+_BY_BYTES = re.compile(
+    r"utf-8(?:-sig)?|ascii|iso8859-\d+|cp\d+|koi8-\w|mac-\w+|euc_\w+|shift_jis\w*|gbk?\d*|big5\w*|johab|tis-620|kz1048|ptcp154|hp-roman8"
+)
+_WIDE = re.compile(r"utf-(?:16|32)(?:-[lb]e)?")
+_SHIFTED = re.compile(r"iso2022_\w+|hz")
+_UNDECLARED = {b"xlink": b"http://www.w3.org/1999/xlink"}
+_INVALID = "\ufffd"
 
 
 class Tree(NamedTuple):
@@ -56,70 +92,169 @@ class Tree(NamedTuple):
 def trees(source: Source) -> Iterator[Tree]:
     """The documents of a file, each as the tree of its elements, without comments, processing instructions and namespaces."""
     for number, (data, line) in enumerate(_pieces(source)):
-        yield Tree(_parse(data, line, source.path), line, number == 0 and not source.first_line)
+        begin = _begin(data)
+        first_line = line + data.count(b"\n", 0, begin)
+        yield Tree(_parse(data[begin:], first_line, source.path), first_line, number == 0 and not source.first_line)
 
 
 def chunks(source: Source, size: int) -> Iterator[Source]:
     """A file in portable pieces of whole documents, of at least `size` bytes unless it is the last, for several workers."""
     waiting: list[bytes] = []
-    waiting_size, first_line = 0, 0
+    # What begins with the file is read as the file is: its first document goes by the file's name where it has none of its own.
+    waiting_size, first_line, next_line = 0, 0, 0
     try:
         for data, line in _pieces(source):
-            first_line = first_line or line
+            if not waiting:
+                first_line = next_line and line
             waiting.append(data)
             waiting_size += len(data)
+            next_line = line
             if waiting_size >= size:
                 yield replace(source, content=b"".join(waiting), first_line=first_line)
-                waiting, waiting_size, first_line = [], 0, 0
+                waiting, waiting_size = [], 0
     except DAMAGE as error:
         raise unreadable(source.path, error) from error
     if waiting:
-        # The only piece of a file is no piece: its document is named by the file where it has no name of its own.
-        yield replace(source, content=b"".join(waiting), first_line=first_line if first_line > 1 else 0)
+        yield replace(source, content=b"".join(waiting), first_line=first_line)
 
 
 def whole_text(element: etree._Element) -> str:
     """All text inside an element, white space as it is."""
     # Comments and processing instructions are not there: the parser drops them.
-    return "".join(cast(Iterator[str], element.itertext()))
+    return cast(str, _TEXT(element))
 
 
 def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:
-    """The bytes of each document in a file, in UTF-8 or something like it, and the line it begins in."""
-    line = source.first_line or 1
+    """The bytes of each document in a file, in an encoding that has the bytes of ASCII, and the line it begins in."""
+    line, is_empty = source.first_line or 1, True
     with source.open() as stream:
-        data = stream.read(_BLOCK)
-        if encoding := _wide_encoding(data):
-            data, stream = _decoded(data, stream, encoding, source.path), io.BytesIO()
-        at_end, searched = False, 0
+        block = stream.read(_BLOCK)
+        encoding = _first_encoding(block, source.path)
+        if encoding:
+            block, stream = _decoded(block, stream, encoding, source.path), io.BytesIO()
+        cutter = _Cutter(block, source.path)
+        at_end = False
         while True:
-            found = _next_document(data, searched)
-            if found:
-                yield data[:found], line
-                line += data.count(b"\n", 0, found)
-                data, searched = data[found:], 0
-                continue
+            while (data := cutter.document(at_end, line)) is not None:
+                if encoding:
+                    # It was right for the file, but is no longer.
+                    data = _DECLARED.sub(r"\1", data.decode(), count=1).encode()
+                if data[_begin(data) :]:
+                    is_empty = False
+                    yield data, line
+                line += data.count(b"\n")
             if at_end:
                 break
-            if len(data) > MAX_BYTES:
-                raise UnreadableFile(f"holds a document of more than {MAX_BYTES >> 20} MB; split it", path=source.path, line=line)
-            # The mark of a next document may be cut in two by the end of a block.
-            searched = max(0, len(data) - 16)
             block = stream.read(_BLOCK)
             at_end = not block
-            data += block
-        if data.strip(b"\xef\xbb\xbf \t\r\n"):
-            yield data, line
-        elif line == 1:
-            raise UnreadableFile("is empty; remove it or give it text", path=source.path)
+            cutter.add(block)
+    if is_empty:
+        raise UnreadableFile("is empty; remove it or give it text", path=source.path)
 
 
-def _wide_encoding(data: bytes) -> str:
-    """The encoding of a file whose characters take two bytes and more, which is told by its first bytes; else nothing."""
+class _Cutter:
+    """Cuts a file, which comes in blocks, into its documents.
+
+    A document begins with an XML or document type declaration that stands behind the root of the one before, and in no remark, processing
+    instruction or CDATA section: there it would be text.
+    """
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self._data = bytearray(data)
+        self._path = path
+        self._begin = self._at = self._searched = 0
+        self._has_root = False
+
+    def add(self, block: bytes) -> None:
+        del self._data[: self._begin]
+        self._at -= self._begin
+        self._searched -= self._begin
+        self._begin = 0
+        self._data += block
+
+    def document(self, at_end: bool, line: int) -> bytes | None:
+        """The next document; nothing where the file has no other, or more of it has to come first."""
+        end = self._next()
+        if end < 0:
+            if len(self._data) - self._begin > MAX_BYTES:
+                raise UnreadableFile(f"holds a document of more than {MAX_BYTES >> 20} MB; split it", path=self._path, line=line)
+            if not at_end or self._begin == len(self._data):
+                return None
+            end = len(self._data)
+        with memoryview(self._data) as view:
+            document = bytes(view[self._begin : end])
+        self._begin = self._at = self._searched = end
+        self._has_root = False
+        return document
+
+    def _next(self) -> int:
+        """Where the next document begins; -1 where that is not seen yet."""
+        data = self._data
+        while True:
+            if self._has_root and not self._may_hold_next():
+                return -1
+            found = (_ASIDE if self._has_root else _ASIDE_OR_ROOT).search(data, self._at)
+            if found is None:
+                # What was begun may be cut in two by the end of a block.
+                self._at = max(self._at, len(data) - 9)
+                return -1
+            start, opening = found.start(), found[0]
+            if opening == b"<?" and len(data) < start + 6:
+                self._at = start
+                return -1
+            if self._has_root and _DECLARATION.match(data, start):
+                return start - 3 if data[start - 3 : start] == codecs.BOM_UTF8 else start
+            if opening.startswith(b"<!DOCTYPE"):
+                end = _doctype_end(data, start)
+            elif closing := _CLOSING.get(opening):
+                end = data.find(closing, found.end()) + len(closing)
+                end = -1 if end < len(closing) else end
+            else:
+                self._has_root, end = True, found.end()
+            if end < 0:
+                self._at = start
+                return -1
+            self._at = end
+
+    def _may_hold_next(self) -> bool:
+        """Whether there is a declaration at all, wherever: most files have no second one, and need not be gone through."""
+        searched = max(self._at, self._searched)
+        if found := _DECLARATION.search(self._data, searched):
+            self._searched = found.start()
+            return True
+        self._searched = max(searched, len(self._data) - 9)
+        return False
+
+
+def _begin(data: bytes) -> int:
+    """Where a document begins, behind the mark of its encoding and white space."""
+    at = 0
+    while True:
+        begin = at + 3 if data.startswith(codecs.BOM_UTF8, at) else at
+        begin = cast(re.Match[bytes], _SPACE.match(data, begin)).end()
+        if begin == at:
+            return begin
+        at = begin
+
+
+def _first_encoding(data: bytes, path: str) -> str:
+    """The encoding of a file that has to be decoded before it can be cut, which its first bytes tell; else nothing."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return encoding
-    return {b"<\0?\0": "utf-16-le", b"\0<\0?": "utf-16-be", b"<\0\0\0": "utf-32-le", b"\0\0\0<": "utf-32-be"}.get(data[:4], "")
+    match data[:4]:
+        case b"<\0\0\0":
+            return "utf-32-le"
+        case b"\0\0\0<":
+            return "utf-32-be"
+        case head if len(head) == 4 and head[0] == ord("<") and head[1] == 0:
+            return "utf-16-le"
+        case head if len(head) == 4 and head[0] == 0 and head[1] == ord("<"):
+            return "utf-16-be"
+    if data.startswith(_EBCDIC):
+        raise UnreadableFile("is in EBCDIC; convert it to UTF-8", path=path)
+    declared = _codec(data)[1]
+    return declared if _SHIFTED.fullmatch(declared) else ""
 
 
 def _decoded(data: bytes, stream: IO[bytes], encoding: str, path: str) -> bytes:
@@ -128,92 +263,162 @@ def _decoded(data: bytes, stream: IO[bytes], encoding: str, path: str) -> bytes:
     while block := stream.read(_BLOCK):
         size += len(block)
         if size > MAX_BYTES:
-            raise UnreadableFile(f"holds a document of more than {MAX_BYTES >> 20} MB; split it", path=path)
+            raise UnreadableFile(f"is {encoding} text of more than {MAX_BYTES >> 20} MB; convert it to UTF-8", path=path)
         pieces.append(block)
     try:
-        text = b"".join(pieces).decode(encoding)
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"is not {encoding} text (byte {error.start}); convert it to UTF-8", path=path) from None
-    declared = re.compile(r"""(<\?xml[^>]*?)\sencoding\s*=\s*["'][^"']*["']""")
-    return declared.sub(r"\1", text.removeprefix("\ufeff"), count=1).encode("utf-8", "replace")
+        return b"".join(pieces).decode(encoding).encode()
+    except UnicodeError as error:
+        place = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+        raise UnreadableFile(f"is not {encoding} text{place}; convert it to UTF-8", path=path) from None
 
 
-def _next_document(data: bytes, searched: int) -> int:
-    """Where a second document begins: at a declaration that stands right behind the end of the first root element; else 0."""
-    end_tag = b""
-    for found in _NEXT_DOCUMENT.finditer(data, searched):
-        end_tag = end_tag or b"</" + _root_name(data) + b">"
-        before = data[max(0, found.start() - 4096) : found.start()].rstrip()
-        if len(end_tag) > 3 and before.endswith(end_tag):
-            return found.start()
-    return 0
+def _codec(data: bytes) -> tuple[str, str]:
+    """The encoding that a document declares, as it writes it and as Python does; the latter is empty where there is no such one."""
+    found = _ENCODING.match(data[:1024].removeprefix(codecs.BOM_UTF8))
+    written = found[1].decode() if found else "utf-8"
+    try:
+        return written, codecs.lookup(written).name
+    except LookupError:
+        return written, ""
 
 
-def _root_name(data: bytes) -> bytes:
-    _, end = _without_doctype(data)
-    name = _NAME.match(data, end)
-    return name[1] if name else b""
+def _in_utf8(data: bytes, line: int, path: str) -> bytes:
+    written, name = _codec(data)
+    if name in ("utf-8", "ascii") or _WIDE.fullmatch(name):
+        return data
+    if not _BY_BYTES.fullmatch(name):
+        raise UnreadableFile(f"is in the unknown encoding {written!r}; convert it to UTF-8", path=path, line=line)
+    try:
+        text = data.decode(name)
+    except UnicodeError as error:
+        place = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+        raise UnreadableFile(f"is not {written} text{place}; convert it to UTF-8", path=path, line=line) from None
+    if not text.startswith("<"):
+        raise UnreadableFile(f"is not {written} text, though it says so; convert it to UTF-8", path=path, line=line)
+    return text.encode("utf-8", "replace")
 
 
-def _without_doctype(data: bytes) -> tuple[int, int]:
-    """From where to where the document type declaration stands, with nothing but white space and remarks after it."""
-    begin = 3 if data.startswith(codecs.BOM_UTF8) else 0
-    before = _BEFORE_ROOT.match(data, begin)
-    start = before.end() if before else begin
-    doctype = _DOCTYPE.match(data, start)
-    if not doctype:
-        return start, start
-    after = _BEFORE_ROOT.match(data, doctype.end())
-    return start, after.end() if after else doctype.end()
+def _root_at(data: bytes, at: int = 0) -> int:
+    """Where the first thing begins that is no white space, remark or processing instruction."""
+    while True:
+        at = cast(re.Match[bytes], _SPACE.match(data, at)).end()
+        opening = next((opening for opening in (b"<?", b"<!--") if data.startswith(opening, at)), b"")
+        if not opening:
+            return at
+        end = data.find(_CLOSING[opening], at + len(opening))
+        if end < 0:
+            return len(data)
+        at = end + len(_CLOSING[opening])
+
+
+def _doctype_end(data: bytes | bytearray, start: int) -> int:
+    """Where the document type declaration ends that begins at `start`; -1 where it does not."""
+    at, is_inside = start, False
+    while found := _IN_DOCTYPE.search(data, at, start + MAX_DOCTYPE):
+        token, at = found[0], found.end()
+        if token in _CLOSING:
+            end = data.find(_CLOSING[token], at, start + MAX_DOCTYPE)
+            if end < 0:
+                return -1
+            at = end + len(_CLOSING[token])
+        elif token == b">":
+            if not is_inside:
+                return at
+        else:
+            is_inside = token == b"["
+    return -1
 
 
 def _parse(data: bytes, line: int, path: str) -> etree._Element:
-    declared = _ENCODING.match(data[:1024].removeprefix(codecs.BOM_UTF8))
-    encoding = declared[1].decode() if declared else "utf-8"
-    try:
-        name = codecs.lookup(encoding).name
-        # What is not written in letters is no encoding of text, though Python has a codec for it.
-        if name not in ("utf-8", "ascii"):
-            data = data.decode(name).encode("utf-8", "surrogatepass")
-    except (LookupError, TypeError, AssertionError):
-        raise UnreadableFile(f"is in the unknown encoding {encoding!r}; convert it to UTF-8", path=path, line=line) from None
-    except UnicodeError as error:
-        reason = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
-        raise UnreadableFile(f"is not {encoding} text{reason}; convert it to UTF-8", path=path, line=line) from None
-    start, end = _without_doctype(data)
-    if data.startswith(b"<!DOCTYPE", start) and start == end:
-        raise UnreadableFile("has a document type declaration that does not end; mend it", path=path, line=line)
-    # Line feeds stay, so that a message names the line as the file has it.
-    data = data[:start] + b"\n" * data.count(b"\n", start, end) + data[end:]
+    data = _in_utf8(data, line, path)
+    start = _root_at(data)
+    doctype = b""
+    if data.startswith(b"<!DOCTYPE", start):
+        end = _doctype_end(data, start)
+        if end < 0:
+            reason = f"has a document type declaration that does not end, or is longer than {MAX_DOCTYPE >> 20} MB; mend it"
+            raise UnreadableFile(reason, path=path, line=line + data.count(b"\n", 0, start))
+        doctype = data[start:end]
+        # Line feeds stay, so that a message names the line as the file has it.
+        data = data[:start] + b"\n" * doctype.count(b"\n") + data[end:]
     if b"&" in data:
-        data = _with_characters(data, line, path)
-    parser = etree.XMLParser(
-        encoding="utf-8", resolve_entities=False, load_dtd=False, dtd_validation=False, attribute_defaults=False, no_network=True,
-        huge_tree=False, remove_comments=True, remove_pis=True, collect_ids=False, ns_clean=False,
-    )  # fmt: skip
+        data = _with_characters(data, doctype, line, path)
+    if len(data) > MAX_TAGS and data.count(b"<") + data.count(b'="') + data.count(b"='") > MAX_TAGS:
+        raise UnreadableFile(f"has more than {MAX_TAGS:,} tags and attributes; split it", path=path, line=line)
     try:
-        root = etree.fromstring(data, parser)
+        try:
+            root = etree.fromstring(data, _parser())
+        except etree.XMLSyntaxError:
+            mended = _mended(data)
+            if mended == data:
+                raise
+            data = mended
+            root = etree.fromstring(data, _parser())
+        if b"xmlns" in data:
+            for element in cast(list[etree._Element], _IN_NAMESPACE(root)):
+                element.tag = str(element.tag).rpartition("}")[2]
     except (etree.LxmlError, ValueError) as error:
-        raise UnreadableFile(_reason(error), path=path, line=line - 1 + max(1, getattr(error, "lineno", 1) or 1)) from None
-    if root.nsmap or "}" in str(root.tag):
-        for element in root.iter(etree.Element):
-            tag = str(element.tag)
-            if tag.startswith("{"):
-                element.tag = tag.rpartition("}")[2]
+        raise UnreadableFile(_reason(error, data), path=path, line=line - 1 + max(1, getattr(error, "lineno", 1) or 1)) from None
     return root
 
 
-def _reason(error: Exception) -> str:
+def _parser() -> etree.XMLParser:
+    return etree.XMLParser(
+        encoding="utf-8", resolve_entities=False, load_dtd=False, dtd_validation=False, attribute_defaults=False, no_network=True,
+        huge_tree=False, remove_comments=True, remove_pis=True, collect_ids=False, ns_clean=False,
+    )  # fmt: skip
+
+
+def _reason(error: Exception, data: bytes) -> str:
     message = str(error).strip().partition("\n")[0]
-    if "xcessive depth" in message or "nested too deep" in message:
+    said = message.lower()
+    if "excessive depth" in said or "nested too deep" in said:
         return "is nested too deeply to be read; flatten it"
-    if "huge" in message.lower() or "too long" in message.lower():
+    if any(words in said for words in ("huge", "too long", "too big")):
         return "holds one text or name that is too long to be read; split it"
+    if "invalid bytes" in said:
+        return "is not UTF-8 text; name its encoding in the XML declaration, or convert it"
+    if b"\0" in data:
+        return "is not text: it holds zero bytes; remove it or convert it to UTF-8 text"
     return f"cannot be read as XML ({message}); mend it"
 
 
-def _with_characters(data: bytes, line: int, path: str) -> bytes:
+def _mended(data: bytes) -> bytes:
+    """A document that the parser refused without those faults that cost nothing to mend; as it is where it has none of them."""
+    data = _NOT_ALLOWED.sub(_INVALID.encode(), data)
+    return _with_prefixes(_NUMBERED.sub(_allowed, data))
+
+
+def _allowed(found: re.Match[bytes]) -> bytes:
+    if found[1] is None and found[2] is None:
+        return found[0]
+    digits = found[1] if found[2] is None else found[2]
+    code = int(digits or b"0", 16 if found[2] is None else 10) if len(digits) < 8 else -1
+    if code in (9, 10, 13) or 0x20 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000:
+        return found[0]
+    return f"&#{ord(_INVALID)};".encode()
+
+
+def _with_prefixes(data: bytes) -> bytes:
+    """With every prefix declared at the root; those that are declared further in keep their meaning there."""
+    root = _TAG_NAME.match(data, _root_at(data))
+    if not root:
+        return data
+    used = {found[1] or found[2] for found in _PREFIX.finditer(data)}
+    tag = data[root.start() : data.find(b">", root.end())]
+    missing = [prefix for prefix in sorted(used - {b"xml", b"xmlns"}) if not re.search(rb"\sxmlns:" + re.escape(prefix) + rb"\s*=", tag)]
+    if len(missing) > 256:
+        return data
+    declared = b"".join(b' xmlns:%s="%s"' % (prefix, _UNDECLARED.get(prefix, b"urn:undeclared:" + prefix)) for prefix in missing)
+    return data[: root.end()] + declared + data[root.end() :]
+
+
+def _with_characters(data: bytes, doctype: bytes, line: int, path: str) -> bytes:
+    # Most files name only what XML itself names, and are left as they are.
+    if not _OTHER_NAME.search(data):
+        return data
     known = characters()
+    own = _declared_by(doctype)
 
     def character(found: re.Match[bytes]) -> bytes:
         if found[1] is None:
@@ -221,10 +426,34 @@ def _with_characters(data: bytes, line: int, path: str) -> bytes:
         name = found[1].decode()
         if name in PREDEFINED:
             return found[0]
-        if name not in known:
+        value = own.get(name, known.get(name))
+        if value is None:
             at = line + data.count(b"\n", 0, found.start())
             raise UnreadableFile(f"uses &{name};, which names no known character; write the character itself", path=path, line=at)
         # As numbers: a named character may be one that has a meaning in XML.
-        return "".join(f"&#{ord(letter)};" for letter in known[name]).encode()
+        return "".join(f"&#{ord(letter)};" for letter in value).encode()
 
-    return _NAMED.sub(character, data)
+    replaced = _NAMED.sub(character, data)
+    if len(replaced) > 2 * MAX_BYTES:
+        raise UnreadableFile(f"holds a document of more than {MAX_BYTES >> 20} MB; split it", path=path, line=line)
+    return replaced
+
+
+def _declared_by(doctype: bytes) -> dict[str, str]:
+    """The entities that a document declares for itself: a few characters, or nothing where their text would have to be fetched."""
+    declared: dict[str, str] = {}
+    for found in _ENTITY.finditer(doctype):
+        value = "" if found[2] else (found[3] or found[4] or b"").decode("utf-8", "replace")
+        declared.setdefault(found[1].decode(), _REFERENCE.sub(_numbered, value))
+    return declared
+
+
+_REFERENCE = re.compile("&#(x?)([0-9A-Fa-f]+);")
+
+
+def _numbered(found: re.Match[str]) -> str:
+    try:
+        code = int(found[2], 16 if found[1] else 10)
+    except ValueError:
+        return _INVALID
+    return chr(code) if code < 0x110000 else _INVALID

@@ -12,6 +12,7 @@ it would lose text in silence. Null is the same as leaving the key out.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
@@ -23,6 +24,7 @@ from perikope.document import Document, Kind, TreeBuilder
 from perikope.errors import InputError, UnreadableFile
 from perikope.formats import Source, line_chunks, reader
 from perikope.formats._source import MAX_BYTES, is_running_number, language_or_nothing
+from perikope.formats._unpack import stem
 
 MAX_DEPTH = 64
 """Sections nest no deeper: no text does, and a hostile line must not exhaust the stack."""
@@ -30,6 +32,8 @@ MAX_DEPTH = 64
 _CHILDREN = ("content", "passages", "sections")
 _DOCUMENT = frozenset(("id", "title", "language", "metadata", "cites", *_CHILDREN))
 _SECTION = frozenset(("id", "title", "tag", "part", "language", *_CHILDREN))
+_BEIR = frozenset(("_id", "title", "text", "metadata"))
+"""What a line of a BEIR corpus has: another form that many collections come in."""
 _PASSAGE = frozenset(("id", "tag", "text", "marks", "refs", "part", "language"))
 
 _NAMES_OF_TEXT = ("body", "contents", "paragraphs", "chunks")
@@ -64,11 +68,15 @@ def read(source: Source) -> Iterator[Document]:
     with source.open() as stream:
         for number, line in _lines(stream, source):
             try:
-                document = _Record(source).build(_parse(line))
+                record = _parse(line)
+                if is_of_beir := _is_of_beir(record):
+                    record = _from_beir(record, source)
+                document = None if is_of_beir and not record else _Record(source).build(record)
             except (_RecordError, InputError) as problem:
                 raise InputError(str(problem), path=source.path, line=number) from None
             empty = False
-            yield document
+            if document is not None:
+                yield document
     # In a chunk of a file there may be nothing but blank lines.
     if empty and not source.first_line:
         raise UnreadableFile("holds no document; write one JSON object a line, or remove the file", path=source.path)
@@ -107,6 +115,21 @@ def _parse(line: bytes) -> object:
         except UnicodeDecodeError as wrong:
             raise _RecordError(f"not UTF-8 text (byte {wrong.start + 1}); convert the file to UTF-8") from None
         raise _RecordError(f"not valid JSON: {error.msg} at character {error.pos + 1}; write one complete object a line") from None
+
+
+def _is_of_beir(record: object) -> bool:
+    return isinstance(record, dict) and "_id" in record and "text" in record and record.keys() <= _BEIR
+
+
+def _from_beir(record: Any, source: Source) -> dict[str, Any]:
+    """A record of a BEIR corpus as one of ours, with its text as one passage; nothing where it is empty, as some there are."""
+    if stem(os.path.basename(source.path)) == "queries.jsonl":
+        raise _RecordError("these are the queries of a BEIR folder, no documents; index its corpus.jsonl alone")
+    title, text = _text(record, "title"), _text(record, "text")
+    own = {"id": record["_id"], "metadata": record.get("metadata")}
+    if not text.strip():
+        return own | {"passages": [title]} if title.strip() else {}
+    return own | {"title": title, "passages": [text]}
 
 
 class _Record:

@@ -6,19 +6,26 @@ of a user's own profile reads that one.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
 from perikope.document import Document
 from perikope.errors import UnreadableFile
 from perikope.formats import FORMATS, Format, Source, reader
+from perikope.formats._clef_ip import ClefIpWalk
+from perikope.formats._epo import FulltextWalk, PublishedWalk
 from perikope.formats._profile import Profile, Walk, load
+from perikope.formats._uspto import Application1, Grant2, GrantOrApplication
 from perikope.formats._xml import Tree, chunks, trees
 
 SUFFIXES = (".xml", ".nxml")
-WALKS: dict[str, type[Walk]] = {}
+WALKS: dict[str, type[Walk]] = {
+    "clef-ip": ClefIpWalk, "epo": PublishedWalk, "epo-fulltext": FulltextWalk, "uspto": GrantOrApplication, "uspto-grant-2": Grant2,
+    "uspto-application-1": Application1,
+}  # fmt: skip
 """Schemas that a profile alone does not describe, by the name of their profile."""
 
 
@@ -34,8 +41,10 @@ def walk_for(tree: Tree, source: Source) -> Walk:
     known = profiles_of(source.format)
     profile = next((profile for profile in known if profile.fits(tree.root)), None)
     if profile is None:
+        for_root = [profile.name for profile in known if not profile.roots or tree.root.tag in profile.roots]
         roots = ", ".join(dict.fromkeys(f"<{root}>" for profile in known for root in profile.roots))
-        message = f"is XML with the root <{tree.root.tag}>, none of {roots}; write a profile for it and give it as --format PROFILE.toml"
+        why = f"but without what {' or '.join(for_root)} must hold" if for_root else f"none of {roots}"
+        message = f"is XML with the root <{tree.root.tag}>, {why}; write a profile for it and give it as --format PROFILE.toml"
         raise UnreadableFile(message, path=source.path, line=tree.first_line)
     return WALKS.get(profile.name, Walk)(profile, tree, source)
 
@@ -55,8 +64,17 @@ def profiles() -> dict[str, Profile]:
     return {profile.name: profile for profile in sorted(found, key=lambda profile: profile.name)}
 
 
-@cache
 def _of_file(path: str) -> Profile:
+    try:
+        state = os.stat(path)
+    except OSError:
+        return load(Path(path))
+    return _loaded(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=16)
+def _loaded(path: str, changed: int, size: int) -> Profile:
+    """A profile as its file is at one time: it may be changed while the program runs."""
     return load(Path(path))
 
 

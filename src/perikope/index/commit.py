@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -102,12 +102,19 @@ class IndexWriter:
         """How many documents the commit will delete."""
         return len(self._deleted)
 
-    def add(self, documents: Iterable[Document], *, replace: bool = False) -> None:
-        """Take documents; an id that is already there is an error, or with `replace` is deleted first."""
+    def add(self, documents: Iterable[Document], *, replace: bool = False, on_duplicate: Callable[[Document], None] | None = None) -> None:
+        """Take documents; an id that is already there is an error, or with `replace` is deleted first.
+
+        Of several documents with the same id among those given, the first is taken and `on_duplicate` told of the others; without it,
+        they are an error.
+        """
         self._check_usable()
         # Also where reading the documents fails: half of what was meant must not be committed.
         with self._all_or_nothing():
             for document in documents:
+                if on_duplicate is not None and isinstance(document, Document) and document.id in self._pending:
+                    on_duplicate(document)
+                    continue
                 self._add(document, replace)
                 if self._builder.memory > self.memory:
                     self._flush()
@@ -325,8 +332,9 @@ def _lock(folder: Path, wait: float) -> int:
 
 def _already_there(id: str) -> str:
     return (
-        f"document {id!r} is already there: replace it (--replace), or give one of the two another id; files are named by their path "
-        "inside the folder that is indexed, so index the folder that holds both"
+        f"document {id!r} is already there: replace what is in the index (--replace), take the first of several files that hold it "
+        "(--duplicates first), or give one of the two another id; files without an id are named by their path inside the folder that is "
+        "indexed, so index the folder that holds both"
     )
 
 

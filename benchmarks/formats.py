@@ -1,0 +1,125 @@
+"""XML read, `python -m benchmarks formats`: what the patents at hand gave, and megabytes a second.
+
+The floor is lxml that does nothing but parse the same bytes.
+
+Three steps, each with those before it: parsing by lxml alone, of documents that are already cut out, without DTD and named characters;
+our trees, which cut out and clean the documents of a file; and documents, made of the trees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from lxml import etree
+
+from benchmarks.common import Table, megabytes, publish, shared_data
+from perikope.document import Document, Kind
+from perikope.errors import UnreadableFile
+from perikope.formats import Source, documents, sources
+from perikope.formats._xml import trees
+
+FILES = {
+    "clef-ip and epo": ("patents/*.xml", "patents/marec.zip"),
+    "uspto": ("patents/uspto/*.xml",),
+    "jats": ("evidence-inference/nxml/*.nxml",),
+}
+REPEAT = 3
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks formats", description=__doc__)
+    parser.add_argument("--markdown", metavar="FILE")
+    options = parser.parse_args(arguments)
+    publish([patents(shared_data()), speed(shared_data())], options.markdown)
+
+
+def patents(folder: Path) -> Table:
+    """What the patents at hand gave, by the root element of their files and the country; the codes are distinct ones of each patent."""
+    columns = ("source", "files", "documents", "sections", "passages", "claims", "dependent", "codes", "cited patents", "references inside")
+    table = Table("Patents read", columns)
+    counts: dict[str, Counter[str]] = {}
+    refused = []
+    for path in [
+        path for patterns in (FILES["clef-ip and epo"], FILES["uspto"]) for pattern in patterns for path in sorted(folder.glob(pattern))
+    ]:
+        for source in _in_memory(path):
+            try:
+                found = list(documents(source))
+            except UnreadableFile as problem:
+                refused.append(str(problem))
+                continue
+            for number, document in enumerate(found):
+                key = f"{document.labels[document.spans.tag[0]]}, {document.metadata.get('country', '?')}"
+                counts.setdefault(key, Counter()).update(_contents(document), files=number == 0)
+    for key in sorted(counts, key=lambda key: (key.partition(",")[0], -counts[key]["documents"])):
+        table.rows.append((key, *(f"{counts[key][column]:,}" for column in columns[1:])))
+    total = sum(counts.values(), Counter())
+    table.rows.append(("all", *(f"{total[column]:,}" for column in columns[1:])))
+    table.notes += refused
+    return table
+
+
+def _contents(document: Document) -> Counter[str]:
+    claims = {span for span in document.of_kind(Kind.PASSAGE) if document.citations.get(span, "").startswith("claim ")}
+    depend = {span for span, target in document.references if span in claims and target.startswith("claim-")}
+    codes = sum(len(values) for key in ("ipc", "cpc", "ecla", "uspc") if isinstance(values := document.metadata.get(key), list))
+    return Counter(
+        {
+            "documents": 1,
+            "sections": sum(kind == Kind.SECTION for kind in document.spans.kind) - 1,
+            "passages": sum(kind == Kind.PASSAGE for kind in document.spans.kind),
+            "claims": len(claims),
+            "dependent": len(depend),
+            "codes": codes,
+            "cited patents": len(document.cites),
+            "references inside": len(document.references),
+        }
+    )
+
+
+def speed(folder: Path) -> Table:
+    """How fast each kind of XML at hand is read; in seconds of the processor, since other work on a machine would count otherwise."""
+    table = Table("XML read, MB/s of the processor", ("files", "documents", "MB", "lxml alone", "trees", "documents made"))
+    for name, patterns in FILES.items():
+        paths = [path for pattern in patterns for path in sorted(folder.glob(pattern))]
+        if paths:
+            table.rows.append(_row(name, [source for path in paths for source in _in_memory(path)]))
+    return table
+
+
+def _in_memory(path: Path) -> list[Source]:
+    """The files of an archive, or the one that a path names, as bytes."""
+    found = sources(path, format="xml", hashes=False, on_problem=lambda problem: None)
+    return [source if source.content else replace(source, content=source.data()) for source in (source.carried() for source in found)]
+
+
+def _row(name: str, files: Sequence[Source]) -> Sequence[str]:
+    readable, cut_out, made = [], [], 0
+    for source in files:
+        try:
+            made += sum(1 for _ in documents(source))
+        except UnreadableFile:
+            continue
+        readable.append(source)
+        cut_out += [etree.tostring(tree.root) for tree in trees(source)]
+    size = sum(len(source.content) for source in readable)
+    steps: tuple[Callable[[], object], ...] = (
+        lambda: [etree.fromstring(data) for data in cut_out],
+        lambda: [tree.root.tag for source in readable for tree in trees(source)],
+        lambda: [document.id for source in readable for document in documents(source)],
+    )
+    return (name, f"{made:,}", megabytes(size), *(f"{size / _seconds(step) / 1e6:,.1f}" for step in steps))
+
+
+def _seconds(step: Callable[[], object]) -> float:
+    best = float("inf")
+    for _ in range(REPEAT):
+        started = time.process_time()
+        step()
+        best = min(best, time.process_time() - started)
+    return best

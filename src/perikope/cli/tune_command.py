@@ -1,0 +1,136 @@
+"""`perikope tune`: which parameters of a model rank training topics best?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from perikope.cli.options import search_arguments, search_options
+from perikope.cli.output import count, printable
+
+
+@click.command(name="tune")
+@click.argument("index", metavar="INDEX")
+@click.argument("topics", metavar="TOPICS")
+@click.argument("qrels", metavar="QRELS")
+@click.option("--measure", default="MAP(D)", show_default=True, metavar="NAME", help="What is to be as high as can be.")
+@click.option("--search", default="grid", show_default=True, type=click.Choice(["grid", "random"]), help="Try all values, or draw some.")
+@click.option("--trials", default=100, show_default=True, type=click.IntRange(1), metavar="N", help="How many settings are drawn.")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Decides all that is drawn.")
+@click.option("--folds", default=5, show_default=True, type=click.IntRange(0), metavar="N", help="Of the cross-validation; 0 for none.")
+@click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages a topic.")
+@click.option("--sweep", default="", metavar="N,…", help="Try these numbers of fetched documents too, as a parameter like the others.")
+@click.option("--save", default="", metavar="RECIPE.toml", help="Write the best setting as a recipe, for --recipe.")
+@click.option("--show", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="How many of the best settings to print.")
+@click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="How many processes; as many as cores where not given.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: all settings with their scores.")
+@search_options
+def command(index: str, topics: str, qrels: str, **options: Any) -> int:
+    """Find the values of a model's parameters that rank topics best.
+
+    Parameters are named in the model: qsf_section(alpha,beta) tries their declared grids, qsf_section(alpha=[0.2,0.4]) these values, and
+    qsf_section everything that has a grid. Folds say how well a setting does on topics that did not choose it.
+
+    \b
+    Example:
+      perikope tune idx topics.tsv qrels.txt --model "qsf_section(alpha,beta)" --measure "MAP(D)" --save mine.toml
+      perikope run idx other-topics.tsv --recipe mine.toml --out mine.run
+    """
+    from pathlib import Path
+
+    from perikope.errors import UsageError
+    from perikope.experiment.tune import tune
+    from perikope.experiment.tuning import read_space, recipe_text, save_recipe
+    from perikope.io.judgements import read_judgements
+    from perikope.io.topics import read_topics
+
+    own = {name: options.pop(name) for name in ("measure", "search", "trials", "seed", "folds", "k", "sweep", "save", "show", "workers")}
+    as_json = options.pop("as_json")
+    text = str(options.pop("model"))
+    arguments = search_arguments(options)
+    recipe = arguments.pop("recipe", "")
+    space = read_space(text, True, search=own["search"], trials=own["trials"], seed=own["seed"])
+    sweep = _numbers(own["sweep"]) or [int(arguments["documents"])] if arguments["documents"] != "all" else ["all"]
+    with click.progressbar(length=100, label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        done = [0]
+
+        def on_progress(finished: int, total: int) -> None:
+            percent = 100 * finished // max(total, 1)
+            bar.update(percent - done[0])
+            done[0] = percent
+
+        tuned, problems = tune(
+            Path(index),
+            read_topics(topics),
+            read_judgements(qrels),
+            space,
+            own["measure"],
+            arguments,
+            documents=sweep,
+            folds=own["folds"],
+            seed=own["seed"],
+            k=own["k"],
+            workers=own["workers"] or None,
+            on_progress=on_progress,
+        )
+    best = tuned.chosen
+    chosen = space.model(tuple(best[path] for path in space.values))
+    documents = best.get("documents", sweep[0])
+    if own["save"]:
+        score = max(tuned.scores)
+        source = f"tuned: {own['measure']} {score:.4f} on {count(tuned.topics, 'topic')} of {Path(topics).name}"
+        if any(name == "recipe" for name in arguments) and recipe:
+            raise UsageError("a recipe cannot hold another one")
+        save_recipe(
+            Path(own["save"]), recipe_text(f"{chosen.definition.name}, tuned", {**arguments, "documents": documents}, chosen, source)
+        )
+    if as_json:
+        click.echo(json.dumps(_record(tuned, str(chosen)), ensure_ascii=False))
+        return 1 if problems else 0
+    order = sorted(range(len(tuned.settings)), key=lambda number: -tuned.scores[number])
+    for number in order[: own["show"]]:
+        values = "  ".join(f"{path}={_shown(value)}" for path, value in zip(tuned.parameters, tuned.settings[number], strict=True))
+        click.echo(f"{tuned.scores[number]:.4f}  {values}")
+    click.echo(f"best of {count(len(tuned.settings), 'setting')} on {count(tuned.topics, 'topic')}: {chosen}")
+    if tuned.folds:
+        topics_held_out = sum(fold.topics for fold in tuned.folds)
+        held_out = sum(fold.score * fold.topics for fold in tuned.folds) / max(topics_held_out, 1)
+        click.echo(f"{own['measure']} {held_out:.4f} on topics that did not choose ({count(len(tuned.folds), 'fold')})")
+    if own["save"]:
+        click.echo(f"saved as {own['save']}")
+    for problem in problems[:20]:
+        click.echo(f"  passed over: {printable(problem)}", err=True)
+    return 1 if problems else 0
+
+
+def _numbers(text: str) -> list[int]:
+    from perikope.errors import UsageError
+
+    pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
+    if not all(piece.isascii() and piece.isdigit() and int(piece) > 0 for piece in pieces):
+        raise UsageError(f"--sweep must be whole numbers with commas between them, not {text!r}")
+    return [int(piece) for piece in pieces]
+
+
+def _shown(value: object) -> str:
+    from perikope.grammar import write
+
+    return value if isinstance(value, str) else write(value)
+
+
+def _record(tuned: Any, model: str) -> dict[str, object]:
+    return {
+        "measure": tuned.measure,
+        "model": model,
+        "chosen": dict(tuned.chosen),
+        "parameters": list(tuned.parameters),
+        "settings": [list(setting) for setting in tuned.settings],
+        "scores": list(tuned.scores),
+        "folds": [
+            {"chosen": dict(fold.chosen), "training_score": fold.training_score, "score": fold.score, "topics": fold.topics}
+            for fold in tuned.folds
+        ],
+    }

@@ -1,0 +1,213 @@
+"""What a patent says in words: that a claim depends on others, which figure or paragraph is meant, which patents are cited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+_MOST = 200
+"""A range of more numbers than this is a misprint, or a trap."""
+
+_BETWEEN = (
+    r"\s*+(?>,\s*+(?:and|or|und|oder|et|ou|y|o|e|en|of)\b|[,;&/+\u2010-\u2015-]"
+    r"|(?:and/or|and|or|to|through|until|und/oder|und|oder|bis|et/ou|et|ou|à|jusqu'à|y/o|y|o|e|a|al|tot|en|of)\b)\s*+"
+)
+_NUMBER = r"\s*+(?:n[°ºo]s?\.?\s*+)?"
+_NUMBERS = rf"(?P<numbers>[0-9]{{1,3}}(?![0-9a-z])(?:{_BETWEEN}[0-9]{{1,3}}(?![0-9a-z]|[.,][0-9]))*+)"
+_LETTER = "[b-df-np-xz]"
+"""A letter that can stand alone for a figure (`2A and B`): those that are words of their own are none."""
+_LETTERED = rf"(?P<numbers>[0-9]{{1,3}}[a-z]?\b(?:{_BETWEEN}(?:[0-9]{{1,3}}[a-z]?|{_LETTER})\b)*+)"
+_ELSEWHERE = r"(?!\s+of\s+(?:u\.?s|ep\b|wo\b|the\s+patent))"
+
+# For each word that mentions are made with, in small letters, what follows it. The word comes first, and only then what must not stand
+# before it: so a search for letters leads to the few places where anything else is tried.
+_WORDS = {
+    "claim": ("claim", rf"(?<!\wclaim)s?{_NUMBER}{_NUMBERS}{_ELSEWHERE}"),
+    "anspr": ("claim", rf"(?:uch(?:e?s)?|üchen?)\b{_NUMBER}{_NUMBERS}"),
+    "revendication": ("claim", rf"s?{_NUMBER}{_NUMBERS}"),
+    "reivindica": ("claim", rf"(?:ci(?:ón|ones)|ç(?:ão|ões)){_NUMBER}{_NUMBERS}"),
+    "rivendicazion": ("claim", rf"[ei]{_NUMBER}{_NUMBERS}"),
+    "conclusie": ("claim", rf"(?<!\wconclusie)s?{_NUMBER}{_NUMBERS}"),
+    "patentkrav": ("claim", rf"(?:en)?{_NUMBER}{_NUMBERS}"),
+    "請求項": ("claim", rf"\s*+{_NUMBERS}"),
+    "fig": ("figure", rf"(?<!\wfig)(?:s|ures?|uren|uras?)?\.?{_NUMBER}{_LETTERED}"),
+    "abb": ("figure", rf"(?<!\wabb)(?:ildung(?:en)?|\.){_NUMBER}{_LETTERED}"),
+    "example": ("example", rf"s?\s{_NUMBER}{_NUMBERS}"),
+    "exemple": ("example", rf"s?\s{_NUMBER}{_NUMBERS}"),
+    "beispiel": ("example", rf"(?:e?n?)\s{_NUMBER}{_NUMBERS}"),
+    "ejemplo": ("example", rf"s?\s{_NUMBER}{_NUMBERS}"),
+    "[": ("paragraph", r"(?P<numbers>[0-9]{4})\](?<!^\[[0-9]{4}\])"),
+}
+_MENTIONS = {word: (what, re.compile(re.escape(word) + rest)) for word, (what, rest) in _WORDS.items()}
+_BEFORE = re.compile(
+    r"\b(?:preceding|previous|foregoing|above|prior)\s+claims?\b|\bclaims?\s+(?:above|hereinbefore)\b"
+    r"|\b(?:vorher(?:gehend|ig)|voran(?:gehend|gegangen|stehend)|vorstehend|obig)\w{0,3}\s+(?:patent)?anspr[uü]ch\w{0,3}"
+    r"|\brevendications?\s+(?:ci-dessus|qui\s+précèdent?|précédentes?)|\bprécédentes?\s+revendications?"
+    r"|\breivindicaciones\s+(?:anteriores|precedentes)|\brivendicazion[ei]\s+precedent[ei]|\bvo(?:or|r)gaande\s+conclusies?"
+)
+_PIECE = re.compile(rf"([0-9]{{1,3}})([a-z]?)(?![a-z])|(?<![0-9a-z'])({_LETTER})(?![a-z])")
+_RANGE = re.compile(r"\s*(?:[\u2010-\u2015-]|to|through|until|bis|à|jusqu'à|a|al|tot)\s*")
+_NAMED = re.compile(
+    r"\s*(?:\[[0-9]{1,5}\]\s*)?(?:the\s|die\s|la\s|les\s)?\s*"
+    rf"(?:(?P<figure>fig(?:s|ures?|uren|uras?)?(?:\.|\b)|abb(?:ildung(?:en)?|\.))|(?:examples?|exemples?|beispiele?|ejemplos?)\s)\s*{_LETTERED}"
+)
+
+
+def mentions(text: str, before: int = 0) -> Iterator[tuple[str, str]]:
+    """What a passage mentions: ("claim", "3"), ("figure", "3B"), ("example", "2"), ("paragraph", "0042"); each once, in order.
+
+    `before` is the number of the claim that the passage is: it may mean all claims before it.
+
+    >>> list(mentions("A pump according to any of claims 1 to 3 or 5, see FIGS. 2A and 4"))
+    [('claim', '1'), ('claim', '2'), ('claim', '3'), ('claim', '5'), ('figure', '2A'), ('figure', '4')]
+    >>> list(mentions("Pumpe nach einem der vorhergehenden Ansprüche", before=3)), list(mentions("selon la revendication 2"))
+    ([('claim', '1'), ('claim', '2')], [('claim', '2')])
+    """
+    text = text.lower()
+    found = [
+        (match.start(), what, match["numbers"])
+        for word, (what, pattern) in _MENTIONS.items()
+        if word in text
+        for match in pattern.finditer(text)
+    ]
+    mentioned: dict[tuple[str, str], None] = {}
+    for _, what, numbers in sorted(found):
+        mentioned.update(dict.fromkeys((what, which) for which in ([numbers] if what == "paragraph" else _listed(numbers))))
+    if before and _BEFORE.search(text):
+        mentioned.update(dict.fromkeys(("claim", str(number)) for number in range(1, before)))
+    return iter(mentioned)
+
+
+def named_first(text: str) -> Iterator[tuple[str, str]]:
+    """The figures that each line of a text begins with, as the description of drawings does, or the example that a heading names.
+
+    >>> list(named_first("FIG. 3A is a side view;\\nFIG. 3B is a plan."))
+    [('figure', '3A'), ('figure', '3B')]
+    >>> list(named_first("Example 2: Glue")), list(named_first("In FIG. 3"))
+    ([('example', '2')], [])
+    """
+    for line in text.lower().split("\n"):
+        if match := _NAMED.match(line):
+            yield from (("figure" if match["figure"] else "example", number) for number in _listed(match["numbers"]))
+
+
+_START = re.compile(r"\s*([0-9]{1,3})\s?[.)](?![0-9])")
+_INNER_START = re.compile(r"(?<=[.;:,]\s)\s*([0-9]{1,3})\s?[.)]\s+(?=[^\W\d_a-z])")
+_GAP = 6
+"""So many numbers may be missing before a claim that begins a line."""
+
+
+def claim_starts(lines: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Where the claims of a list begin: number, line and place in the line; nothing where it is no list.
+
+    A line begins a claim where it begins with a number that is higher than the one before, yet not by much. Where numbers are
+    missing so, they may stand inside a line: a claim ran on after the end of a page.
+
+    >>> claim_starts(["I claim:", "1. A pump.", "2. The pump of claim 1. 3. A rotor.", "4. A seal."])
+    [(1, 1, 0), (2, 2, 0), (3, 2, 24), (4, 3, 0)]
+    """
+    begins: list[tuple[int, int]] = []
+    last = 0
+    for index, line in enumerate(lines):
+        found = _START.match(line)
+        if found and last < int(found[1]) <= last + _GAP:
+            last = int(found[1])
+            begins.append((last, index))
+    starts: list[tuple[int, int, int]] = []
+    expected = 1
+    for (number, index), (next_number, next_index) in pairwise([(0, 0), *begins, (10**6, len(lines))]):
+        if number:
+            starts.append((number, index, 0))
+            expected = number + 1
+        for inner in range(index, next_index):
+            for found in _INNER_START.finditer(lines[inner]):
+                if int(found[1]) == expected < next_number:
+                    starts.append((expected, inner, found.start(1)))
+                    expected += 1
+    return starts
+
+
+def _listed(text: str) -> Iterator[str]:
+    """The numbers of a list with ranges, in small letters: `1 to 3, 5`, `2a-2c`, `2a and b`."""
+    last, letter, end = 0, "", 0
+    for piece in _PIECE.finditer(text):
+        is_range = bool(last) and _RANGE.fullmatch(text, end, piece.start()) is not None
+        end = piece.end()
+        number, own = (int(piece[1]), piece[2].upper()) if piece[1] else (last, piece[3].upper())
+        if not number:
+            continue
+        if is_range and number == last and letter and own:
+            yield from (f"{number}{chr(code)}" for code in range(ord(letter) + 1, ord(own)))
+        elif is_range and last < number <= last + _MOST:
+            yield from (str(between) for between in range(last + 1, number))
+        yield f"{number}{own}"
+        last, letter = number, own
+
+
+_COUNTRIES = "US|EP|WO|DE|FR|GB|JP|NL|BE|CH|AT|SE|IT|ES|DK|FI|NO|CA|AU|NZ|CN|KR|RU|SU|DD|PL|CZ|HU|IL|TW|ZA|BR|MX|IE|PT"
+_COUNTRY = re.compile(
+    rf"\b(?P<code>{_COUNTRIES})(?![a-z])|\bU\.\s?S\.|\b(?P<word>European|German|French|British|Japanese|International|PCT|GB|UK)\b"
+)
+_ADJECTIVES = {
+    "European": "EP",
+    "German": "DE",
+    "French": "FR",
+    "British": "GB",
+    "UK": "GB",
+    "Japanese": "JP",
+    "International": "WO",
+    "PCT": "WO",
+}
+_NO_PUBLICATION = re.compile(r"provisional|serial|ser\.|PCT\s*/\s*[A-Z]{2}|\bapplication\s+(?:no|ser)", re.IGNORECASE)
+_PUBLISHED = re.compile(r"(?<![0-9/])20[0-9]{2}\s?/\s?[0-9]{7}(?![0-9])")
+"""An application by the number of its publication."""
+_KIND_BEFORE = re.compile(r"\s*-?\s*([ABCU][1-9]?)\b\s*-?")
+_KIND = re.compile(r"\s*-?\s*([ABCU][1-9])\b")
+_INTERNATIONAL = re.compile(r"(?<![0-9])([0-9]{4}|[0-9]{2})\s*/\s*([0-9]{4,6})(?![0-9])|(?<![0-9])([0-9]{7}|[0-9]{10})(?![0-9])")
+_JAPANESE = re.compile(r"(?<![0-9])([0-9]{1,2}|(?:19|20)[0-9]{2})\s*-\s*([0-9]{2,6})(?![0-9])|(?<![0-9])([0-9]{5,10})(?![0-9])")
+_AMERICAN = re.compile(
+    r"(?<![0-9])(20[0-9]{2})\s*/\s*([0-9]{7}|[0-9]{6})(?![0-9])"
+    r"|(?<![0-9])((?:\b(?:RE|D|PP|H)\s?)?(?:[0-9]{1,2}[,. ]\s?)?[0-9]{3}[,. ]\s?[0-9]{3}|(?:\b(?:RE|D))?[0-9]{6,8}|20[0-9]{8,9})(?![0-9])"
+)
+_EUROPEAN = re.compile(r"(?<![0-9])([0-4]?[\s.,]?[0-9]{3}[\s.,]?[0-9]{3})(?![0-9])")
+_OTHER = re.compile(r"(?<![0-9])([0-9]{1,4}(?:[\s.]?[0-9]{2,3}|,[0-9]{3}){1,4}|[0-9]{5,12})(?![0-9])")
+
+
+def cited_patents(text: str) -> Iterator[tuple[str, str, str]]:
+    """Country, number and kind of the publications in a reference to patents; of what has no certain number, nothing.
+
+    >>> list(cited_patents("U.S. Pat. Nos. 5,001,116 and 4,994,443")), list(cited_patents("WO 95/11968"))
+    ([('US', '5001116', ''), ('US', '4994443', '')], [('WO', '1995011968', '')])
+    >>> list(cited_patents("EP-A-0 619 947")), list(cited_patents("JP-A-2-39157")), list(cited_patents("DE 2660736 C2"))
+    ([('EP', '0619947', '')], [('JP', '2039157', '')], [('DE', '2660736', 'C2')])
+    >>> list(cited_patents("U.S. Provisional Application No. 60/558,239"))
+    []
+    """
+    text = re.sub(r"\s+,", ",", text[:1000])
+    country = _COUNTRY.search(text)
+    if not country or (_NO_PUBLICATION.search(text) and not _PUBLISHED.search(text)):
+        return
+    code = country["code"] or _ADJECTIVES.get(country["word"] or "", country["word"] or "US")
+    start = country.end()
+    rough = ""
+    if letter := _KIND_BEFORE.match(text, start):
+        # A letter alone right after the country is too rough a kind: of A there are A1 and A2.
+        start, rough = letter.end(), letter[1] if len(letter[1]) == 2 else ""
+    pattern = {"WO": _INTERNATIONAL, "JP": _JAPANESE, "US": _AMERICAN, "EP": _EUROPEAN}.get(code, _OTHER)
+    for found in pattern.finditer(text, start):
+        kind = _KIND.match(text, found.end())
+        if sum(map(str.isdigit, found[0])) > 4:
+            yield code, _written(code, found), kind[1] if kind else rough
+
+
+def _written(code: str, found: re.Match[str]) -> str:
+    groups = found.groups()
+    if code == "WO" and groups[0]:
+        year = groups[0] if len(groups[0]) == 4 else ("19" if groups[0] >= "78" else "20") + groups[0]
+        return year + groups[1].zfill(6)
+    if code == "JP" and groups[0]:
+        return groups[0] + groups[1].zfill(6)
+    if code == "US" and groups[0]:
+        return groups[0] + groups[1].zfill(7)
+    return re.sub(r"[^A-Z0-9]", "", found[0])

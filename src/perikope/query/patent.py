@@ -1,0 +1,391 @@
+"""Claims to query: what a patent is searched for with, in the terms of the index.
+
+Two forms (Albarede et al. 2021): one fetches documents, the words of highest tf-idf in the abstract; one scores their passages, those
+of the claims. A word's value is
+
+    tf(w) · log(N / N_w)
+
+tf its occurrences in the text, N the documents of the index and N_w those that hold it, both without the query patent and its family: a
+word that no other document holds finds nothing. Words are compared as the index has them, stemmed; stop words and bare numbers (signs of
+reference mostly) are none, nor are words that the index does not hold. Equal values go by the word.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.document import Document, Kind
+from perikope.errors import InputError, UsageError, unknown
+from perikope.index.reader import Snapshot
+from perikope.names import normal_path
+from perikope.query.boolean import Word
+from perikope.query.publications import find_publication, parse_publication
+from perikope.query.syntax import terms_of
+from perikope.query.terms import Query
+from perikope.text import language_code, words
+
+if TYPE_CHECKING:
+    # It brings what speaks HTTP with it, which takes its time to load.
+    from perikope.translate import Translator
+
+PARTS = ("title", "abstract", "description", "claims", "bibliography")
+"""What a form can be made of."""
+FETCH_WORDS, FETCH_FROM = 10, "abstract"
+BROWSE_WORDS, BROWSE_FROM = 100, "claims"
+_LISTED = 5
+_UNKNOWN_LANGUAGE = "und"
+
+Numbers = NDArray[np.int64]
+Names = str | Sequence[str]
+Claims = str | Sequence[str | int]
+"""The query claims: their text, or those of the patent by number, id or path in the original."""
+
+
+class Piece(NamedTuple):
+    """A passage or a title of a patent."""
+
+    part: str
+    language: str
+    text: str
+    id: str = ""
+    path: str = ""
+    """The element of the original that holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patent:
+    """A patent to search with."""
+
+    name: str
+    """As messages name it."""
+    pieces: tuple[Piece, ...]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
+    """The id that it has, or would have, in an index; nothing for claims that were pasted."""
+    language: str = _UNKNOWN_LANGUAGE
+
+    @property
+    def parts(self) -> set[str]:
+        """The parts in which it has text."""
+        return {piece.part for piece in self.pieces}
+
+    def with_claims(self, claims: Claims) -> Patent:
+        """The same with other claims, or some of its own, by number (3), id (`claim-3`) or path (`/patent-document/claims/claim[3]`)."""
+        if isinstance(claims, str):
+            if not words(claims):
+                raise UsageError("the claims are empty; give their text")
+            chosen = [Piece("claims", _UNKNOWN_LANGUAGE, claims)]
+        else:
+            own = [piece for piece in self.pieces if piece.part == "claims"]
+            # One after the other, so that the one that is not there can be named.
+            chosen = [piece for name in claims for piece in self._claim(own, name)]
+        return replace(self, pieces=(*(piece for piece in self.pieces if piece.part != "claims"), *dict.fromkeys(chosen)))
+
+    def _claim(self, claims: Sequence[Piece], name: str | int) -> list[Piece]:
+        text = str(name).strip()
+        if text.startswith("/"):
+            wanted = normal_path(text)
+            found = [piece for piece in claims if piece.path and _inside(normal_path(piece.path), wanted)]
+        else:
+            id = f"claim-{text}" if text.isdecimal() else text
+            # In other languages than the patent's own their ids end with it.
+            found = [piece for piece in claims if piece.id == id or piece.id == f"{id}-{piece.language}"]
+        if not found:
+            ids = [piece.id or piece.path for piece in claims if piece.id or piece.path]
+            raise UsageError(f"{self.name} has no claim {text!r}; it has {_some(ids)}")
+        return found
+
+
+def _inside(path: str, wanted: str) -> bool:
+    """Whether an element is another one, lies inside it, or holds it, by the normal forms of their paths."""
+    return f"{path}/".startswith(f"{wanted}/") or f"{wanted}/".startswith(f"{path}/")
+
+
+# Where it comes from
+
+
+def load_patent(snapshot: Snapshot, patent: str | os.PathLike[str] | Document) -> Patent:
+    """A patent in a file, in the index by its publication number or id, or as a document at hand."""
+    if isinstance(patent, Document):
+        return _of_document(patent, patent.id)
+    path = os.fspath(patent)
+    if not path.strip():
+        raise UsageError("the patent to search with is empty; give a file or a publication number")
+    # A folder that has the name of a patent is not meant where a number is.
+    if not isinstance(patent, str) or (os.path.exists(path) and not (os.path.isdir(path) and parse_publication(path))):
+        return _of_file(path)
+    if os.sep in path and parse_publication(path) is None:
+        raise InputError("there is no such file; give a patent's file, or a publication number", path=path)
+    return of_index(snapshot, find_publication(snapshot, path))
+
+
+def pasted(claims: str) -> Patent:
+    """Claims without a patent around them."""
+    return Patent("the text given", ()).with_claims(claims)
+
+
+def _of_file(path: str) -> Patent:
+    from perikope.formats import read
+
+    if os.path.isdir(path):
+        raise InputError("is a folder; give the file of one patent", path=path)
+    documents = list(islice(read(path, hashes=False), _LISTED + 1))
+    if len(documents) != 1:
+        ids = _some([document.id for document in documents[:_LISTED]]) + " …" * (len(documents) > _LISTED)
+        raise InputError(f"holds several documents ({ids}); give a file of one, or index them and give its number", path=path)
+    patent = _of_document(documents[0], path)
+    if not patent.parts & {"abstract", "description", "claims"}:
+        raise InputError("is no patent: it has no part that is an abstract, a description or claims", path=path)
+    return patent
+
+
+def _of_document(document: Document, name: str) -> Patent:
+    spans, labels = document.spans, document.labels
+    found = (
+        (
+            labels[spans.part[span]],
+            labels[spans.language[span]],
+            spans.start[span],
+            spans.end[span],
+            document.span_ids.get(span, ""),
+            document.places[span].path if span in document.places else "",
+        )
+        for span, kind in enumerate(spans.kind)
+        if kind in (Kind.PASSAGE, Kind.TITLE)
+    )
+    return Patent(name, tuple(_pieces(document.text, found)), document.metadata, document.id, language_code(document.language))
+
+
+def of_index(snapshot: Snapshot, number: int) -> Patent:
+    """A document of the index."""
+    segment, local = snapshot.locate(number)
+    first, end = (int(place) for place in segment["document.first_span"][local : local + 2])
+    kinds = segment["span.kind"][first:end]
+    places, id_of = segment.places(local), segment.span_namer(local)
+    found = (
+        (
+            segment.label("part", first + span),
+            segment.label("language", first + span),
+            int(segment["span.start"][first + span]),
+            int(segment["span.end"][first + span]),
+            id_of(span) or "",
+            places[span].path if span in places else "",
+        )
+        for span in np.flatnonzero((kinds == Kind.PASSAGE) | (kinds == Kind.TITLE)).tolist()
+    )
+    pieces = tuple(_pieces(segment.text(local), found))
+    id = segment.document_id(local)
+    return Patent(id, pieces, segment.metadata(local), id, language_code(segment.label("language", first)))
+
+
+def _pieces(text: str, spans: Iterable[tuple[str, str, int, int, str, str]]) -> Iterator[Piece]:
+    """The texts of spans in reading order; of those that overlap, as windows do, each character once."""
+    done = 0
+    for part, language, start, end, id, path in spans:
+        if end > max(start, done):
+            yield Piece(part, language_code(language), text[max(start, done) : end], id, path)
+            done = end
+
+
+# What is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """How many words each form takes, and from which parts of the patent."""
+
+    fetch_words: int = FETCH_WORDS
+    fetch_from: Names = FETCH_FROM
+    browse_words: int = BROWSE_WORDS
+    browse_from: Names = BROWSE_FROM
+    weighted: bool = False
+    """Whether a word weighs as much as the text repeats it; else each counts once."""
+
+    def __post_init__(self) -> None:
+        for name, count in (("fetch_words", self.fetch_words), ("browse_words", self.browse_words)):
+            if not isinstance(count, int) or count < 1:
+                raise UsageError(f"{name} must be a whole number of at least 1, not {count!r}")
+        for given in (self.fetch_from, self.browse_from):
+            if not _listed(given):
+                raise UsageError(f"name a part of the patent that the words are taken from: {', '.join(PARTS)}")
+            for part in _listed(given):
+                if part not in PARTS:
+                    raise unknown("part of a patent", part, PARTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a patent is searched in, and with what help."""
+
+    snapshot: Snapshot
+    languages: Sequence[str]
+    """That are looked in, the most wanted first."""
+    members: Sequence[int] = ()
+    """Documents of the index that are of its family, which may have the abstract that it lacks."""
+    left_out: Sequence[int] = ()
+    """Documents that do not count, since they are not looked for."""
+    translator: Translator | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """Some text, and the languages in which its words are looked up."""
+
+    text: str
+    languages: tuple[str, ...]
+
+
+def queries(patent: Patent, forms: Forms, setting: Setting, on_note: Callable[[str], None]) -> tuple[Query, Query]:
+    """The two forms of a patent; `on_note` hears of what could not be done as asked."""
+    notes: list[str] = []
+    fetch = _form(patent, _listed(forms.fetch_from), forms.fetch_words, forms.weighted, setting, notes.append)
+    browse = _form(patent, _listed(forms.browse_from), forms.browse_words, forms.weighted, setting, notes.append)
+    for note in dict.fromkeys(notes):
+        on_note(note)
+    return fetch, browse
+
+
+def _form(patent: Patent, parts: Sequence[str], most: int, weighted: bool, setting: Setting, on_note: Callable[[str], None]) -> Query:
+    texts = [text for part in parts if (text := _text(patent, part, setting, on_note))]
+    for part in ("claims", "abstract"):
+        if not texts and (text := _text(patent, part, setting, on_note)):
+            if patent.id:
+                on_note(f"{patent.name} has no {' and no '.join(parts)}: words are taken from its {part}")
+            texts = [text]
+    if not texts:
+        others = sorted(patent.parts.intersection(PARTS).difference(parts)) or ["nothing else"]
+        raise UsageError(f"{patent.name} has neither claims nor an abstract to search with; it has {', '.join(others)}")
+    best = best_words(setting.snapshot, [(text.text, text.languages) for text in texts], setting.left_out)[:most]
+    if not best:
+        on_note(f"no word of {patent.name} is in the index")
+    return _query(best, weighted)
+
+
+def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], None]) -> _Text | None:
+    """The text of a part in the language that suits best: the index's own, else the patent's, else another that is looked in.
+
+    Where none does it is translated. As any query, its words are looked up in all languages that are looked in.
+    """
+    texts = _texts(patent, part, setting, on_note)
+    if not texts:
+        return None
+    wanted = list(setting.languages)
+    suiting = [language for language in (wanted[0], patent.language, *wanted) if language in texts and language in wanted]
+    language = suiting[0] if suiting else patent.language if patent.language in texts else next(iter(texts))
+    text = texts[language]
+    if suiting:
+        if setting.translator is not None and language != wanted[0]:
+            on_note(
+                f"the {part} of {patent.name} is in {language}, which is looked in too: not translated; to have it look in {wanted[0]} only"
+            )
+        return _Text(text, tuple(dict.fromkeys((language, *wanted))))
+    if language != _UNKNOWN_LANGUAGE and setting.translator is not None:
+        text = setting.translator(text, language, wanted[0])
+    elif language != _UNKNOWN_LANGUAGE:
+        on_note(
+            f"the {part} of {patent.name} is in {language}, which is not looked in, and not translated: its words are looked up as they are"
+        )
+    return _Text(text, tuple(wanted))
+
+
+def _texts(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], None]) -> dict[str, str]:
+    """The texts of a part by language; an abstract is that of a family member where the patent has none in a language that is looked in."""
+    own = _by_language(patent, part)
+    if part != "abstract" or any(language in own for language in setting.languages):
+        return own
+    for member in setting.members:
+        other = of_index(setting.snapshot, member)
+        theirs = _by_language(other, part)
+        if any(language in theirs for language in setting.languages):
+            on_note(f"{patent.name} has no abstract{' in a language that is looked in' * bool(own)}: that of {other.name} is taken")
+            return theirs
+    return own
+
+
+def _by_language(patent: Patent, part: str) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    for piece in patent.pieces:
+        if piece.part == part:
+            found.setdefault(piece.language, []).append(piece.text)
+    return {language: "\n".join(texts) for language, texts in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedWord:
+    """A word of a text with what makes its tf-idf."""
+
+    word: str
+    """As it was written first."""
+    terms: tuple[str, ...]
+    """One for each language in which it is looked up."""
+    frequency: int
+    documents: int
+    """How many hold it, in the language in which most do."""
+    value: float
+
+
+def best_words(snapshot: Snapshot, texts: Iterable[tuple[str, Sequence[str]]], left_out: Sequence[int] = ()) -> list[WeighedWord]:
+    """The words of texts, each with the languages in which they are looked up, by falling tf-idf; see the top of this file.
+
+    Documents whose numbers are in `left_out` do not count.
+    """
+    frequency: dict[tuple[str, ...], int] = {}
+    written: dict[tuple[str, ...], str] = {}
+    for text, languages in texts:
+        terms_of_word: dict[str, tuple[str, ...]] = {}
+        for word in words(text):
+            terms = terms_of_word.get(word)
+            if terms is None:
+                # As in any query, a stop word of the first language is none in any other.
+                is_word = not word.isdecimal() and snapshot.analyzer.term(word, languages[0]) is not None
+                terms = terms_of_word[word] = tuple(terms_of(word, snapshot.analyzer, languages)) if is_word else ()
+            if terms:
+                frequency[terms] = frequency.get(terms, 0) + 1
+                written.setdefault(terms, word)
+    held = _documents_with(snapshot, list(dict.fromkeys(term for terms in frequency for term in terms)), left_out)
+    documents = snapshot.totals.documents - len(left_out)
+    weighed = []
+    for terms, tf in frequency.items():
+        df = max(held[term] for term in terms)
+        if df:
+            weighed.append(WeighedWord(written[terms], terms, tf, df, tf * math.log(documents / df)))
+    return sorted(weighed, key=lambda word: (-word.value, word.terms))
+
+
+def _documents_with(snapshot: Snapshot, terms: list[str], left_out: Sequence[int]) -> dict[str, int]:
+    """How many documents hold each term, without some."""
+    if not terms:
+        return {}
+    rows = snapshot.look_up(terms)
+    count = rows.counts[0].copy()
+    for document in left_out:
+        segment, local = snapshot.locate(document)
+        numbers: Numbers = rows.numbers[snapshot.segments.index(segment)]
+        count -= (numbers >= 0) & np.isin(numbers, segment.tokens(local))
+    return dict(zip(terms, count.tolist(), strict=True))
+
+
+def _query(best: Sequence[WeighedWord], weighted: bool) -> Query:
+    weights: dict[str, float] = {}
+    for word in best:
+        for term in word.terms:
+            weights[term] = weights.get(term, 0.0) + word.frequency if weighted else 1.0
+    text = " ".join(word.word for word in best)
+    return Query(text, tuple(weights), tuple(weights.values()), words=tuple(Word(word.terms) for word in best))
+
+
+def _listed(names: Names) -> list[str]:
+    given = names.split(",") if isinstance(names, str) else names
+    return list(dict.fromkeys(name.strip() for name in given if name.strip()))
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_LISTED]) + (f" … {ids[-1]}" if len(ids) > _LISTED else "") or "none"

@@ -1,0 +1,133 @@
+"""Publication numbers as people write them, and the documents of an index that they name.
+
+`EP1000000A1`, `EP-1000000-A1`, `EP 1 000 000 A1`, `US 6,530,116 B2`, `WO 78/00001`; without a kind (`EP1000000`) the latest publication.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import numpy as np
+
+from perikope.errors import UsageError
+from perikope.index.reader import Snapshot
+
+if TYPE_CHECKING:
+    from perikope.formats._patents import PatentNumber
+
+_WRITTEN = re.compile(r"([A-Z]{2})((?:[A-Z]{1,2})?[0-9]{1,15})([A-Z][0-9]{0,2})?")
+_SEPARATORS = re.compile(r"[\s\-‐-―./,'’_()]+")
+_ERAS = "MTSHR"
+"""With these letters Japanese numbers say from which emperor on they count the years."""
+_KINDS = (
+    "A", "A0", "A1", "A2", "A3", "A4", "A5", "A6", "A8", "A9", "B", "B1", "B2", "B3", "B4", "B5", "B6", "B8", "B9", "C", "C0", "C1", "C2",
+    "C3", "C8", "C9", "D0", "E", "E1", "E2", "F1", "H", "H1", "P", "P1", "P2", "P3", "P4", "P9", "S", "S1", "T", "T1", "T2", "T3", "T4",
+    "T5", "T8", "T9", "U", "U0", "U1", "U2", "U3", "U4", "U8", "U9", "W", "Y", "Y1", "Y2", "Y3",
+)  # fmt: skip
+"""In use at one office or another, in about the order in which a patent goes through them."""
+_COMPARED = 2000
+_SUGGESTED = 3
+
+
+def parse_publication(text: str) -> PatentNumber | None:
+    """The publication that a text names, or None where it is no such number.
+
+    >>> [parse_publication(text).id for text in ("EP 1 000 000 A1", "ep-0680812", "US 6,530,116 B2", "US D435,854 S1")]
+    ['EP-1000000-A1', 'EP-680812', 'US-6530116-B2', 'US-D435854-S1']
+    >>> [parse_publication(text).id for text in ("WO 78/00001 A1", "WO 03/004567", "US 2001/0000044 A1", "JP H10-000001 A")]
+    ['WO-1978000001-A1', 'WO-2003004567', 'US-20010000044-A1', 'JP-10000001-A']
+    """
+    # Readers of patents bring lxml with them, which a search for words does without.
+    from perikope.formats._patents import patent_number
+
+    found = _WRITTEN.fullmatch(_SEPARATORS.sub("", text.upper()))
+    if found is None:
+        return None
+    country, number, kind = found[1], found[2], found[3] or ""
+    if country == "JP" and number[0] in _ERAS:
+        number = number[1:]
+    if country == "WO" and len(number) == 8:
+        number = ("19" if number[:2] >= "78" else "20") + number
+    return patent_number(country, number, kind)
+
+
+def find_publication(snapshot: Snapshot, text: str) -> int:
+    """The number of the document that a text names by its id or its publication number; an error that names similar ones."""
+    for id in dict.fromkeys((text, text.strip(), unquote(text))):
+        if (document := snapshot.find_document(id)) >= 0:
+            return document
+    wanted = parse_publication(text)
+    if wanted is None:
+        raise UsageError(
+            f"{text!r} is neither a file, nor a document in {snapshot.folder}, nor a publication number such as EP1000000A1"
+            f"{_suggestion(snapshot, text.strip())}"
+        )
+    for found in (_exact(snapshot, wanted), _of_patent(snapshot, wanted) if not wanted.kind else []):
+        if found:
+            return max(found, key=lambda document: _recency(snapshot, document))
+    other = _of_patent(snapshot, wanted)
+    if other:
+        ids = ", ".join(sorted(snapshot.document_id(document) for document in other))
+        raise UsageError(f"there is no {wanted.written} in {snapshot.folder}, but other publications of {wanted.patent}: {ids}")
+    raise UsageError(f"there is no {wanted.written} in {snapshot.folder}{_suggestion(snapshot, wanted.written)}")
+
+
+def _exact(snapshot: Snapshot, wanted: PatentNumber) -> list[int]:
+    """Documents of just this publication; or of the patent as a whole, where its publications were merged into one document."""
+    merged = wanted._replace(kind="")
+    found = _by_id(snapshot, wanted) or documents_with(snapshot, "publication", wanted.written)
+    return found or _by_id(snapshot, merged)
+
+
+def _of_patent(snapshot: Snapshot, wanted: PatentNumber) -> list[int]:
+    """Documents of the same patent, of whatever kind."""
+    found = documents_with(snapshot, "patent", wanted.patent)
+    return found or [document for kind in _KINDS for document in _by_id(snapshot, wanted._replace(kind=kind))]
+
+
+def _by_id(snapshot: Snapshot, number: PatentNumber) -> list[int]:
+    spelled = dict.fromkeys((number.id, number.id.replace("-", ""), number.written, number.id.replace("-", " ")))
+    return [document for document in map(snapshot.find_document, spelled) if document >= 0]
+
+
+def documents_with(snapshot: Snapshot, field: str, value: str) -> list[int]:
+    """The documents that have a value in a field of their metadata, by their numbers."""
+    found = []
+    wanted = value.encode("utf-8", "surrogatepass")
+    for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
+        for key in segment.facets.find(segment.facets.keys(field), wanted):
+            documents = segment.facets.documents(np.array([key]))
+            found += [base + number for number in documents[segment.alive[documents]].tolist()]
+    return found
+
+
+def _recency(snapshot: Snapshot, document: int) -> tuple[str, int, str]:
+    segment, local = snapshot.locate(document)
+    id, date = segment.document_id(local), segment.metadata(local).get("date")
+    number = parse_publication(id)
+    stage = _KINDS.index(number.kind) if number and number.kind in _KINDS else -1
+    return date if isinstance(date, str) else "", stage, id
+
+
+def _suggestion(snapshot: Snapshot, wanted: str) -> str:
+    near = difflib.get_close_matches(wanted, set(_alike(snapshot, wanted)), _SUGGESTED, 0.5)
+    return f"; similar ones: {', '.join(near)}" if near else ""
+
+
+def _alike(snapshot: Snapshot, wanted: str) -> Iterator[str]:
+    """Some numbers, or else ids, of documents that begin like one; those that share the longest beginning."""
+    for segment in snapshot.segments:
+        keys = segment.facets.keys("publication")
+        if not keys:
+            yield from (segment.document_id(number) for number in range(min(segment.documents, _COMPARED)) if segment.alive[number])
+            continue
+        for length in range(len(wanted), -1, -1):
+            alike = segment.facets.beginning(keys, wanted[:length].encode("utf-8", "surrogatepass"))
+            if len(alike) >= _SUGGESTED or not length:
+                yield from (segment.facets.values.text(key) for key in islice(alike, _COMPARED))
+                break

@@ -1,0 +1,433 @@
+"""Profiles: every key does what it says, every mistake in one is named, and a user's own works from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from perikope import cli
+from perikope.document import Document, Kind
+from perikope.errors import InputError, UsageError
+from perikope.formats import FORMATS, read
+from perikope.formats._profile import NOTHING, Role, load, parse
+from tests.support.trees import check_tree, passages, titles
+
+RECIPES = """\
+name = "recipes"
+summary = "Recipes of our kitchen"
+roots = ["recipe"]
+title = ["name"]
+id = [{path = "@number", form = "recipe-{}"}]
+sections = ["step"]
+titles = ["step/@title"]
+passages = ["text", "hint"]
+skipped = ["name"]
+
+[marks]
+strong = "b"
+
+[metadata]
+cook = "by"
+"""
+PANCAKES = """\
+<recipe number="7">
+  <name>Pancakes</name>
+  <step title="Mix"><text>Stir the <strong>flour</strong>.</text><hint>Slowly.</hint></step>
+</recipe>
+"""
+
+
+def document(folder: Path, profile: str, content: str) -> Document:
+    """What a profile makes of a file."""
+    (folder / "my.toml").write_text(profile, encoding="utf-8")
+    (folder / "file.xml").write_text(content, encoding="utf-8")
+    [found] = read(folder / "file.xml", format=str(folder / "my.toml"))
+    check_tree(found)
+    return found
+
+
+def outline(folder: Path, profile: str, content: str) -> list[str]:
+    """The lines of the tree below its root, without its title."""
+    lines = document(folder, profile, content).outline().splitlines()
+    return [line[2:] for line in lines[1:] if not line.startswith("  title title ")]
+
+
+def test_a_whole_profile(tmp_path: Path) -> None:
+    found = document(tmp_path, RECIPES, PANCAKES.replace("<step", "<by>Ann</by><step"))
+    assert (found.id, found.title, dict(found.metadata)) == ("recipe-7", "Pancakes", {"cook": "Ann"})
+    assert passages(found) == ["Ann", "Stir the flour.", "Slowly."]
+    assert titles(found) == ["Pancakes", "Mix"]
+
+
+class TestKeys:
+    """One test a key, in the order of the documentation."""
+
+    def test_name_and_format_and_summary(self) -> None:
+        profile = parse({"passages": ["p"]}, "recipes")
+        assert (profile.name, profile.format, profile.summary) == ("recipes", "recipes", "")
+        profile = parse({"passages": ["p"], "name": "a", "format": "b", "summary": "c"}, "recipes")
+        assert (profile.name, profile.format, profile.summary) == ("a", "b", "c")
+
+    def test_roots_and_when(self) -> None:
+        profile = parse({"passages": ["p"], "roots": ["a", "b"], "when": "c or d"}, "x")
+        fits = [profile.fits(etree.fromstring(text)) for text in ("<a><c/></a>", "<b><d/></b>", "<a/>", "<e><c/></e>")]
+        assert fits == [True, True, False, False]
+        assert parse({"passages": ["p"]}, "x").fits(etree.fromstring("<anything/>"))
+
+    def test_a_file_with_another_root_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"root <recette>.*<recipe>"):
+            document(tmp_path, RECIPES, "<recette><text>x</text></recette>")
+
+    def test_a_file_without_what_it_must_hold_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"root <r>, but without what my must hold"):
+            document(tmp_path, 'when = "front"\npassages = ["p"]', "<r><p>x</p></r>")
+
+    @pytest.mark.parametrize(
+        ("ids", "expected"),
+        [('["@no", "number"]', "5"), ('["number", "@no"]', "5"), ('["nothing", "@code"]', "C"), ('["nothing"]', "file.xml")],
+    )
+    def test_id(self, ids: str, expected: str, tmp_path: Path) -> None:
+        content = '<r code="C"><number> 5 </number><p>x</p></r>'
+        assert document(tmp_path, f'id = {ids}\npassages = ["p"]\nskipped = ["number"]', content).id == expected
+
+    def test_language_and_languages(self, tmp_path: Path) -> None:
+        content = '<r tongue="de"><p>x</p><p sprache="fr">y</p><p xml:lang="it">z</p></r>'
+        for key, expected in (('languages = ["sprache"]', ["de", "fr", "de"]), ("", ["de", "de", "it"])):
+            found = document(tmp_path, f'language = ["@tongue"]\npassages = ["p"]\n{key}', content)
+            assert [found.labels[found.spans.language[passage]] for passage in found.of_kind(Kind.PASSAGE)] == expected
+
+    def test_cites_takes_what_all_paths_find_in_their_forms(self, tmp_path: Path) -> None:
+        profile = 'cites = [{path = "//n", form = "N{}"}, {path = "//a/@href", form = "stem"}, "//n[2]"]\npassages = ["p"]\nskipped = ["n"]'
+        found = document(tmp_path, profile, '<r><n>1</n><n>2</n><n>1</n><p>x<a href="../b/c.xml"/></p></r>')
+        assert found.cites == ("N1", "N2", "c", "2")
+
+    def test_ids(self, tmp_path: Path) -> None:
+        content = '<r><p id="a" key="b">x</p><p xml:id="c">y</p></r>'
+        assert list(document(tmp_path, 'passages = ["p"]', content).span_ids.values()) == ["a", "c"]
+        assert list(document(tmp_path, 'passages = ["p"]\nids = ["key"]', content).span_ids.values()) == ["b"]
+
+    def test_semantic(self, tmp_path: Path) -> None:
+        content = '<r><who s="1"><p>by <who s="2">Ann</who></p></who><p>by <who>Bob</who></p></r>'
+        assert outline(tmp_path, 'semantic = "s"\npassages = ["p"]', content) == [
+            "element who",
+            "  passage p 'by Ann'",
+            "    mark who 'Ann'",
+            "passage p 'by Bob'",
+        ]
+
+    def test_sections_elements_and_titles(self, tmp_path: Path) -> None:
+        profile = 'sections = ["s"]\nelements = ["l"]\ntitles = ["h", "s/@t"]\npassages = ["p"]'
+        content = '<r><s t="A"><h>B</h></s><s><h>C</h><h>D</h><p>x</p><l><h>E</h><p>y</p></l></s></r>'
+        assert outline(tmp_path, profile, content) == [
+            "section s",
+            "  title title 'A'",
+            "  passage h 'B'",
+            "section s",
+            "  title title 'C'",
+            "  passage h 'D'",
+            "  passage p 'x'",
+            "  element l",
+            "    passage h 'E'",
+            "    passage p 'y'",
+        ]
+
+    def test_labels(self, tmp_path: Path) -> None:
+        profile = 'sections = ["s"]\ntitles = ["h"]\nlabels = ["n"]\npassages = ["p"]'
+        content = "<r><s><n>1</n><h>A</h><n>(a)</n><p>x</p><n>(b)</n><n>(c)</n><p>y<n>!</n>z</p><n>(d)</n></s></r>"
+        found = document(tmp_path, profile, content)
+        assert titles(found) == ["1 A"]
+        assert passages(found) == ["(a) x", "(b)", "(c) y! z", "(d)"]
+        assert passages(document(tmp_path, profile, "<r><p>x</p><n>(e)</n></r>")) == ["x", "(e)"]
+
+    def test_names(self, tmp_path: Path) -> None:
+        profile = 'elements = ["fig", "t"]\nnames = ["fig/n"]\npassages = ["p"]'
+        found = document(tmp_path, profile, "<r><fig><n>Figure 2</n><p>x</p>loose<t><p>y</p></t></fig><p>z</p></r>")
+        assert {found.text_of(span): citation for span, citation in found.citations.items()} == dict.fromkeys(
+            ["x", "loose", "y"], "Figure 2"
+        )
+        assert passages(found) == ["x", "loose", "y", "z"]
+
+    def test_headings(self, tmp_path: Path) -> None:
+        content = "<r><h1>A</h1><p>x</p><h2>B</h2><p>y</p><h1>C</h1><p>z</p></r>"
+        assert outline(tmp_path, 'passages = ["p"]\nheadings = {h1 = 1, h2 = 2}', content) == [
+            "section h1",
+            "  title title 'A'",
+            "  passage p 'x'",
+            "  section h2",
+            "    title title 'B'",
+            "    passage p 'y'",
+            "section h1",
+            "  title title 'C'",
+            "  passage p 'z'",
+        ]
+
+    def test_passages_inside_passages_begin_a_line_and_blocks_follow(self, tmp_path: Path) -> None:
+        content = "<r><p>a <p>b</p> c <i><l><p>d</p><l><p>e</p></l></l></i> f</p><p>g</p></r>"
+        assert passages(document(tmp_path, 'passages = ["p"]\nelements = ["l"]', content)) == ["a\nb\nc f", "d", "e", "g"]
+
+    def test_whole_keeps_blocks_inside(self, tmp_path: Path) -> None:
+        content = "<r><p>a <l><p>d</p><p>e</p></l> f</p><q>g <l><p>h</p></l></q></r>"
+        assert passages(document(tmp_path, 'passages = ["p", "q"]\nwhole = ["p"]\nelements = ["l"]', content)) == ["a\nd\ne\nf", "g", "h"]
+
+    def test_references_to_what_a_whole_passage_holds_lead_to_it(self, tmp_path: Path) -> None:
+        profile = 'passages = ["p"]\nwhole = ["p"]\nelements = ["l"]\nreferences = {see = "to"}'
+        content = '<r><p>a <l id="one"><p id="two">b</p></l></p><p id="three">c <l id="four"/></p><p><see to="one two four three five">d</see></p></r>'
+        found = document(tmp_path, profile, content)
+        last = list(found.of_kind(Kind.PASSAGE))[-1]
+        assert found.references == ((last, "one"), (last, "three"), (last, "five"))
+        assert list(found.span_ids.values()) == ["three", "one"]
+
+    def test_preformatted_keeps_white_space(self, tmp_path: Path) -> None:
+        content = "<r><pre>\n  a\n    <b>b  c</b>\n</pre><p>\n  a\n    b  c\n</p></r>"
+        found = document(tmp_path, 'passages = ["p"]\npreformatted = ["pre"]\nmarks = {b = "b"}', content)
+        assert passages(found) == ["  a\n    b  c", "a b c"]
+        assert [found.text_of(mark) for mark in found.of_kind(Kind.MARK)] == ["b  c"]
+
+    def test_rows_and_cells(self, tmp_path: Path) -> None:
+        profile = 'elements = ["table"]\nrows = ["tr"]\ncells = ["td"]\npassages = ["p"]\nbreaks = ["br"]\nmarks = {b = "b"}'
+        content = (
+            "<r><table><tr><td/><td><b>a</b></td><td> </td><td><p>b</p><p>c</p></td><td>d<br/>e</td></tr><tr><td> </td></tr></table></r>"
+        )
+        found = document(tmp_path, profile, content)
+        assert passages(found) == ["a | b c | d e"]
+        assert [found.text_of(mark) for mark in found.of_kind(Kind.MARK)] == ["a"]
+
+    def test_marks_and_references(self, tmp_path: Path) -> None:
+        profile = 'passages = ["p"]\nmarks = {i = "it", cite = "cite"}\nreferences = {see = "to", cite = "xlink:href"}'
+        content = '<p id="a">x <i>y</i> <see to="#b c">z</see> <see to="d"/><cite xlink:href="#e">w</cite></p>'
+        content = f'<r xmlns:xlink="http://www.w3.org/1999/xlink">{content}</r>'
+        assert outline(tmp_path, profile, content) == [
+            "passage p #a ->b ->c ->d ->e 'x y z w'",
+            "  mark it 'y'",
+            "  mark link 'z'",
+            "  mark cite 'w'",
+        ]
+
+    def test_skipped_and_breaks(self, tmp_path: Path) -> None:
+        content = "<r><note>n</note><p>a<br/>b<note>c <i>d</i></note>e</p></r>"
+        assert passages(document(tmp_path, 'passages = ["p"]\nskipped = ["note"]\nbreaks = ["br"]', content)) == ["a\nbe"]
+
+    def test_parts(self, tmp_path: Path) -> None:
+        content = "<r><front><p>a</p></front><p>b</p><c>d</c></r>"
+        found = document(tmp_path, 'passages = ["p", "c"]\nparts = {front = "abstract", c = "claims"}', content)
+        assert [found.labels[found.spans.part[passage]] for passage in found.of_kind(Kind.PASSAGE)] == ["abstract", "", "claims"]
+
+    def test_citations(self, tmp_path: Path) -> None:
+        content = '<r><p num="0042">a</p><p>b</p><c n="007" k="x">d</c><c n="z" k="x">e</c></r>'
+        found = document(tmp_path, 'passages = ["p", "c"]\ncitations = {p = "[{num}]", c = "claim {n:d} of {k}"}', content)
+        assert {found.text_of(span): citation for span, citation in found.citations.items()} == {"a": "[0042]", "d": "claim 7 of x"}
+
+    def test_metadata(self, tmp_path: Path) -> None:
+        profile = 'passages = ["p"]\nskipped = ["m"]\n[metadata]\none = "m/a"\nall = "m/b"\nnone = "m/z"\ncount = "count(m/b)"\n'
+        profile += 'who = {path = "m/who", join = ["last", "first"], form = "by {}"}\nday = {path = "m/day", form = "date"}'
+        content = "<r><m><a> x\n y</a><b>1</b><b>2</b><b>1</b><who><first>A</first><last>B</last></who><day>20200131</day></m><p>t</p></r>"
+        found = document(tmp_path, profile, content)
+        assert dict(found.metadata) == {"one": "x y", "all": ["1", "2"], "count": "3.0", "who": "by B A", "day": "2020-01-31"}
+
+    def test_a_tag_without_a_role_is_passed_through(self, tmp_path: Path) -> None:
+        assert passages(document(tmp_path, 'passages = ["p"]', "<r><x><y>a</y> b<p>c <z>d</z></p></x>e</r>")) == ["a b", "c d", "e"]
+
+
+class TestTags:
+    """How tags are written."""
+
+    profile = parse(
+        {"passages": ["p", "a/p", "b/a/p"], "skipped": ["front/*", "c/p"], "elements": ["front/keep"], "sections": ["back/d/*"]}, "x"
+    )
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("<r><p/></r>", Role.PASSAGE),
+            ("<c><p/></c>", Role.SKIPPED),
+            ("<front><anything/></front>", Role.SKIPPED),
+            ("<front><keep/></front>", Role.ELEMENT),
+            ("<front><p/></front>", Role.SKIPPED),
+            ("<back><d><p/></d></back>", Role.SECTION),
+            ("<r><d><q/></d></r>", None),
+            ("<r><q/></r>", None),
+        ],
+    )
+    def test_the_longest_that_fits_counts(self, text: str, expected: Role | None) -> None:
+        element = list(etree.fromstring(text).iter())[-1]
+        assert self.profile.rule(element).role is expected
+
+    def test_of_two_as_long_the_one_without_a_star_counts(self) -> None:
+        rules = parse({"passages": ["*", "p"], "skipped": ["q"]}, "x")
+        assert [rules.rule(etree.Element(tag)).role for tag in ("p", "q", "z")] == [Role.PASSAGE, Role.SKIPPED, Role.PASSAGE]
+
+    def test_nothing_is_nothing(self) -> None:
+        assert parse({"passages": ["p"]}, "x").rule(etree.Element("q")) is NOTHING
+
+    def test_what_a_tag_means_is_not_taken_from_another_place(self, tmp_path: Path) -> None:
+        profile = 'passages = ["p"]\nskipped = ["a/b/p"]'
+        assert passages(document(tmp_path, profile, "<r><b><p>1</p></b><a><b><p>2</p></b></a><b><p>3</p></b></r>")) == ["1", "3"]
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"passage": ["p"]}, r"'passage' is no key of a profile; keys: breaks, cells"),
+    ({}, "a profile names at least one tag under passages"),
+    ({"passages": "p"}, "passages must be a list of texts"),
+    ({"passages": [1]}, "passages must be a list of texts"),
+    ({"passages": [""]}, "passages must be a list of texts"),
+    ({"passages": ["p"], "skipped": ["p"]}, "'p' is given two roles"),
+    ({"passages": ["p"], "headings": {"p": 1}}, "'p' is given two roles"),
+    ({"passages": ["p"], "marks": {"p": "b"}}, "'p' is given two roles"),
+    ({"passages": ["p"], "titles": ["h"], "preformatted": ["h"]}, "'h' is given two roles"),
+    ({"passages": ["p"], "whole": ["q"]}, "whole: 'q' is not named under passages"),
+    (
+        {"passages": ["p"], "elements": ["s"], "titles": ["s/@t"]},
+        "titles: 's' has a title in an attribute, but is not named under sections",
+    ),
+    ({"passages": ["<p>"]}, "'<p>' is no tag"),
+    ({"passages": ["*/p"]}, r"'\*/p' is no tag"),
+    ({"passages": ["//p"]}, "'//p' is no tag"),
+    ({"passages": ["p[1]"]}, r"'p\[1\]' is no tag"),
+    ({"passages": ["p"], "headings": ["h1"]}, "headings must be a table"),
+    ({"passages": ["p"], "headings": {"h1": 0}}, "headings.h1 must be a level from 1 to 9"),
+    ({"passages": ["p"], "headings": {"h1": "1"}}, "headings.h1 must be a level from 1 to 9"),
+    ({"passages": ["p"], "headings": {"h1": True}}, "headings.h1 must be a level from 1 to 9"),
+    ({"passages": ["p"], "marks": {"b": 1}}, "marks.b must be a text"),
+    ({"passages": ["p"], "references": {"b": ""}}, "references.b must be a text"),
+    ({"passages": ["p"], "parts": {"b": []}}, "parts.b must be a text"),
+    ({"passages": ["p"], "citations": {"b": 2}}, "citations.b must be a text"),
+    ({"passages": ["p"], "name": 3}, "name must be a text"),
+    ({"passages": ["p"], "roots": "r"}, "roots must be a list of texts"),
+    ({"passages": ["p"], "when": "a["}, r"when: 'a\[' is not an XPath"),
+    ({"passages": ["p"], "when": ""}, "when: '' is not an XPath"),
+    ({"passages": ["p"], "id": "a"}, "id must be a list of XPaths"),
+    ({"passages": ["p"], "id": ["a["]}, r"id: 'a\[' is not an XPath"),
+    ({"passages": ["p"], "id": [""]}, "id must be an XPath, or a table of path, join and form"),
+    ({"passages": ["p"], "id": [7]}, "id must be an XPath, or a table of path, join and form"),
+    ({"passages": ["p"], "cites": ["no-such-function()"]}, r"cites: 'no-such-function\(\)' is not an XPath"),
+    ({"passages": ["p"], "cites": ["x:a"]}, "cites: 'x:a' is not an XPath"),
+    ({"passages": ["p"], "cites": ["$a"]}, r"cites: '\$a' is not an XPath"),
+    ({"passages": ["p"], "metadata": {"a": {"xpath": "b"}}}, "metadata.a must be an XPath, or a table of path, join and form"),
+    ({"passages": ["p"], "metadata": {"a": {"path": "b", "join": "c"}}}, "metadata.a.join must be a list of XPaths"),
+    ({"passages": ["p"], "metadata": {"a": {"path": "b", "join": ["c("]}}}, r"metadata.a.join: 'c\(' is not an XPath"),
+    ({"passages": ["p"], "metadata": {"a": {"path": "b", "form": "time"}}}, "metadata.a.form must be date, stem, or a text with {}"),
+    ({"passages": ["p"], "metadata": {"a": {"path": "b", "form": "{} {}"}}}, "metadata.a.form must be date, stem, or a text with {}"),
+    ({"passages": ["p"], "metadata": {"a": {"path": "b", "form": 1}}}, "metadata.a.form must be date, stem, or a text with {}"),
+]
+
+
+@pytest.mark.parametrize(("content", "complaint"), MISTAKES)
+def test_a_mistake_is_named(content: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint) as caught:
+        parse(content, "x")
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"passages = [", "is not TOML"),
+        (b'passages = ["\xff"]', "is not TOML"),
+        (b'passage = ["p"]', "'passage' is no key of a profile"),
+        (None, "cannot be read (No such file or directory); check the path"),
+    ],
+)
+def test_a_file_that_is_no_profile_is_named(content: bytes | None, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert complaint in str(caught.value)
+
+
+def test_a_profile_that_changed_is_read_again(tmp_path: Path) -> None:
+    assert passages(document(tmp_path, 'passages = ["p"]', "<r><p>a</p><q>b</q></r>")) == ["a", "b"]
+    assert passages(document(tmp_path, 'passages = ["p"]\nskipped = ["q"]', "<r><p>a</p><q>b</q></r>")) == ["a"]
+
+
+def test_a_hostile_nest_of_lists_in_passages_is_read_in_good_time(tmp_path: Path) -> None:
+    lists = "<x><l><p>a</p></l></x>" * 20_000
+    found = document(tmp_path, 'passages = ["p"]\nelements = ["l"]', f"<r><p>{lists}</p></r>")
+    assert len(passages(found)) == 20_000
+    last = max(found.of_kind(Kind.PASSAGE))
+    assert found.places[last].path == "/r[1]/p[1]/x[20000]/l[1]/p[1]"
+
+
+def test_a_passage_that_refers_to_much_is_read_in_good_time(tmp_path: Path) -> None:
+    links = "".join(f'<see to="a{number}">x</see>' for number in range(50_000))
+    assert len(document(tmp_path, 'passages = ["p"]\nreferences = {see = "to"}', f"<r><p>{links}</p></r>").references) == 50_000
+
+
+class TestCommandLine:
+    """`perikope index folder --format my.toml`."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "kitchen"
+        folder.mkdir()
+        (folder / "pancakes.xml").write_text(PANCAKES, encoding="utf-8")
+        (folder / "list.txt").write_text("Eggs.")
+        (tmp_path / "my.toml").write_text(RECIPES, encoding="utf-8")
+        return folder
+
+    @staticmethod
+    def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[object, str, str]:
+        with pytest.raises(SystemExit) as done:
+            cli.main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return done.value.code, captured.out, captured.err
+
+    def test_index_and_search(self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        code, _, err = self.run(capsys, "index", folder, "--format", tmp_path / "my.toml", "--to", tmp_path / "index")
+        assert (code, err) == (0, "")
+        code, out, _ = self.run(capsys, "search", tmp_path / "index", "flour")
+        assert code == 0
+        assert "recipe-7" in out
+        assert "Pancakes › Mix" in out
+
+    @pytest.mark.parametrize(
+        ("profile", "complaint"),
+        [
+            (None, "my.toml: cannot be read (No such file or directory); check the path"),
+            ("passages", "my.toml: is not TOML"),
+            ('passages = ["p"]\nskipped = ["p"]', "my.toml: 'p' is given two roles"),
+            ('passages = ["p"]\nwhen = "("', "my.toml: when: '(' is not an XPath"),
+        ],
+    )
+    def test_a_mistake_is_one_line(
+        self, profile: str | None, complaint: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = tmp_path / "my.toml"
+        path.unlink()
+        if profile is not None:
+            path.write_text(profile)
+        code, _, err = self.run(capsys, "index", folder, "--format", path, "--to", tmp_path / "index")
+        assert code == 2
+        assert err.count("\n") == 1
+        assert complaint in err
+
+
+def test_profiles_that_come_with_the_program_are_formats() -> None:
+    assert {"jats", "inex", "tei", "docbook", "rfc"} <= set(FORMATS.names())
+
+
+class TestDocumentation:
+    """The page about profiles is right."""
+
+    page = (Path(__file__).parents[3] / "docs" / "formats.md").read_text("utf-8").partition("## Your own XML")[2].partition("\n## ")[0]
+
+    def block(self, language: str) -> str:
+        return self.page.partition(f"```{language}\n")[2].partition("```")[0]
+
+    def test_its_example_becomes_the_tree_it_shows(self, tmp_path: Path) -> None:
+        found = document(tmp_path, self.block("toml"), self.block("xml"))
+        assert found.outline() == self.block("text")
+        assert (found.id, found.cites, dict(found.metadata)) == ("recipe-7", ("recipe-12",), {"cook": "Ann Cook", "date": "2019-03-01"})
+
+    def test_it_names_every_key(self) -> None:
+        with pytest.raises(UsageError) as caught:
+            parse({"unknown": 1}, "x")
+        keys = str(caught.value).partition("keys: ")[2].split(", ")
+        assert len(keys) > 20
+        assert [key for key in keys if f"`{key}`" not in self.page] == []

@@ -1,0 +1,96 @@
+"""TEI, DocBook and xml2rfc: schemas that are nothing but a profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perikope.document import Document, Kind
+from perikope.errors import UnreadableFile
+from perikope.formats import read
+from perikope.formats.xml import WALKS, profiles
+from tests.support.trees import GOLDEN, check_tree, passages, titles
+
+
+def document(folder: Path, content: str) -> Document:
+    """What is made of a file whose schema is seen from its root."""
+    path = folder / "file.xml"
+    path.write_text(content, encoding="utf-8")
+    [found] = read(path)
+    check_tree(found)
+    return found
+
+
+@pytest.mark.parametrize("name", ["jats", "inex", "tei", "docbook", "rfc"])
+def test_needs_no_code(name: str) -> None:
+    assert profiles()[name].summary
+    assert name not in WALKS
+
+
+@pytest.mark.parametrize("source", sorted((GOLDEN / "sources").glob("*.*ml")), ids=lambda source: source.name)
+def test_a_schema_is_seen_from_the_root(source: Path) -> None:
+    name = source.name.partition(".")[0]
+    if name not in profiles():
+        pytest.skip("not of a profile")
+    assert list(read(source)) == list(read(source, format=name))
+
+
+class TestTei:
+    def test_abstract_body_and_back(self, tmp_path: Path) -> None:
+        header = "<fileDesc><titleStmt><title>T</title></titleStmt></fileDesc><profileDesc><abstract><p>A.</p></abstract></profileDesc>"
+        body = "<body><div><head>H</head><p><s>One.</s> <s>Two.</s></p></div></body><back><div><listBibl>X</listBibl></div></back>"
+        content = f"<teiHeader>{header}</teiHeader><text>{body}</text>"
+        found = document(tmp_path, f'<TEI xmlns="http://www.tei-c.org/ns/1.0">{content}</TEI>')
+        assert passages(found) == ["A.", "One. Two."]
+        assert titles(found) == ["T", "H"]
+        assert found.labels[found.spans.part[next(found.of_kind(Kind.PASSAGE))]] == "abstract"
+
+    def test_references_lead_to_ids(self) -> None:
+        [found] = read(GOLDEN / "sources" / "tei.grobid.xml")
+        assert {target for _, target in found.references} == {"b0", "fig_0"}
+        assert "fig_0" in found.span_ids.values()
+        assert found.cites == ("10.9999/eye",)
+
+
+class TestDocBook:
+    @pytest.mark.parametrize("root", ["book", "article", "chapter", "section", "sect1", "refentry"])
+    @pytest.mark.parametrize("namespace", ["", ' xmlns="http://docbook.org/ns/docbook" version="5.1"'])
+    def test_roots_of_both_versions(self, root: str, namespace: str, tmp_path: Path) -> None:
+        found = document(tmp_path, f"<{root}{namespace}><title>T</title><section><title>S</title><para>x</para></section></{root}>")
+        assert found.title == "T"
+        assert titles(found) == ["T", "S"]
+        assert passages(found) == ["x"]
+
+    def test_of_the_information_only_title_and_abstract_are_text(self, tmp_path: Path) -> None:
+        information = "<title>T</title><author><firstname>A</firstname><surname>B</surname></author><abstract><para>a</para></abstract>"
+        for tag in ("info", "bookinfo"):
+            found = document(tmp_path, f"<book><{tag}>{information}</{tag}><chapter><title>C</title><para>x</para></chapter></book>")
+            assert titles(found) == ["T", "C"]
+            assert passages(found) == ["a", "x"]
+            assert found.metadata["author"] == "A B"
+
+    def test_an_entity_of_its_own_is_refused_with_its_name(self, tmp_path: Path) -> None:
+        with pytest.raises(UnreadableFile, match="&product;"):
+            document(tmp_path, '<!DOCTYPE book [<!ENTITY product "Lamp">]><book><para>&product;</para></book>')
+
+
+class TestRfc:
+    def test_titles_of_both_versions(self, tmp_path: Path) -> None:
+        old = document(
+            tmp_path, '<rfc number="1"><front><title>T</title></front><middle><section title="S"><t>x</t></section></middle></rfc>'
+        )
+        new = document(
+            tmp_path, '<rfc number="1"><front><title>T</title></front><middle><section><name>S</name><t>x</t></section></middle></rfc>'
+        )
+        assert old.id == new.id == "RFC1"
+        assert titles(old) == titles(new) == ["T", "S"]
+        assert passages(old) == passages(new) == ["x"]
+
+    def test_a_list_in_a_paragraph_follows_it(self, tmp_path: Path) -> None:
+        found = document(tmp_path, "<rfc><front><title>T</title></front><middle><t>a <list><t>b</t><t>c</t></list> d</t></middle></rfc>")
+        assert passages(found) == ["a d", "b", "c"]
+
+    def test_code_keeps_its_shape(self) -> None:
+        [found] = read(GOLDEN / "sources" / "rfc.version3.xml")
+        assert 'heat = 1*DIGIT\n       "C"' in passages(found)
