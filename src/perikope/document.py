@@ -174,6 +174,7 @@ class TreeBuilder:
         self._labels: dict[str, int] = {"": 0}
         self._span_ids: dict[int, str] = {}
         self._references: list[tuple[int, str]] = []
+        self._held: dict[str, int] = {}
         self.places: dict[int, Place] = {}
         self.citations: dict[int, str] = {}
         self._open: list[int] = []
@@ -283,6 +284,10 @@ class TreeBuilder:
         """Note that a span, the one that is open unless it is given, refers to another of this document, by its id."""
         self._references.append((self._open[-1] if span is None else span, target))
 
+    def hold(self, id: str, span: int) -> None:
+        """Note that what has this id is no span of its own but lies in one, which references to it then lead to."""
+        self._held[id] = span
+
     def build(self) -> Document:
         """Close what is open and return the document; a text without a single letter or digit is an error."""
         self._headings.clear()
@@ -290,6 +295,10 @@ class TreeBuilder:
             self.close()
         if self._hollow:
             self._settle_empty_spans()
+        if self._held:
+            # A span without an id takes that of the first that lies in it.
+            names = {id: self._span_ids.setdefault(span, id) for id, span in self._held.items()}
+            self._references = list(dict.fromkeys((span, names.get(target, target)) for span, target in self._references))
         self._name_title()
         text = "".join(self._text)
         if not self.id.strip():

@@ -6,10 +6,10 @@ align with; documents are in the order of their numbers in the index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from perikope.text import word_spans
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,12 @@ class Matches:
     """A table by its name and kind, of the index or of those that come with the program, read when it is called."""
     all_terms: Matches | None = None
     """The matches of all terms, where some stand only under NOT; see `with_negated`."""
+    _made: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
+    """What was made `once`, where these matches are `shared`; not taken over by copies, whose columns may be others."""
 
     def __post_init__(self) -> None:
-        for name in (field.name for field in fields(self)):
-            value = getattr(self, name)
+        for own in fields(self):
+            value = getattr(self, own.name)
             for item in [getattr(value, f.name) for f in fields(value)] if is_dataclass(value) else [value]:
                 if isinstance(item, np.ndarray):
                     item.setflags(write=False)
@@ -143,6 +146,23 @@ class Matches:
         """The weight of each query term."""
         return np.array(self.query.weights)
 
+    def shared(self) -> Matches:
+        """The same for several models: what more than one of them asks for is made once and kept."""
+        if self._made is not None:
+            return self
+        found = replace(self)
+        object.__setattr__(found, "_made", {})
+        return found
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` gives; in shared matches only the first with the same key is called."""
+        if self._made is None:
+            return make()
+        if key not in self._made:
+            self._made[key] = make()
+        found: Made = self._made[key]
+        return found
+
     def with_negated(self) -> Matches:
         """The same with the terms that stand only under NOT: for what reads the tree. They weigh nothing, so no other model sees them."""
         return self if self.all_terms is None else self.all_terms
@@ -158,13 +178,14 @@ class Matches:
 
     def in_passages_with_titles(self) -> Frequencies:
         """Counts of each passage with the titles of its section and of every section above it."""
-        return Frequencies(
-            *add_titles(
-                self.in_passages.first_entry, self.in_passages.term, self.in_passages.count,
-                self.section_of_passage, self.parent_of_section,
-                self.in_titles.first_entry, self.in_titles.term, self.in_titles.count, len(self.query.terms),
-            )
+        if not self.in_titles.term.size:
+            return self.in_passages
+        found = add_titles(
+            self.in_passages.first_entry, self.in_passages.term, self.in_passages.count,
+            self.section_of_passage, self.parent_of_section,
+            self.in_titles.first_entry, self.in_titles.term, self.in_titles.count, len(self.query.terms),
         )  # fmt: skip
+        return Frequencies(*found)
 
     def length_with_titles_of_passage(self) -> Integers:
         """Indexed tokens of each passage and of the titles above it."""

@@ -36,12 +36,14 @@ class Presentation:
     """How results are laid out: as one list, or by document; with or without those that repeat the text of better ones.
 
     Documents come in the order of their best result (`score`), or as they were fetched (`fetch`, "relevant in context"). Without overlap,
-    what scores 0 is no result, unless a document has nothing else: then the largest of it are, or none where `drop_unmatched`.
+    what scores 0 is no result, unless a document has nothing else: then the largest of it are, or none where `drop_unmatched`. Of documents
+    with the same value of `one_per`, a field of their metadata, only the first has results.
     """
 
     no_overlap: bool = False
     group_by_document: Grouping = ""
     drop_unmatched: bool = False
+    one_per: str = ""
 
 
 FLAT = Presentation()
@@ -56,10 +58,12 @@ def rank(
     matching_only: bool = False,
     allowed: NDArray[np.bool_] | None = None,
     presentation: Presentation = FLAT,
+    group_of_document: Integers | None = None,
 ) -> Ranking:
     """The best `k` passages; `place_of_document` has the place of each candidate document in the order of their ids.
 
-    With `matching_only`, passages without a query term are no results; with `allowed`, only these passages are.
+    With `matching_only`, passages without a query term are no results; with `allowed`, only these passages are. `group_of_document` goes
+    with `one_per`: a number for each candidate document, the same for those that have the same value, below 0 for those that have none.
     """
     values = score.values
     rows = np.arange(values.size)
@@ -68,7 +72,7 @@ def rank(
         rows = np.flatnonzero(kept & (np.diff(matches.in_passages.first_entry) > 0) if matching_only else kept)
         values = values[rows]
     if presentation != FLAT:
-        return _present(matches, rows, values, k, place_of_document, presentation)
+        return _present(matches, rows, values, k, place_of_document, presentation, group_of_document)
     if values.size > k:
         threshold = np.partition(values, values.size - k)[values.size - k]
         # All that tie with the last one stay until the tie rule has decided between them.
@@ -78,7 +82,15 @@ def rank(
     return Ranking(rows[order], values[order])
 
 
-def _present(matches: Matches, rows: Integers, values: Floats, k: int, place_of_document: Integers, presentation: Presentation) -> Ranking:
+def _present(
+    matches: Matches,
+    rows: Integers,
+    values: Floats,
+    k: int,
+    place_of_document: Integers,
+    presentation: Presentation,
+    group_of_document: Integers | None,
+) -> Ranking:
     document = matches.document_of_passage[rows]
     if presentation.no_overlap:
         unmatched = np.bincount(document, values != 0, minlength=matches.documents) == 0
@@ -99,4 +111,20 @@ def _present(matches: Matches, rows: Integers, values: Floats, k: int, place_of_
         order = np.lexsort((rows, -values, place, -by[document]))
     else:
         order = np.lexsort((rows, place, -values))
+    if group_of_document is not None:
+        # The document of a group's first result has all of its results.
+        group = group_of_document[document[order]]
+        _, first, of_group = np.unique(group, return_index=True, return_inverse=True)
+        order = order[(group < 0) | (document[order] == document[order][first][of_group])]
     return Ranking(rows[order][:k], values[order][:k])
+
+
+def first_of_group(groups: Integers) -> NDArray[np.bool_]:
+    """Which things, in order, are the first of their group; those without one, whose number is below 0, all are.
+
+    >>> first_of_group(np.array([4, -1, 4, 2, -1])).tolist()
+    [True, True, False, True, True]
+    """
+    first = groups < 0
+    first[np.unique(groups, return_index=True)[1]] = True
+    return first

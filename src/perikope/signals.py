@@ -60,11 +60,14 @@ class Column:
     explain: Callable[[int], Node]
 
     def __add__(self, other: Column) -> Column:
-        def explain(i: int) -> Node:
-            return Node(label, float(values[i]), "sum", (self.explain(i), other.explain(i)))
+        # What explains holds explanations and not values: a score would keep every column that it was made of in memory.
+        label, first, second = f"{self.label} + {other.label}", self.explain, other.explain
 
-        label, values = f"{self.label} + {other.label}", self.values + other.values
-        return Column(label, values, explain)
+        def explain(i: int) -> Node:
+            nodes = first(i), second(i)
+            return Node(label, nodes[0].value + nodes[1].value, "sum", nodes)
+
+        return Column(label, self.values + other.values, explain)
 
     def __mul__(self, factor: float) -> Column:
         return self.affine(f"{factor:g} · {self.label}", factor, 0.0)
@@ -73,11 +76,15 @@ class Column:
 
     def affine(self, label: str, slope: float, intercept: float) -> Column:
         """`slope · x + intercept`."""
+        of_child = self.explain
 
         def explain(i: int) -> Node:
-            return Node(label, float(values[i]), "affine", (self.explain(i),), slope, intercept)
+            child = of_child(i)
+            return Node(label, slope * child.value + intercept, "affine", (child,), slope, intercept)
 
-        values = slope * self.values + intercept
+        values = slope * self.values
+        if intercept:
+            values += intercept
         return Column(label, values, explain)
 
     def exp(self, label: str) -> Column:
@@ -91,16 +98,18 @@ class Column:
 
     def named(self, label: str) -> Column:
         """The same column under another name."""
+        of_column = self.explain
 
         def explain(i: int) -> Node:
-            node = self.explain(i)
+            node = of_column(i)
             return Node(label, node.value, node.operation, node.children, node.slope, node.intercept)
 
         return Column(label, self.values, explain)
 
     def at(self, rows: NDArray[np.int64]) -> Column:
         """The values of other rows, such as those of each passage's document."""
-        return Column(self.label, self.values[rows], lambda i: self.explain(int(rows[i])))
+        of_row = self.explain
+        return Column(self.label, self.values.take(rows), lambda i: of_row(int(rows[i])))
 
 
 def fact(label: str, values: Floats) -> Column:

@@ -13,7 +13,8 @@ from perikope.document import Kind
 from perikope.errors import unknown
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
-from perikope.kernels.elements import count_indexed, deepest_runs, link_runs, runs_of_positions
+from perikope.kernels.elements import are_trees, count_indexed, deepest_runs, link_runs, runs_of_positions
+from perikope.kernels.gather import read_ranges
 from perikope.kernels.structure import derive_structure
 from perikope.names import element_path
 
@@ -47,7 +48,7 @@ class Runs:
         runs = self.of(position, first_position_of_document)
         return np.where(runs >= 0, self.span[runs], -1) if self.span.size else runs
 
-    def linked(self, spans: int) -> tuple[Integers, Integers]:
+    def linked(self, spans: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The run before and the run after each in the same span, or -1."""
         before, after = link_runs(self.span, spans)
         return before, after
@@ -103,7 +104,7 @@ class Structure:
 
 def logical_of(kind: NDArray[Any], tagged: Mask | None) -> Mask:
     """Which spans may be logical elements by their kind, or by their tag where those are named."""
-    found: Mask = np.isin(kind, [int(own) for own in LOGICAL]) if tagged is None else tagged & (kind != int(Kind.MARK))
+    found: Mask = np.array([own in LOGICAL for own in Kind])[kind] if tagged is None else tagged & (kind != int(Kind.MARK))
     return found
 
 
@@ -118,10 +119,14 @@ def read_structure(snapshot: Snapshot, documents: Integers) -> Structure:
             pieces.append(read_spans(segment, own, tags))
     counts = [piece.pop("count") for piece in pieces]
     first = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
-    columns = {name: np.concatenate([np.zeros(0, np.int64), *(piece[name] for piece in pieces)]) for name in _READ}
+    columns = {name: _joined([piece[name] for piece in pieces]) for name in _READ}
     base = np.repeat(first[:-1], np.diff(first))
     parent = np.where(columns["parent"] >= 0, columns["parent"] + base, -1)
     return Structure(first, columns["kind"], columns["tag"], parent, columns["first_token"], columns["end_token"], tuple(tags))
+
+
+def _joined(pieces: list[Integers]) -> Integers:
+    return pieces[0] if len(pieces) == 1 else np.concatenate([np.zeros(0, np.int64), *pieces])
 
 
 _READ = ("kind", "tag", "parent", "first_token", "end_token")
@@ -135,32 +140,26 @@ def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> d
     offsets = segment["document.first_span"]
     first, end = offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
     count = end - first
-    begin = np.cumsum(count) - count
-    document = np.repeat(np.arange(documents.size), count)
-    own = np.arange(document.size) - begin[document]
-    column = {name: segment[f"span.{name}"][own + first[document]].astype(np.int64) for name in _READ}
+    first_span = np.concatenate([[0], np.cumsum(count)])
+    column: dict[str, Integers] = {name: _gathered(segment[f"span.{name}"], first, end) for name in _READ}
     tokens = segment["document.tokens"][documents].astype(np.int64)
-    # A document is its first span and holds all its tokens; kernels walk up without looking.
-    damaged = (
-        np.any(count == 0)
-        or np.any(column["parent"] >= own)
-        or np.any(column["parent"] < np.where(own == 0, -1, 0))
-        or np.any(column["first_token"] > column["end_token"])
-        or np.any(column["end_token"] > tokens[document])
-        or np.any(column["end_token"][begin] != tokens)
-        or np.any(column["first_token"][begin] != 0)
-        or np.any(column["kind"][begin] != int(Kind.SECTION))
-        or np.any(column["tag"] >= len(segment.labels))
-        or np.any(column["kind"] >= len(Kind))
-    )
-    if damaged:
+    # Kernels walk up without looking.
+    if not are_trees(first_span, *(column[name] for name in _READ), tokens, len(Kind), len(segment.labels)):
         raise segment.columns.damaged("has a damaged tree of spans")
     # Each segment numbers its labels for itself.
     number = np.zeros(len(segment.labels), np.int64)
-    for label in np.flatnonzero(np.bincount(column["tag"], minlength=len(segment.labels))).tolist():
+    seen = np.zeros(len(segment.labels), bool)
+    seen[column["tag"]] = True
+    for label in np.flatnonzero(seen).tolist():
         number[label] = tags.setdefault(segment.labels[label], len(tags))
     column["tag"] = number[column["tag"]]
     return {**column, "count": count}
+
+
+def _gathered(column: NDArray[Any], first: Integers, end: Integers) -> Integers:
+    size = -column.itemsize if np.issubdtype(column.dtype, np.signedinteger) else column.itemsize
+    found: Integers = read_ranges(column.view(np.uint8), size, first, end)
+    return found
 
 
 def read_elements(

@@ -82,3 +82,24 @@ def test_what_may_not_be_found_hides_nothing():
         matches_of(found, [1.0]), fact("score", np.array([2.0, 1.0])), 10, np.array([0]), allowed=allowed, presentation=Presentation(True)
     )
     assert ranking.rows.tolist() == [1]
+
+
+@settings(max_examples=300)
+@given(
+    rows=rows(),
+    groups=st.lists(st.sampled_from([-1, 3, 5]), min_size=4, max_size=4),
+    presentation=st.builds(Presentation, st.booleans(), st.sampled_from(["", "score", "fetch"]), st.booleans(), st.just("family")),
+    k=st.integers(1, 30),
+)
+def test_of_each_group_only_the_first_document_has_results(rows, groups, presentation, k):
+    found, fetched, place = rows
+    matches = matches_of(found, fetched)
+    score = fact("score", np.array([row[3] for row in found]))
+    ranking = rank(matches, score, k, np.array(place), presentation=presentation, group_of_document=np.array(groups))
+    everything = plain(found, fetched, place, presentation)
+    # Results are in the order of their documents: the first of a group that has one is the first that is met.
+    first = {}
+    for i in everything:
+        document = found[i][0]
+        first.setdefault(groups[document] if groups[document] >= 0 else ("alone", document), document)
+    assert ranking.rows.tolist() == [i for i in everything if found[i][0] in first.values()][:k]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +29,7 @@ def owners(first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64
 
 @kernel
 def read_ranges(data: NDArray[np.uint8], size: int, first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The unsigned numbers of several ranges of a column, one after the other; a number has 1, 2 or 4 bytes.
+    """The numbers of several ranges of a column, one after the other; a number has 1, 2 or 4 bytes, signed where `size` is negative.
 
     Columns are narrow, and a kernel must not be compiled for each combination of widths: so they come as bytes.
     """
@@ -36,13 +38,19 @@ def read_ranges(data: NDArray[np.uint8], size: int, first: NDArray[np.int64], en
         _copy_ranges(data, first, end, values)
     elif size == 2:
         _copy_ranges(data.view(np.uint16), first, end, values)
-    else:
+    elif size == 4:
         _copy_ranges(data.view(np.uint32), first, end, values)
+    elif size == -1:
+        _copy_ranges(data.view(np.int8), first, end, values)
+    elif size == -2:
+        _copy_ranges(data.view(np.int16), first, end, values)
+    else:
+        _copy_ranges(data.view(np.int32), first, end, values)
     return values
 
 
 @kernel
-def _copy_ranges(column: NDArray[np.uint32], first: NDArray[np.int64], end: NDArray[np.int64], values: NDArray[np.int64]) -> None:
+def _copy_ranges(column: NDArray[np.integer[Any]], first: NDArray[np.int64], end: NDArray[np.int64], values: NDArray[np.int64]) -> None:
     at = 0
     for i in range(first.size):
         values[at : at + end[i] - first[i]] = column[first[i] : end[i]]

@@ -37,11 +37,11 @@ def beside(value: Floats, first_passage: Integers, step: int, weight: Floats) ->
         for i in range(min(weight.size, end - first - 1)):
             distance = i + 1
             # All passages that have one at this distance at once, in vector instructions.
-            later, earlier = sums[first + distance : end], value[first : end - distance]
+            to, given = sums[first + distance : end], value[first : end - distance]
             if step > 0:
-                later, earlier = sums[first : end - distance], value[first + distance : end]
-            for passage in range(later.size):
-                later[passage] += weight[i] * earlier[passage]
+                to, given = sums[first : end - distance], value[first + distance : end]
+            for passage in range(to.size):
+                to[passage] += weight[i] * given[passage]
     return sums
 
 

@@ -15,6 +15,8 @@ REACH = 8.5
 """In units of σ: what lies further from an occurrence gets less than exp(-36) of it, below the rounding of a sum."""
 ROWS_A_SIGMA = 2
 """Rows of the table of quadratures: one for each half σ of distance between an occurrence and the middle of a passage."""
+TERMS_AT_ONCE = 4
+"""Of a series that is added up at many places: sums are loaded and stored once for so many terms."""
 _LARGEST_EXPONENT = 4.0
 """Of a series: larger ones would need more terms, and lose digits where terms alternate."""
 _HALF_CELL = (np.sqrt(REACH**2 + 4 * _LARGEST_EXPONENT) - REACH) / 2
@@ -45,7 +47,8 @@ def sum_gauss(
     """
     samples = nodes.shape[1]
     sums = np.zeros(first_position.size)
-    rule = np.empty(first_position.size, np.int64)
+    rule = np.empty(first_position.size, np.int16)
+    workspace = np.empty((4, 1024))
     for document in range(first_passage.size - 1):
         a, b = first_occurrence[document], first_occurrence[document + 1]
         p, e = first_passage[document], first_passage[document + 1]
@@ -75,8 +78,10 @@ def sum_gauss(
         if by_pairs < by_series:
             gauss_by_pairs(position[a:b], weight[a:b], first_position[p:e], last_position[p:e], sigma, samples - 1, sums[p:e])
         else:
+            if workspace.shape[1] < points:
+                workspace = np.empty((4, points))
             gauss_by_series(
-                position[a:b], weight[a:b], first_position[p:e], last_position[p:e], rule[p:e], points,
+                position[a:b], weight[a:b], first_position[p:e], last_position[p:e], rule[p:e], workspace,
                 low, width, int(cells), sigma, nodes, shares, count_of_rule, sums[p:e],
             )  # fmt: skip
     return sums
@@ -99,8 +104,8 @@ def gauss_by_series(
     weight: NDArray[np.float64],
     first_position: NDArray[np.int64],
     last_position: NDArray[np.int64],
-    rule: NDArray[np.int64],
-    points: int,
+    rule: NDArray[np.int16],
+    workspace: NDArray[np.float64],
     low: int,
     width: float,
     cells: int,
@@ -114,7 +119,8 @@ def gauss_by_series(
 
     With u and v the distances of occurrence and point from the cell's middle, in units of σ, the kernel is
     `exp(-u²/2) exp(-v²/2) Σ_n uⁿ vⁿ / n!`, so that a cell needs one sum over the occurrences for each n. Where |uv| ≤ z, leaving off
-    all from n = N is wrong by at most `z^N e^z / N!` of the value, and N is taken so that this is below 1e-11.
+    all from n = N is wrong by at most `z^N e^z / N!` of the value, and N is taken so that this is below 1e-11. `workspace` has four rows
+    with a place for every point of every passage.
     """
     half = width / (2 * cells)
     z = half * min(width - half, REACH + half)
@@ -123,6 +129,7 @@ def gauss_by_series(
     while bound > 1e-11:
         terms += 1
         bound *= z / terms
+    terms += -terms % TERMS_AT_ONCE
     coefficients = np.zeros((cells, terms))
     begin = 0
     end = 0
@@ -134,26 +141,24 @@ def gauss_by_series(
             end += 1
         _expand(position[begin:end], weight[begin:end], middle, sigma, coefficients[cell])
     passages = first_position.size
-    centre = np.empty(passages)
-    radius = np.empty(passages)
-    cell_of_passage = np.zeros(passages, np.int64)
-    a_cell = 1 / (2 * half) if half > 0 else 0.0
+    centre, radius, place, value = workspace[0], workspace[1], workspace[2], workspace[3]
     for passage in range(passages):
-        centre[passage] = ((first_position[passage] + last_position[passage]) / 2 - low) / sigma
+        centre[passage] = (first_position[passage] + last_position[passage] - 2 * low) / (2 * sigma)
         radius[passage] = (last_position[passage] - first_position[passage]) / (2 * sigma)
+    cell_of_passage = np.zeros(passages if cells > 1 else 0, np.int64)
+    a_cell = 1 / (2 * half) if half > 0 else 0.0
     if cells > 1:
         for passage in range(passages):
             cell = _cell(centre[passage] - radius[passage], a_cell, cells)
             cell_of_passage[passage] = cell if cell == _cell(centre[passage] + radius[passage], a_cell, cells) else -1
-    place = np.empty(points)
-    value = np.empty(points)
     begin = 0
     while begin < passages:
+        cell = cell_of_passage[begin] if cells > 1 else 0
         end = begin + 1
-        while end < passages and rule[end] == rule[begin] and cell_of_passage[end] == cell_of_passage[begin] >= 0:
+        while cell >= 0 and end < passages and rule[end] == rule[begin] and (cells == 1 or cell_of_passage[end] == cell):
             end += 1
         _sum_points(
-            centre[begin:end], radius[begin:end], cell_of_passage[begin], half, a_cell, coefficients,
+            centre[begin:end], radius[begin:end], cell, half, a_cell, coefficients,
             nodes[rule[begin]], shares[rule[begin]], count_of_rule[rule[begin]], place, value, sums[begin:end],
         )  # fmt: skip
         begin = end
@@ -240,14 +245,15 @@ def _distance(position: NDArray[np.int64], weight: NDArray[np.float64], at: int,
 @kernel
 def _add_up(coefficients: NDArray[np.float64], place: NDArray[np.float64], middle: float, value: NDArray[np.float64]) -> None:
     """`exp(-v²/2) Σ_n c_n vⁿ` at each place, v its distance from the middle, which the places are moved to."""
-    value[:] = 0.0
     for i in range(place.size):
         place[i] -= middle
-    for n in range(coefficients.size - 1, -1, -1):
-        coefficient = coefficients[n]
+        value[i] = 0.0
+    for n in range(coefficients.size - TERMS_AT_ONCE, -1, -TERMS_AT_ONCE):
+        c0, c1, c2, c3 = coefficients[n], coefficients[n + 1], coefficients[n + 2], coefficients[n + 3]
         # Vector instructions: this loop is over places and not over terms for their sake.
         for i in range(place.size):
-            value[i] = coefficient + value[i] * place[i]
+            v = place[i]
+            value[i] = c0 + v * (c1 + v * (c2 + v * (c3 + v * value[i])))
     for i in range(place.size):
         value[i] *= _bell(place[i])
 

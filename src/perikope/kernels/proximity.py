@@ -32,8 +32,8 @@ def mean_influence(
     whole_end: NDArray[np.int64],
     run_first: NDArray[np.int64],
     run_end: NDArray[np.int64],
-    run_before: NDArray[np.int64],
-    run_after: NDArray[np.int64],
+    run_before: NDArray[np.int32],
+    run_after: NDArray[np.int32],
     first_value: NDArray[np.int64],
     value: NDArray[np.float64],
     tokens: NDArray[np.int64],
@@ -84,10 +84,7 @@ def mean_influence(
                 top -= 1
                 for i in range(count[top + 1]):
                     x = touched[top + 1, i]
-                    if values[top, x] == 0.0:
-                        touched[top, count[top]] = x
-                        count[top] += 1
-                    values[top, x] = max(values[top, x], values[top + 1, x])
+                    count[top] = _raise(values[top], touched[top], count[top], x, values[top + 1, x])
                     values[top + 1, x] = 0.0
                 count[top + 1] = 0
             elif operation in (AND, AND_NOT):
@@ -142,8 +139,8 @@ def _spread(
     whole_end: NDArray[np.int64],
     run_first: NDArray[np.int64],
     run_end: NDArray[np.int64],
-    run_before: NDArray[np.int64],
-    run_after: NDArray[np.int64],
+    run_before: NDArray[np.int32],
+    run_after: NDArray[np.int32],
     first_value: NDArray[np.int64],
     value: NDArray[np.float64],
     values: NDArray[np.float64],
@@ -169,11 +166,7 @@ def _spread(
             repeated = last_whole >= 0 and whole_first[last_whole] == whole_first[here] and whole_end[last_whole] == whole_end[here]
             if not repeated or table_of_occurrence[last_whole] != table:
                 for x in range(whole_first[here], whole_end[here]):
-                    if values[x] < value[first]:
-                        if values[x] == 0.0:
-                            touched[count] = x
-                            count += 1
-                        values[x] = value[first]
+                    count = _raise(values, touched, count, x, value[first])
             last_whole = here
             continue
         low = position[here] - (end - first) + 1
@@ -181,75 +174,61 @@ def _spread(
         if before >= 0:
             middle = (np.int64(position[before]) + position[here]) // 2
             high = min(middle, position[before] + (end - first) - 1)
-            count = _to_the_right(
-                position[before], run_of_occurrence[before], high, value[first:end], run_first, run_end, run_after, values, touched, count
-            )
+            count = _reach(
+                position[before], run_of_occurrence[before], position[before], high, value[first:end],
+                run_first, run_end, run_after, values, touched, count,
+            )  # fmt: skip
             low = max(low, middle + 1)
         else:
             used_groups[used] = group
             used += 1
-        count = _to_the_left(
-            position[here], run_of_occurrence[here], low, value[first:end], run_first, run_end, run_before, values, touched, count
-        )
+        count = _reach(
+            position[here], run_of_occurrence[here], low, position[here], value[first:end],
+            run_first, run_end, run_before, values, touched, count,
+        )  # fmt: skip
         last_of_group[group] = here
     for i in range(used):
         here = last_of_group[used_groups[i]]
         last_of_group[used_groups[i]] = -1
         first, end = first_value[table_of_occurrence[here]], first_value[table_of_occurrence[here] + 1]
         high = position[here] + (end - first) - 1
-        count = _to_the_right(
-            position[here], run_of_occurrence[here], high, value[first:end], run_first, run_end, run_after, values, touched, count
-        )
+        count = _reach(
+            position[here], run_of_occurrence[here], position[here], high, value[first:end],
+            run_first, run_end, run_after, values, touched, count,
+        )  # fmt: skip
     return count
 
 
 @kernel
-def _to_the_right(
+def _reach(
     position: int,
     run: int,
+    low: int,
     high: int,
     table: NDArray[np.float64],
     run_first: NDArray[np.int64],
     run_end: NDArray[np.int64],
-    run_after: NDArray[np.int64],
+    next_run: NDArray[np.int32],
     values: NDArray[np.float64],
     touched: NDArray[np.int64],
     count: int,
 ) -> int:
-    """Raise the values from an occurrence up to `high`, in the runs of its own element."""
-    while run >= 0 and run_first[run] <= high:
-        for x in range(max(position, run_first[run]), min(high + 1, run_end[run])):
-            if values[x] < table[x - position]:
-                if values[x] == 0.0:
-                    touched[count] = x
-                    count += 1
-                values[x] = table[x - position]
-        run = run_after[run]
+    """Raise the values from `low` to `high` to what an occurrence gives them, in the runs of its own element from its own run on."""
+    while run >= 0 and run_first[run] <= high and run_end[run] > low:
+        for x in range(max(low, run_first[run]), min(high + 1, run_end[run])):
+            count = _raise(values, touched, count, x, table[abs(x - position)])
+        run = next_run[run]
     return count
 
 
 @kernel
-def _to_the_left(
-    position: int,
-    run: int,
-    low: int,
-    table: NDArray[np.float64],
-    run_first: NDArray[np.int64],
-    run_end: NDArray[np.int64],
-    run_before: NDArray[np.int64],
-    values: NDArray[np.float64],
-    touched: NDArray[np.int64],
-    count: int,
-) -> int:
-    """Raise the values from an occurrence down to `low`, in the runs of its own element."""
-    while run >= 0 and run_end[run] > low:
-        for x in range(max(low, run_first[run]), min(position + 1, run_end[run])):
-            if values[x] < table[position - x]:
-                if values[x] == 0.0:
-                    touched[count] = x
-                    count += 1
-                values[x] = table[position - x]
-        run = run_before[run]
+def _raise(values: NDArray[np.float64], touched: NDArray[np.int64], count: int, x: int, value: float) -> int:
+    """Raise a token's value to another; returns how many tokens are touched then."""
+    if values[x] < value:
+        if values[x] == 0.0:
+            touched[count] = x
+            count += 1
+        values[x] = value
     return count
 
 
@@ -259,13 +238,13 @@ def group_occurrences(
 ) -> tuple[NDArray[np.int64], int]:
     """A number for each element with a table, of each occurrence, and how many there are."""
     group = np.empty(span_of_occurrence.size, np.int64)
-    first_group = np.full(spans, -1, np.int64)
+    first_group = np.full(spans, -1, np.int32)
     next_group = np.empty(span_of_occurrence.size, np.int64)
     table_of_group = np.empty(span_of_occurrence.size, np.int64)
     groups = 0
     for i in range(span_of_occurrence.size):
         span = span_of_occurrence[i]
-        found = first_group[span]
+        found = np.int64(first_group[span])
         while found >= 0 and table_of_group[found] != table_of_occurrence[i]:
             found = next_group[found]
         if found < 0:

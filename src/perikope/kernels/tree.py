@@ -150,6 +150,8 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
     for section in range(sections - 1, -1, -1):
         at = place[section]
         profile[at] = value[section]
+        if height[section] == 0:  # most sections have none below
+            continue
         # To each branch from the section itself, its heir and the branches before ...
         for i in range(first_branch[section], first_branch[section + 1]):
             other = place[branch[i]]
@@ -172,6 +174,8 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
     for section in range(sections):
         at = place[section]
         _take(result, section, outside[at], maximum)
+        if height[section] == 0:
+            continue
         longest = 0
         for i in range(first_branch[section], first_branch[section + 1]):
             other = place[branch[i]]

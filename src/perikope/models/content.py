@@ -31,11 +31,15 @@ def content_score(
     matches: Matches, unit: Unit, content: Content = "lm", statistics: CountedOver = "documents", *, mu: Mu = 1000.0
 ) -> Column:
     """The score of each text by itself: `lm` is `similarity`, `bm25` is `okapi` and `psg` is `tf_idf`, each with its formula there."""
-    if content == "lm":
-        return similarity(matches, mu, unit=unit, statistics=statistics)
-    if content == "bm25":
-        return okapi(matches, unit=unit, statistics=statistics)
-    return tf_idf(matches, unit=unit, statistics=statistics)
+
+    def score() -> Column:
+        if content == "lm":
+            return similarity(matches, mu, unit=unit, statistics=statistics)
+        if content == "bm25":
+            return okapi(matches, unit=unit, statistics=statistics)
+        return tf_idf(matches, unit=unit, statistics=statistics)
+
+    return matches.once(("content", unit, content, statistics, mu), score)
 
 
 def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "passage", statistics: CountedOver = "passages") -> Column:
@@ -110,7 +114,8 @@ def _texts(matches: Matches, unit: Unit) -> _Texts:
     if unit == "document":
         return _Texts(matches.in_documents, matches.length_of_document)
     if unit == "passage with titles":
-        return _Texts(matches.in_passages_with_titles(), matches.length_with_titles_of_passage())
+        titled = "counts and lengths with titles", lambda: (matches.in_passages_with_titles(), matches.length_with_titles_of_passage())
+        return _Texts(*matches.once(*titled))
     return _Texts(matches.in_passages, matches.length_of_passage)
 
 

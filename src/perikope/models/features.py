@@ -46,15 +46,11 @@ class Sources:
     """What features are made of, each computed when it is first asked for."""
 
     def __init__(self, matches: Matches) -> None:
-        self.matches = matches
-        self._contents: dict[tuple[Unit, Content, CountedOver], Column] = {}
+        self.matches = matches.shared()
 
     def content(self, unit: Unit, content: Content, statistics: CountedOver = "documents") -> Column:
         """A text scored by itself."""
-        key = unit, content, statistics
-        if key not in self._contents:
-            self._contents[key] = content_score(self.matches, *key)
-        return self._contents[key]
+        return content_score(self.matches, unit, content, statistics)
 
     @property
     def titled_lm(self) -> Column:

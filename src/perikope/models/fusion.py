@@ -9,7 +9,9 @@ import numpy as np
 
 from perikope.errors import UsageError
 from perikope.grammar import Call
-from perikope.matches import Matches
+from perikope.index.layout import ranges
+from perikope.kernels.order import falling
+from perikope.matches import Integers, Matches
 from perikope.models import Model, Signals, model, parse_model
 from perikope.models.combination import KIND, combination_of
 from perikope.models.features import normalized_features
@@ -38,8 +40,9 @@ def scores_of_models(
     normalize: Normalize = "minmax",
 ) -> Signals:
     """The score of each model, normalised over the candidate passages; named by the model's place in the list and its name."""
+    shared = matches.shared()
     return {
-        f"{number} {one.definition.name}": _NORMALIZE[normalize](one.score(matches)).named(f"score by {one.definition.name}")
+        f"{number} {one.definition.name}": _NORMALIZE[normalize](one.score(shared)).named(f"score by {one.definition.name}")
         for number, one in enumerate(models, 1)
     }
 
@@ -66,7 +69,12 @@ def reciprocal_ranks(
     k: Annotated[float, Range(0, 1e6), Grid((10.0, 60.0, 100.0))] = 60.0,
 ) -> Signals:
     """What the rank of each passage in each model's ranking is worth."""
-    return {f"{number} {one.definition.name}": _reciprocal_rank(matches, one, k) for number, one in enumerate(models, 1)}
+    shared = matches.shared()
+    by_place = np.argsort(matches.place_of_document())
+    # All passages in the order that decides between equal scores: by document id, then by position.
+    first = matches.first_passage_of_document
+    rows = ranges(first[:-1][by_place], first[1:][by_place])
+    return {f"{number} {one.definition.name}": _reciprocal_rank(shared, one, k, rows) for number, one in enumerate(models, 1)}
 
 
 @model(reciprocal_ranks)
@@ -80,16 +88,17 @@ def rrf(signals: Signals) -> Column:
     return sum_of("fused reciprocal ranks", list(signals.values()))
 
 
-def _reciprocal_rank(matches: Matches, one: Model, k: float) -> Column:
+def _reciprocal_rank(matches: Matches, one: Model, k: float, rows: Integers) -> Column:
     values, name = one.score(matches).values, one.definition.name
-    rows = np.flatnonzero(np.diff(matches.in_passages.first_entry)) if one.matching_only else np.arange(values.size)
-    order = rows[np.lexsort((rows, matches.place_of_document()[matches.document_of_passage[rows]], -values[rows]))]
-    rank = np.zeros(values.size, np.int64)
-    rank[order] = np.arange(1, order.size + 1)
-    worth = np.where(rank > 0, 1 / (k + np.maximum(rank, 1)), 0.0)
+    if one.matching_only:
+        rows = rows[np.diff(matches.in_passages.first_entry)[rows] > 0]
+    order = rows[falling(values[rows])]
+    worth = np.zeros(values.size)
+    worth[order] = 1 / (k + np.arange(1, order.size + 1))
 
     def explain(row: int) -> Node:
-        label = f"1 ÷ ({k:g} + {rank[row]}): rank {rank[row]} by {name}" if rank[row] else f"not ranked by {name}"
+        rank = int(np.argmax(order == row)) + 1 if worth[row] else 0
+        label = f"1 ÷ ({k:g} + {rank}): rank {rank} by {name}" if rank else f"not ranked by {name}"
         return Node(label, float(worth[row]))
 
     return Column(f"reciprocal rank by {name}", worth, explain)

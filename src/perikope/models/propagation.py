@@ -40,7 +40,18 @@ LISTED = 10
 
 
 def _document(matches: Matches, content: Content, statistics: CountedOver, mu: float) -> Column:
-    return min_max(content_score(matches, "document", content, statistics, mu=mu)).at(matches.document_of_passage)
+    def score() -> Column:
+        return min_max(content_score(matches, "document", content, statistics, mu=mu)).at(matches.document_of_passage)
+
+    return matches.once(("document of passage", content, statistics, mu), score)
+
+
+def _in_context(
+    matches: Matches, passage: Column, content: Content, statistics: CountedOver, mu: float, context: Column | None = None
+) -> Signals:
+    """The score of the passage, of its document and of what else is around it, normalised each on its own."""
+    found = {"content": min_max(passage), "document": _document(matches, content, statistics, mu)}
+    return found if context is None else {**found, "context": min_max(context)}
 
 
 def _mix(signals: Signals, alpha: float, beta: float) -> Column:
@@ -50,8 +61,7 @@ def _mix(signals: Signals, alpha: float, beta: float) -> Column:
 
 def passage_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm", statistics: CountedOver = "documents") -> Signals:
     """Similarity of the passage and of its document, normalised each on its own."""
-    passage = content_score(matches, "passage", content, statistics, mu=mu)
-    return {"content": min_max(passage), "document": _document(matches, content, statistics, mu)}
+    return _in_context(matches, content_score(matches, "passage", content, statistics, mu=mu), content, statistics, mu)
 
 
 @model(passage_signals)
@@ -66,8 +76,7 @@ def qsf_v(signals: Signals, *, alpha: Share = 0.8) -> Column:
 
 def titled_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm", statistics: CountedOver = "documents") -> Signals:
     """Similarity of the passage with the titles of all sections above it, and of its document."""
-    passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
-    return {"content": min_max(passage), "document": _document(matches, content, statistics, mu)}
+    return _in_context(matches, content_score(matches, "passage with titles", content, statistics, mu=mu), content, statistics, mu)
 
 
 @model(titled_signals)
@@ -93,7 +102,7 @@ def section_signals(
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     # A section without passages of its own lies between those below it: the extremes are the same over all sections.
     section = section_scores(matches, passage, aggregate).at(matches.section_of_passage)
-    return {"content": min_max(passage), "document": _document(matches, content, statistics, mu), "context": min_max(section)}
+    return _in_context(matches, passage, content, statistics, mu, section)
 
 
 @model(section_signals)
@@ -122,7 +131,7 @@ def section_propagate_signals(
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     sections = section_scores(matches, passage, aggregate)
     context = propagated_from_sections(matches, sections, Decay(weight, sigma), aggregate)
-    return {"content": min_max(passage), "document": _document(matches, content, statistics, mu), "context": min_max(context)}
+    return _in_context(matches, passage, content, statistics, mu, context)
 
 
 @model(section_propagate_signals)
@@ -150,7 +159,7 @@ def passage_propagate_signals(
     matches.require_passages("qsf_passage_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     context = propagated_from_passages(matches, passage, Decay(weight, sigma), aggregate)
-    return {"content": min_max(passage), "document": _document(matches, content, statistics, mu), "context": min_max(context)}
+    return _in_context(matches, passage, content, statistics, mu, context)
 
 
 @model(passage_propagate_signals)

@@ -90,20 +90,25 @@ def prox(signals: Signals) -> Column:
     return signals["influence"]
 
 
-def height_signals(
-    matches: Matches,
-    *,
-    k: Width = 200,
-    weights: Weights = PUBLISHED,
-    shape: ShapeName = "triangle",
-    logical: Logical = ALL,
-    titles: Titles = False,
-) -> Signals:
-    """The mean influence of the query, its height by the weights of tags."""
-    return {"influence": Influence(matches, Shape(shape, k, "height"), logical, titles, _weights(matches, weights)).column()}
+def _weighed(weighs: Literal["height", "both"]) -> Callable[..., Signals]:
+    """The signals of a model in which the weights of tags multiply the height of influence, or its height and width."""
+
+    def signals(
+        matches: Matches,
+        *,
+        k: Width = 200,
+        weights: Weights = PUBLISHED,
+        shape: ShapeName = "triangle",
+        logical: Logical = ALL,
+        titles: Titles = False,
+    ) -> Signals:
+        """The mean influence of the query, by the weights of tags."""
+        return {"influence": Influence(matches, Shape(shape, k, weighs), logical, titles, _weights(matches, weights)).column()}
+
+    return signals
 
 
-@model(height_signals)
+@model(_weighed("height"))
 def prox_h(signals: Signals) -> Column:
     """As prox, where the tag that marks an occurrence says how high its influence is.
 
@@ -114,20 +119,7 @@ def prox_h(signals: Signals) -> Column:
     return signals["influence"]
 
 
-def height_and_width_signals(
-    matches: Matches,
-    *,
-    k: Width = 200,
-    weights: Weights = PUBLISHED,
-    shape: ShapeName = "triangle",
-    logical: Logical = ALL,
-    titles: Titles = False,
-) -> Signals:
-    """The mean influence of the query, its height and width by the weights of tags."""
-    return {"influence": Influence(matches, Shape(shape, k, "both"), logical, titles, _weights(matches, weights)).column()}
-
-
-@model(height_and_width_signals)
+@model(_weighed("both"))
 def prox_hw(signals: Signals) -> Column:
     """As prox_h, where the tag that marks an occurrence says how high its influence is and how far it goes.
 
@@ -210,6 +202,8 @@ class Influence:
     @cached_property
     def tag_of_occurrence(self) -> Integers:
         """The deepest tag with a weight around each occurrence, or -1."""
+        if not self._weights:
+            return np.full(self.matches.position_of_occurrence.size, -1, np.int64)
         span = self._spans_of_occurrences(self.structure.tagged(self._weights))
         return np.where(span >= 0, self.structure.tag_of_span[span], -1)
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perikope.kernels.elements import count_indexed, count_marked, deepest_runs, link_runs, runs_of_positions, without_overlap
+from perikope.kernels.elements import are_trees, count_indexed, count_marked, deepest_runs, link_runs, runs_of_positions, without_overlap
 from perikope.kernels.tokens import encode_tokens
 
 
@@ -119,3 +119,28 @@ def test_what_overlaps_an_earlier_one_goes(documents, random):
             free = not any(own & other for other in taken)
             assert kept[i] == free
             taken += [own] if free else []
+
+
+numbers = st.integers(-1, 3)
+rows = st.tuples(numbers, numbers, numbers, numbers, numbers)
+roots = st.just((0, 0, -1, 0, 2)) | rows
+
+
+@given(st.lists(st.tuples(roots, st.lists(rows | st.just((1, 0, 0, 0, 1)), max_size=2)) | st.none(), max_size=3))
+def test_are_trees(documents):
+    """A document is None, without any span, or its root and the spans below; a span is kind, tag, parent, first and end token."""
+    spans = [[] if document is None else [document[0], *document[1]] for document in documents]
+    first_span = np.cumsum([0, *map(len, spans)]).astype(np.int64)
+    columns = np.array([span for own in spans for span in own], np.int64).reshape(-1, 5).T.copy()
+    tokens, kinds, tags = 2, 3, 2
+
+    def is_tree(own):
+        return (
+            bool(own)
+            and own[0] in [(0, tag, -1, 0, tokens) for tag in range(tags)]
+            and all(0 <= kind < kinds and 0 <= tag < tags and 0 <= first <= end <= tokens for kind, tag, _, first, end in own)
+            and all(0 <= parent < number for number, (_, _, parent, _, _) in enumerate(own) if number)
+        )
+
+    found = are_trees(first_span, *columns, np.full(len(spans), tokens, np.int64), kinds, tags)
+    assert found == all(map(is_tree, spans))

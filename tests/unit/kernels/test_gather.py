@@ -12,10 +12,16 @@ columns = st.sampled_from([np.uint8, np.uint16, np.uint32]).flatmap(
 ranges_in_ten = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 10)).map(sorted), max_size=5)
 
 
-@given(columns, ranges_in_ten)
+signed_columns = st.sampled_from([np.int8, np.int16, np.int32]).flatmap(
+    lambda kind: st.lists(st.integers(np.iinfo(kind).min, np.iinfo(kind).max), min_size=10, max_size=10).map(lambda v: np.array(v, kind))
+)
+
+
+@given(columns | signed_columns, ranges_in_ten)
 def test_read_ranges_and_their_owners(column, ranges):
     first, end = (np.array([r[i] for r in ranges], np.int64) for i in range(2))
-    assert read_ranges(column.view(np.uint8), column.itemsize, first, end).tolist() == [int(n) for a, b in ranges for n in column[a:b]]
+    size = column.itemsize if column.dtype.kind == "u" else -column.itemsize
+    assert read_ranges(column.view(np.uint8), size, first, end).tolist() == [int(n) for a, b in ranges for n in column[a:b]]
     assert owners(first, end).tolist() == [i for i, (a, b) in enumerate(ranges) for _ in range(a, b)]
 
 

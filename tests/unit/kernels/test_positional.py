@@ -88,9 +88,8 @@ def test_both_ways_to_sum_gaussians(documents, sigma, points):
         width = (max(positions[-1], *last.tolist()) - low) / sigma
         rule = numbers([int(np.searchsorted(longest[-1], (b - a) / (2 * sigma))) for a, b in passages])
         cells = max(1, math.ceil(width / 0.89))
-        gauss_by_series(
-            position, weight, first, last, rule, int(counts[rule].sum()), low, width, cells, sigma, nodes, shares, counts, by_series
-        )
+        workspace = np.empty((4, int(counts[rule].sum())))
+        gauss_by_series(position, weight, first, last, rule, workspace, low, width, cells, sigma, nodes, shares, counts, by_series)
         assert_close(by_series, expected, sum(weights), points)
 
 

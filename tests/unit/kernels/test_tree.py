@@ -9,6 +9,7 @@ from perikope.kernels.tree import (
     aggregate_children,
     from_ancestors,
     from_ancestors_by_factor,
+    from_other_passages,
     from_other_sections,
     from_other_sections_by_factor,
     from_others_in_group,
@@ -115,6 +116,17 @@ def test_from_others_in_group(forest, maximum):
     rows = np.arange(value.size)
     expected = [gather(value[(group == group[i]) & (rows != i)], maximum) for i in rows]
     assert others == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+@given(forests_with_passages(), st.sampled_from([1.0, 0.3, 0.0]), st.booleans(), st.data())
+def test_from_other_passages(forest, nearest, maximum, data):
+    siblings, section, parent = forest
+    elsewhere = np.array(data.draw(st.lists(values, min_size=parent.size, max_size=parent.size)), np.float64)
+    others = np.array(data.draw(st.lists(st.integers(0, 5), min_size=parent.size, max_size=parent.size)), np.int64)
+    found = from_other_passages(siblings, nearest, elsewhere, section, others, maximum)
+    both = [(nearest * own, elsewhere[s]) for own, s in zip(siblings, section, strict=True)]
+    expected = [max(pair) if maximum else sum(pair) / max(others[s], 1) for pair, s in zip(both, section, strict=True)]
+    assert found == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 @given(forests_with_passages(), st.booleans())

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -220,3 +221,15 @@ def test_the_table_that_comes_with_the_program_is_readable():
     combination = combination_of(read_table("even", KIND))
     assert set(combination.weights) == {0.125}
     assert json.dumps(combination.values())
+
+
+def test_models_that_are_fused_share_what_they_have_in_common(index):
+    matches = index.search("magnet pump valve").matches
+    shared = matches.shared()
+    assert shared.shared() is shared
+    for name in ("qsf_v_title", "qsf_section_propagate", "qsf_v_title(mu=500)", "qsf_v_title(content=bm25)"):
+        assert parse_model(name).score(shared).values.tolist() == parse_model(name).score(matches).values.tolist()
+    made = []
+    assert [one.once("key", lambda: made.append(0) or len(made)) for one in (shared, shared, matches, matches)] == [1, 1, 2, 3]
+    # A copy may have other columns: it begins anew.
+    assert [replace(shared).once("key", lambda: 7) for _ in range(2)] == [7, 7]

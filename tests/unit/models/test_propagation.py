@@ -30,6 +30,7 @@ def one_document(parent, section_of_passage):
         document_of_section=np.zeros(len(parent), np.int64),
         section_of_passage=np.asarray(section_of_passage, np.int64),
         document_of_passage=np.zeros(len(section_of_passage), np.int64),
+        first_passage_of_document=np.array([0, len(section_of_passage)], np.int64),
     )
 
 
