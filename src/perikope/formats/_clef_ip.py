@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 from perikope.formats._patents import Bibliography, PatentNumber, PatentWalk, marked_patents, patent_number
 from perikope.formats._profile import Element, text_of
@@ -59,17 +60,16 @@ class ClefIpWalk(PatentWalk):
         country = self.patent.publication.country if self.patent.publication else ""
         if country == "US":
             # These count the paragraph of the abstract with those of the description, where it has such a number; the printed ones do not.
-            number -= self._numbered_in_abstract(found[1])
+            number -= sum(given.startswith(found[1]) for given in self._numbers_in_abstract)
         # International applications are printed without numbers, but where their authors wrote some.
         return (f"{number:04d}", country in ("EP", "US")) if number > 0 else ("", False)
 
     def patents_cited_in(self, element: Element) -> Iterator[str]:
         return marked_patents(element, ("ref",))
 
-    def _numbered_in_abstract(self, prefix: str) -> int:
-        if not hasattr(self, "_abstract"):
-            self._abstract: list[str] = [p.get("num") or "" for p in self.root.iterfind("abstract//p")]
-        return sum(number.startswith(prefix) for number in self._abstract)
+    @cached_property
+    def _numbers_in_abstract(self) -> list[str]:
+        return [paragraph.get("num") or "" for paragraph in self.root.iterfind("abstract//p")]
 
 
 def _texts(element: Element, *paths: str) -> list[str]:

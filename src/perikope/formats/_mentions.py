@@ -147,7 +147,8 @@ def _listed(text: str) -> Iterator[str]:
 
 _COUNTRIES = "US|EP|WO|DE|FR|GB|JP|NL|BE|CH|AT|SE|IT|ES|DK|FI|NO|CA|AU|NZ|CN|KR|RU|SU|DD|PL|CZ|HU|IL|TW|ZA|BR|MX|IE|PT"
 _COUNTRY = re.compile(
-    rf"\b(?P<code>{_COUNTRIES})(?![a-z])|\bU\.\s?S\.|\b(?P<word>European|German|French|British|Japanese|International|PCT|GB|UK)\b"
+    rf"\b(?P<code>{_COUNTRIES})(?![a-z])|\bU\.\s?S\."
+    r"|\b(?P<word>European|German|French|British|Japanese|International|PCT|UK|United States)\b"
 )
 _ADJECTIVES = {
     "European": "EP",
@@ -158,6 +159,7 @@ _ADJECTIVES = {
     "Japanese": "JP",
     "International": "WO",
     "PCT": "WO",
+    "United States": "US",
 }
 _NO_PUBLICATION = re.compile(r"provisional|serial|ser\.|PCT\s*/\s*[A-Z]{2}|\bapplication\s+(?:no|ser)", re.IGNORECASE)
 _PUBLISHED = re.compile(r"(?<![0-9/])20[0-9]{2}\s?/\s?[0-9]{7}(?![0-9])")

@@ -282,9 +282,9 @@ class PatentWalk(Walk):
 
     def passage_added(self, number: int, element: Element, run: Run) -> None:
         own, claim = self._own_id, self._claims.get(element)
-        if own and not claim and "\n" in run.text and self._in_description():
+        if own and not claim and self._in_description():
             # A list of figures is one passage; each of its lines may describe one.
-            for thing in named_first(run.text):
+            for thing in named_first(run.text if "\n" in run.text else run.text[:_BEGINNING]):
                 if thing[0] == "figure":
                     self._targets.setdefault(thing, own)
         self._note_mentions(number, own, run.text, claim)

@@ -32,7 +32,8 @@ MAX_BYTES = 1 << 26
 """One XML document may be 64 MB: its tree takes some ten times as much memory."""
 
 MAX_TAGS = 1 << 22
-"""Tags and attributes of one document: each takes 120 to 250 bytes in the tree, however short it is. Real files have one in 20 bytes and more."""
+"""Tags and attributes of one document: each takes 120 to 250 bytes in the tree, however short it is. Real
+files have one in 20 bytes or more."""
 
 MAX_DOCTYPE = 1 << 20
 """A document type declaration, which is skipped but has to be gone through, may be 1 MB; those with all their entities have some 50 KB."""
@@ -42,7 +43,8 @@ MAX_REPLACEMENT = 16
 
 _BLOCK = 1 << 20
 
-# None of these looks further than a name or a run of white space, or else to the end of what it takes: no input needs more than linear time.
+# None of these looks further than a name or a run of white space, or else to the end of what it takes: no input needs more than linear
+# time.
 _SPACE = re.compile(rb"\s*")
 _IN_DOCTYPE = re.compile(rb"""<!--|<\?|["'\[\]>]""")
 _CLOSING = {b"<!--": b"-->", b"<?": b"?>", b"<![CDATA[": b"]]>", b'"': b'"', b"'": b"'"}
@@ -51,15 +53,14 @@ _ENTITY = re.compile(
     rb"""(?:(SYSTEM|PUBLIC)\s|"((?:[^"&%%<]|&\#x?[0-9A-Fa-f]{1,7};){0,%d})"\s*>|'((?:[^'&%%<]|&\#x?[0-9A-Fa-f]{1,7};){0,%d})'\s*>)"""
     % (MAX_REPLACEMENT, MAX_REPLACEMENT)
 )
-_ENCODING = re.compile(rb"""\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']""")
-_DECLARED = re.compile(r"""(\s*<\?xml\s[^>]*?)\bencoding\s*=\s*["'][^"'>]*["']""")
+_ENCODING = re.compile(rb"""\s*<\?xml\s[^>]*?\b(encoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["'])""")
 _DECLARATION = re.compile(rb"<(?:\?xml|!DOCTYPE)\s")
 _ASIDE = re.compile(rb"<!--|<!\[CDATA\[|<\?|<!DOCTYPE\s")
 _ASIDE_OR_ROOT = re.compile(rb"<!--|<\?|<!DOCTYPE\s|<[^\s!?/]")
 _NO_MARKUP = rb"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)|<!--(?s:.*?)(?:-->|\Z)|<\?(?s:.*?)(?:\?>|\Z)"
 _NAMED = re.compile(_NO_MARKUP + rb"|&([A-Za-z][A-Za-z0-9._-]{0,63});")
 _OTHER_NAME = re.compile(rb"&(?!(?:" + "|".join(sorted(PREDEFINED)).encode() + rb");)[A-Za-z]")
-_NUMBERED = re.compile(_NO_MARKUP + rb"|&#(?:x0*([0-9A-Fa-f]*)|0*([0-9]*));")
+_NUMBERED = re.compile(_NO_MARKUP + rb"|&#(?:x0*+([0-9A-Fa-f]*+)|0*+([0-9]*+));")
 _NOT_ALLOWED = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _PREFIX = re.compile(rb"""</?([A-Za-z_][A-Za-z0-9._-]*):|\s([A-Za-z_][A-Za-z0-9._-]*):[A-Za-z_][A-Za-z0-9._-]*\s*=\s*["']""")
 _TAG_NAME = re.compile(rb"<[^\s<>/!?]+")
@@ -77,6 +78,7 @@ _WIDE = re.compile(r"utf-(?:16|32)(?:-[lb]e)?")
 _SHIFTED = re.compile(r"iso2022_\w+|hz")
 _UNDECLARED = {b"xlink": b"http://www.w3.org/1999/xlink"}
 _INVALID = "\ufffd"
+_ENDLESS = f"has a document type declaration that does not end, or is longer than {MAX_DOCTYPE >> 20} MB; mend it"
 
 
 class Tree(NamedTuple):
@@ -136,9 +138,9 @@ def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:
         at_end = False
         while True:
             while (data := cutter.document(at_end, line)) is not None:
-                if encoding:
+                if encoding and (declared := _declared_encoding(data)):
                     # It was right for the file, but is no longer.
-                    data = _DECLARED.sub(r"\1", data.decode(), count=1).encode()
+                    data = data[: declared.start(1)] + data[declared.end(1) :]
                 if data[_begin(data) :]:
                     is_empty = False
                     yield data, line
@@ -174,7 +176,7 @@ class _Cutter:
 
     def document(self, at_end: bool, line: int) -> bytes | None:
         """The next document; nothing where the file has no other, or more of it has to come first."""
-        end = self._next()
+        end = self._next(line)
         if end < 0:
             if len(self._data) - self._begin > MAX_BYTES:
                 raise UnreadableFile(f"holds a document of more than {MAX_BYTES >> 20} MB; split it", path=self._path, line=line)
@@ -187,7 +189,7 @@ class _Cutter:
         self._has_root = False
         return document
 
-    def _next(self) -> int:
+    def _next(self, line: int) -> int:
         """Where the next document begins; -1 where that is not seen yet."""
         data = self._data
         while True:
@@ -206,6 +208,8 @@ class _Cutter:
                 return start - 3 if data[start - 3 : start] == codecs.BOM_UTF8 else start
             if opening.startswith(b"<!DOCTYPE"):
                 end = _doctype_end(data, start)
+                if end < 0 and len(data) > start + MAX_DOCTYPE:
+                    raise UnreadableFile(_ENDLESS, path=self._path, line=line + data.count(b"\n", self._begin, start))
             elif closing := _CLOSING.get(opening):
                 end = data.find(closing, found.end()) + len(closing)
                 end = -1 if end < len(closing) else end
@@ -272,10 +276,14 @@ def _decoded(data: bytes, stream: IO[bytes], encoding: str, path: str) -> bytes:
         raise UnreadableFile(f"is not {encoding} text{place}; convert it to UTF-8", path=path) from None
 
 
+def _declared_encoding(data: bytes) -> re.Match[bytes] | None:
+    return _ENCODING.match(data, 3 if data.startswith(codecs.BOM_UTF8) else 0, 1024)
+
+
 def _codec(data: bytes) -> tuple[str, str]:
     """The encoding that a document declares, as it writes it and as Python does; the latter is empty where there is no such one."""
-    found = _ENCODING.match(data[:1024].removeprefix(codecs.BOM_UTF8))
-    written = found[1].decode() if found else "utf-8"
+    found = _declared_encoding(data)
+    written = found[2].decode() if found else "utf-8"
     try:
         return written, codecs.lookup(written).name
     except LookupError:
@@ -336,8 +344,7 @@ def _parse(data: bytes, line: int, path: str) -> etree._Element:
     if data.startswith(b"<!DOCTYPE", start):
         end = _doctype_end(data, start)
         if end < 0:
-            reason = f"has a document type declaration that does not end, or is longer than {MAX_DOCTYPE >> 20} MB; mend it"
-            raise UnreadableFile(reason, path=path, line=line + data.count(b"\n", 0, start))
+            raise UnreadableFile(_ENDLESS, path=path, line=line + data.count(b"\n", 0, start))
         doctype = data[start:end]
         # Line feeds stay, so that a message names the line as the file has it.
         data = data[:start] + b"\n" * doctype.count(b"\n") + data[end:]
@@ -426,10 +433,14 @@ def _with_characters(data: bytes, doctype: bytes, line: int, path: str) -> bytes
         name = found[1].decode()
         if name in PREDEFINED:
             return found[0]
-        value = own.get(name, known.get(name))
+        value = own.get(name)
+        value = known.get(name) if value is None else value
         if value is None:
             at = line + data.count(b"\n", 0, found.start())
-            raise UnreadableFile(f"uses &{name};, which names no known character; write the character itself", path=path, line=at)
+            reason = (
+                "which stands in another file; put it in" if name in own else "which names no known character; write the character itself"
+            )
+            raise UnreadableFile(f"uses &{name};, {reason}", path=path, line=at)
         # As numbers: a named character may be one that has a meaning in XML.
         return "".join(f"&#{ord(letter)};" for letter in value).encode()
 
@@ -439,12 +450,12 @@ def _with_characters(data: bytes, doctype: bytes, line: int, path: str) -> bytes
     return replaced
 
 
-def _declared_by(doctype: bytes) -> dict[str, str]:
-    """The entities that a document declares for itself: a few characters, or nothing where their text would have to be fetched."""
-    declared: dict[str, str] = {}
+def _declared_by(doctype: bytes) -> dict[str, str | None]:
+    """The entities that a document declares for itself: a few characters each, or nothing where they would have to be fetched."""
+    declared: dict[str, str | None] = {}
     for found in _ENTITY.finditer(doctype):
-        value = "" if found[2] else (found[3] or found[4] or b"").decode("utf-8", "replace")
-        declared.setdefault(found[1].decode(), _REFERENCE.sub(_numbered, value))
+        value = (found[3] or found[4] or b"").decode("utf-8", "replace")
+        declared.setdefault(found[1].decode(), None if found[2] else _REFERENCE.sub(_numbered, value))
     return declared
 
 

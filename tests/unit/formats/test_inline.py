@@ -39,6 +39,35 @@ def test_kept_white_space_moves_marks_with_it() -> None:
     assert inline.take(keep=True) == ("  a b", [("b", 4, 5)], [])
 
 
+def test_a_new_line_takes_the_place_of_a_space() -> None:
+    inline = Inline()
+    inline.text("a ")
+    inline.open("b")
+    inline.line()
+    inline.line()
+    inline.text(" b")
+    inline.close()
+    assert inline.take() == ("a\nb", [("b", 2, 3)], [])
+
+
+def test_cells_are_set_off_within_their_line() -> None:
+    inline = Inline()
+    for text in ("a", "b ", ""):
+        inline.separate()
+        inline.text(text)
+    inline.line()
+    inline.separate()
+    inline.text("c")
+    assert inline.take().text == "a | b |\nc"
+
+
+@pytest.mark.parametrize("text", ["a  b", "a\nb", "a\tb", "a\xa0b", "a \u2028 b", "a\r\n b"])
+def test_white_space_is_collapsed(text: str) -> None:
+    inline = Inline()
+    inline.text(text)
+    assert inline.take().text == "a b"
+
+
 @pytest.mark.parametrize(
     ("href", "expected"),
     [

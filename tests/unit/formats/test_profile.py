@@ -174,8 +174,9 @@ class TestKeys:
 
     def test_references_to_what_a_whole_passage_holds_lead_to_it(self, tmp_path: Path) -> None:
         profile = 'passages = ["p"]\nwhole = ["p"]\nelements = ["l"]\nreferences = {see = "to"}'
-        content = '<r><p>a <l id="one"><p id="two">b</p></l></p><p id="three">c <l id="four"/></p><p><see to="one two four three five">d</see></p></r>'
-        found = document(tmp_path, profile, content)
+        content = '<p>a <see to="two"/><l id="one"><p id="two">b</p></l></p><p id="three">c <l id="four"/></p>'
+        content += '<p><see to="one two four three five">d</see></p>'
+        found = document(tmp_path, profile, f"<r>{content}</r>")
         last = list(found.of_kind(Kind.PASSAGE))[-1]
         assert found.references == ((last, "one"), (last, "three"), (last, "five"))
         assert list(found.span_ids.values()) == ["three", "one"]
