@@ -296,9 +296,10 @@ class TreeBuilder:
         if self._hollow:
             self._settle_empty_spans()
         if self._held:
-            # A span without an id takes that of the first that lies in it.
+            # A span without an id takes that of the first that lies in it. None refers to what lies in itself.
             names = {id: self._span_ids.setdefault(span, id) for id, span in self._held.items()}
-            self._references = list(dict.fromkeys((span, names.get(target, target)) for span, target in self._references))
+            others = [(span, target) for span, target in self._references if self._held.get(target) != span]
+            self._references = list(dict.fromkeys((span, names.get(target, target)) for span, target in others))
         self._name_title()
         text = "".join(self._text)
         if not self.id.strip():

@@ -1,9 +1,12 @@
 """What every measure promises, run over the registry."""
 
 import copy
+import pickle
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from perikope.measures import MEASURES, Definition, Measure, evaluate, parse_measure
 from tests.support import measuring
@@ -14,7 +17,8 @@ REACHES_ONE = {"AP", "APD", "PRES", "RR", "nDCG"}
 def spellings(definition: Definition) -> list[str]:
     """The measure with and without a cutoff and with a second value for every parameter, where it takes them."""
     ends = [] if definition.needs_cutoff else [""]
-    ends += ["@1", "@3", "@50"] if definition.takes_cutoff else []
+    if definition.takes_cutoff:
+        ends += ["@0", "@0.1", "@1"] if definition.cutoff_is_recall else ["@1", "@3", "@50"]
     middles = ["", *(f"({name}=2)" for name in definition.parameters)]
     return [definition.name + middle + end for middle in middles for end in ends]
 
@@ -25,7 +29,8 @@ few = settings(max_examples=30)
 
 
 def test_the_registry_holds_the_measures_of_the_papers_and_of_trec_eval() -> None:
-    assert {"AP", "APD", "Judged", "P", "PD", "PRES", "RR", "Recall", "Success", "nDCG"} <= set(MEASURES.names())
+    names = {"AP", "APD", "Judged", "P", "PD", "PRES", "RR", "Recall", "Success", "nDCG", "iP", "AiP", "gP", "gR", "AgP"}
+    assert names <= set(MEASURES.names())
 
 
 def test_every_spelling_means_one_measure() -> None:
@@ -35,7 +40,7 @@ def test_every_spelling_means_one_measure() -> None:
 
 def test_every_alias_is_another_spelling_of_its_measure() -> None:
     for name, definition in MEASURES.items():
-        end = "@5" if definition.needs_cutoff else ""
+        end = definition.example.removeprefix(name)
         for alias in definition.aliases:
             assert parse_measure(alias + end) == parse_measure(name + end)
 
@@ -54,8 +59,9 @@ def test_its_name_parses_to_itself(measure: Measure) -> None:
 
 @every_measure
 @few
-@given(ranked=measuring.ranked, judged=measuring.judged)
-def test_it_is_between_0_and_1_and_always_the_same(measure: Measure, ranked: list[str], judged: dict[str, int]) -> None:
+@given(data=st.data())
+def test_it_is_between_0_and_1_and_always_the_same(measure: Measure, data: st.DataObject) -> None:
+    ranked, judged = drawn(data, measure)
     before = copy.deepcopy((ranked, judged))
     value = measure(ranked, judged)
     assert isinstance(value, float)
@@ -64,20 +70,32 @@ def test_it_is_between_0_and_1_and_always_the_same(measure: Measure, ranked: lis
     assert (ranked, judged) == before
 
 
+def drawn(data: st.DataObject, measure: Measure) -> tuple[Any, Any]:
+    ranked, judged = measuring.INPUTS[measure.level]
+    return data.draw(ranked), data.draw(judged)
+
+
 @every_measure
 @few
-@given(judged=measuring.judged)
-def test_it_is_0_for_an_empty_list(measure: Measure, judged: dict[str, int]) -> None:
+@given(data=st.data())
+def test_it_is_0_for_an_empty_list(measure: Measure, data: st.DataObject) -> None:
+    _, judged = drawn(data, measure)
     assert measure([], judged) == 0
     assert evaluate(measure, {"q": judged}, {}).mean == {measure.asked: 0}
 
 
 @every_measure
 @few
-@given(ranked=measuring.ranked, judged=measuring.judged)
-def test_it_does_not_depend_on_the_order_of_judgements(measure: Measure, ranked: list[str], judged: dict[str, int]) -> None:
+@given(data=st.data())
+def test_it_does_not_depend_on_the_order_of_judgements(measure: Measure, data: st.DataObject) -> None:
+    ranked, judged = drawn(data, measure)
     reordered = dict(reversed(judged.items()))
     assert measure(ranked, reordered) == pytest.approx(measure(ranked, judged), abs=1e-12)
+
+
+@every_measure
+def test_it_can_be_sent_to_another_process(measure: Measure) -> None:
+    assert str(pickle.loads(pickle.dumps(measure))) == str(measure)
 
 
 def has_room(measure: Measure) -> bool:

@@ -96,7 +96,10 @@ def test_a_place_opens_its_file_at_the_span(source: Path) -> None:
 
 
 def test_places_of_real_articles(shared_data: Path) -> None:
-    paths = sorted((shared_data / "evidence-inference" / "nxml").glob("*.nxml"))
+    folder = shared_data / "evidence-inference" / "nxml"
+    if not folder.is_dir():
+        pytest.skip(f"no articles at {folder}")
+    paths = sorted(folder.glob("*.nxml"))
     assert len(paths) == 61
     passages = found = 0
     for path in paths:

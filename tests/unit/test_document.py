@@ -53,3 +53,15 @@ def test_a_document_needs_an_id_and_a_word(id, text, complaint):
     builder.passage(text)
     with pytest.raises(InputError, match=complaint):
         builder.build()
+
+
+def test_references_to_what_a_span_holds_lead_to_the_span() -> None:
+    builder = TreeBuilder("d")
+    first = builder.passage("A table.", refs=["table"])
+    second = builder.passage("A list.", id="p2")
+    third = builder.passage("See both.", refs=["table", "row", "list", "p2", "elsewhere"])
+    for id, span in (("table", first), ("row", first), ("list", second)):
+        builder.hold(id, span)
+    document = builder.build()
+    assert document.span_ids == {first: "table", second: "p2"}
+    assert document.references == ((third, "table"), (third, "p2"), (third, "elsewhere"))

@@ -63,6 +63,7 @@ _OTHER_NAME = re.compile(rb"&(?!(?:" + "|".join(sorted(PREDEFINED)).encode() + r
 _NUMBERED = re.compile(_NO_MARKUP + rb"|&#(?:x0*+([0-9A-Fa-f]*+)|0*+([0-9]*+));")
 _NOT_ALLOWED = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _PREFIX = re.compile(rb"""</?([A-Za-z_][A-Za-z0-9._-]*):|\s([A-Za-z_][A-Za-z0-9._-]*):[A-Za-z_][A-Za-z0-9._-]*\s*=\s*["']""")
+_DECLARES = re.compile(rb"\sxmlns:([A-Za-z_][A-Za-z0-9._-]*)\s*=")
 _TAG_NAME = re.compile(rb"<[^\s<>/!?]+")
 _TEXT = etree.XPath("string()", smart_strings=False)
 _IN_NAMESPACE = etree.XPath("descendant-or-self::*[namespace-uri()]")
@@ -77,6 +78,7 @@ _BY_BYTES = re.compile(
 _WIDE = re.compile(r"utf-(?:16|32)(?:-[lb]e)?")
 _SHIFTED = re.compile(r"iso2022_\w+|hz")
 _UNDECLARED = {b"xlink": b"http://www.w3.org/1999/xlink"}
+_PLACE = re.compile(r"(?:,? line \d+(?:, column \d+)?| \(<string>[^)]*\))")
 _INVALID = "\ufffd"
 _ENDLESS = f"has a document type declaration that does not end, or is longer than {MAX_DOCTYPE >> 20} MB; mend it"
 
@@ -377,7 +379,8 @@ def _parser() -> etree.XMLParser:
 
 
 def _reason(error: Exception, data: bytes) -> str:
-    message = str(error).strip().partition("\n")[0]
+    # The lines that the parser names count from the beginning of the document, not of the file.
+    message = _PLACE.sub("", str(error).strip().partition("\n")[0])
     said = message.lower()
     if "excessive depth" in said or "nested too deep" in said:
         return "is nested too deeply to be read; flatten it"
@@ -413,7 +416,7 @@ def _with_prefixes(data: bytes) -> bytes:
         return data
     used = {found[1] or found[2] for found in _PREFIX.finditer(data)}
     tag = data[root.start() : data.find(b">", root.end())]
-    missing = [prefix for prefix in sorted(used - {b"xml", b"xmlns"}) if not re.search(rb"\sxmlns:" + re.escape(prefix) + rb"\s*=", tag)]
+    missing = sorted(used - set(_DECLARES.findall(tag)) - {b"xml", b"xmlns"})
     if len(missing) > 256:
         return data
     declared = b"".join(b' xmlns:%s="%s"' % (prefix, _UNDECLARED.get(prefix, b"urn:undeclared:" + prefix)) for prefix in missing)
