@@ -16,9 +16,10 @@ from perikope.document import Kind
 from perikope.formats._headings import Headings
 from perikope.formats._inline import Run
 from perikope.formats._mentions import cited_patents, claim_starts, mentions, named_first
-from perikope.formats._profile import Element, Profile, Role, Rule, Walk, iso_date, text_of
+from perikope.formats._profile import Element, Profile, Role, Rule, iso_date, text_of
 from perikope.formats._source import Source, language_or_nothing
 from perikope.formats._xml import Tree, whole_text
+from perikope.formats._xml_walk import Walk
 
 
 class PatentNumber(NamedTuple):

@@ -429,28 +429,32 @@ def _with_characters(data: bytes, doctype: bytes, line: int, path: str) -> bytes
         return data
     known = characters()
     own = _declared_by(doctype)
+    replacements = {name.encode(): b"&%s;" % name.encode() for name in PREDEFINED}
+    size = len(data)
 
     def character(found: re.Match[bytes]) -> bytes:
-        if found[1] is None:
+        nonlocal size
+        written = found[1]
+        if written is None:
             return found[0]
-        name = found[1].decode()
-        if name in PREDEFINED:
-            return found[0]
-        value = own.get(name)
-        value = known.get(name) if value is None else value
-        if value is None:
-            at = line + data.count(b"\n", 0, found.start())
-            reason = (
-                "which stands in another file; put it in" if name in own else "which names no known character; write the character itself"
-            )
-            raise UnreadableFile(f"uses &{name};, {reason}", path=path, line=at)
-        # As numbers: a named character may be one that has a meaning in XML.
-        return "".join(f"&#{ord(letter)};" for letter in value).encode()
+        replacement = replacements.get(written)
+        if replacement is None:
+            name = written.decode()
+            value = own.get(name)
+            value = known.get(name) if value is None else value
+            if value is None:
+                fault = "stands in another file; put it in" if name in own else "names no known character; write the character itself"
+                at = line + data.count(b"\n", 0, found.start())
+                raise UnreadableFile(f"uses &{name};, which {fault}", path=path, line=at)
+            # As numbers: a named character may be one that has a meaning in XML.
+            replacement = "".join(letter if letter.isascii() and letter.isalnum() else f"&#{ord(letter)};" for letter in value).encode()
+            replacements[written] = replacement
+        size += len(replacement) - len(written) - 2
+        if size > 2 * MAX_BYTES:
+            raise UnreadableFile(f"holds a document of more than {MAX_BYTES >> 20} MB; split it", path=path, line=line)
+        return replacement
 
-    replaced = _NAMED.sub(character, data)
-    if len(replaced) > 2 * MAX_BYTES:
-        raise UnreadableFile(f"holds a document of more than {MAX_BYTES >> 20} MB; split it", path=path, line=line)
-    return replaced
+    return _NAMED.sub(character, data)
 
 
 def _declared_by(doctype: bytes) -> dict[str, str | None]:

@@ -1,6 +1,6 @@
 """XML: which schema a document is of is seen from its root; each schema is a profile, some with code of their own.
 
-`xml` reads any document whose schema is known. A format's own name (`jats`, `uspto`) reads only the schemas that name it as theirs; the file
+`xml` reads any document whose schema is known. A format's own name (`jats`, `uspto`) reads only the schemas that name it as theirs; a file
 of a user's own profile reads that one.
 """
 
@@ -17,9 +17,10 @@ from perikope.errors import UnreadableFile
 from perikope.formats import FORMATS, Format, Source, reader
 from perikope.formats._clef_ip import ClefIpWalk
 from perikope.formats._epo import FulltextWalk, PublishedWalk
-from perikope.formats._profile import Profile, Walk, load
+from perikope.formats._profile import Profile, load
 from perikope.formats._uspto import Application1, Grant2, GrantOrApplication
 from perikope.formats._xml import Tree, chunks, trees
+from perikope.formats._xml_walk import Walk
 
 SUFFIXES = (".xml", ".nxml")
 WALKS: dict[str, type[Walk]] = {
