@@ -1,9 +1,11 @@
 """`name(parameter=value, …)@cutoff`: the small language in which models, measures and settings are named.
 
+A cutoff may also be written as the papers do, `iP[0.01]` for `iP@0.01`.
+
 Our own recursive-descent parser rather than `eval` or `ast`: the text comes from command lines, experiment
 files and HTTP bodies, and an error must point at its place.
 
-    call  = name [ "(" [ argument { "," argument } ] ")" ] [ "@" number ]
+    call  = name [ "(" [ argument { "," argument } ] ")" ] [ "@" number | "[" number "]" ]
     argument = [ name "=" ] value
     value = number | string | "true" | "false" | "none" | "[" [ value { "," value } ] "]" | call
 """
@@ -22,8 +24,12 @@ Value = object
 MAX_DEPTH = 16
 """Calls and lists nest no deeper: nobody writes that, and a hostile string must not exhaust the stack."""
 
+MAX_DIGITS = 400
+"""Characters of a number: every float fits, and Python refuses to read whole numbers of thousands."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_CUTOFF = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"' + r"|'([^'\\]*(?:\\.[^'\\]*)*)'")
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "none": None, "True": True, "False": False, "None": None}
 
@@ -35,13 +41,13 @@ class Call:
     name: str
     arguments: Mapping[str, Value] = field(default_factory=dict)
     positional: tuple[Value, ...] = ()
-    cutoff: int | None = None
+    cutoff: float | None = None
 
     def __str__(self) -> str:
         parts = [write(value) for value in self.positional]
         parts += [f"{name}={write(value)}" for name, value in self.arguments.items()]
         inside = f"({','.join(parts)})" if parts else ""
-        return self.name + inside + ("" if self.cutoff is None else f"@{self.cutoff}")
+        return self.name + inside + ("" if self.cutoff is None else f"@{write(self.cutoff)}")
 
 
 def write(value: Value) -> str:
@@ -67,8 +73,8 @@ def parse(text: str) -> Call:
 
     >>> parse("position_prior(base=plm(sigma=500))").arguments["base"].arguments
     {'sigma': 500}
-    >>> parse("nDCG@10").cutoff
-    10
+    >>> parse("nDCG@10").cutoff, parse("iP[.01]").cutoff
+    (10, 0.01)
     """
     parser = _Parser(text)
     call = parser.call(0)
@@ -99,13 +105,18 @@ class _Parser:
                 else:
                     self.at = start
                     positional.append(self.value(depth + 1))
-        cutoff = None
-        if self.take("@"):
-            digits = self.match(re.compile(r"\d+"))
-            if digits is None:
-                raise self.error("expected a whole number after '@'")
-            cutoff = int(digits)
-        return Call(name, arguments, tuple(positional), cutoff)
+        return Call(name, arguments, tuple(positional), self.cutoff())
+
+    def cutoff(self) -> float | None:
+        mark = "@" if self.take("@") else "[" if self.take("[") else ""
+        if not mark:
+            return None
+        digits = self.match(_CUTOFF)
+        if digits is None:
+            raise self.error(f"expected a number after {mark!r}")
+        if mark == "[" and not self.take("]"):
+            raise self.error("expected ']'")
+        return self.number(digits)
 
     def value(self, depth: int) -> Value:
         if depth > MAX_DEPTH:
@@ -122,11 +133,16 @@ class _Parser:
             return re.sub(r"\\(.)", r"\1", quoted[1:-1])
         number = self.match(_NUMBER)
         if number is not None:
-            return int(number) if re.fullmatch(r"[+-]?\d+", number) else float(number)
+            return self.number(number)
         call = self.call(depth)
         if call.name in _WORDS and not call.arguments and not call.positional:
             return _WORDS[call.name]
         return call
+
+    def number(self, digits: str) -> float:
+        if len(digits) > MAX_DIGITS:
+            raise self.error(f"a number has at most {MAX_DIGITS} characters; this one ends")
+        return int(digits) if re.fullmatch(r"[+-]?\d+", digits) else float(digits)
 
     def end(self) -> None:
         self.space()

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from urllib.parse import quote
 
 import pytest
 
@@ -314,3 +315,26 @@ def test_publications_of_one_real_patent_find_each_other(shared_data, tmp_path):
         assert free.fetch == index.patent_query(id, **SILENT).fetch
         assert index.search(free, k=1)[0].document == other
         assert {hit.document for hit in index.search(bound, k=1000)}.isdisjoint({id, other})
+
+
+def test_topics_that_are_patents_teach_too(index, folder, tmp_path, capsys):
+    topics, qrels = folder / "training.jsonl", tmp_path / "qrels.txt"
+    wanted = ["--patent", "EP0900100A1", "--json", "-k", 1, "--part", "description", "--no-date-limit"]
+    for patent in (FAMILIES[0].earlier, FAMILIES[0].later):
+        hit = json.loads(run(capsys, "search", index, *wanted, "--filter", f"id={patent.id}")[1])
+        with open(qrels, "a") as file:
+            file.write(f"1 0 {hit['document']}#{quote(hit['passage'])} 1\n2 0 {hit['document']}#{quote(hit['passage'])} 1\n")
+    records = [{"qid": "1", "patent": "EP-900100-A1.xml"}, {"qid": "2", "patent": "EP0999999A1"}]
+    try:
+        topics.write_text("".join(json.dumps(record) + "\n" for record in records))
+        code, _, err = run(capsys, "learn", "export", index, topics, qrels, "--out", tmp_path / "examples.csv", "--depth", 5)
+        assert code == 1, "a topic was passed over"
+        assert "passed over: topic 2: there is no EP0999999A1" in err
+        prior = run(capsys, "learn", "prior", index, topics, qrels, "--name", "mine", "--model", "bm25")
+    finally:
+        topics.unlink()
+    rows = (tmp_path / "examples.csv").read_text().splitlines()[1:]
+    assert {row.split(",")[0] for row in rows} == {"1"}
+    assert {row.split(",")[1].split("#")[0] for row in rows} == {FAMILIES[0].earlier.id}, "found under the conditions of the patent"
+    assert "not in the index" not in prior[2], "what the conditions keep out is judged all the same"
+    assert "learned from 1 topic" in prior[1]

@@ -32,7 +32,7 @@ def test_pres(ranks, expected):
 
 
 def test_passages_inside_their_documents():
-    ranked = "A#2 B#1 A#1 C#1 A#4 B#3 A#3".split()
+    ranked = ["A#2", "B#1", "A#1", "C#1", "A#4", "B#3", "A#3"]
     judged = {"A#1": 1, "A#3": 1, "A#9": 1, "B#1": 1, "E#5": 1}
     assert values_of("MAP(D) PREC(D) PRES@100", ranked, judged) == close(0.444444, 0.333333, 0.666667)
 

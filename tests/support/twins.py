@@ -23,6 +23,7 @@ DECAY = {
     "step": lambda x, sigma: np.where(x <= sigma, 1.0, 0.0),
 }
 AGGREGATE = {"average": lambda parts: sum(parts) / len(parts), "maximum": max}
+AGGREGATE["weighted"] = AGGREGATE["average"]  # of what has no distance
 
 
 class PlainTree:
@@ -158,7 +159,8 @@ class Twins:
             of_document = np.array([passage[self.document_of_row == d].sum() for d in range(len(self.trees))])
             total = of_document[self.document_of_row] if normalize == "document" else np.full(passage.size, passage.sum())
             first = np.divide(passage, total, out=np.zeros(passage.size), where=total != 0)
-            second = self.fetch_score / self.fetch_score.sum()
+            above = self.fetch_score - min(self.fetch_score.min(), 0.0)
+            second = above / above.sum() if above.sum() else np.zeros(above.size)
         return (1 - lam) * first + lam * second[self.document_of_row]
 
     def psg_doc(self, content="psg", normalize="candidates", lam=0.9):
@@ -232,9 +234,15 @@ class Twins:
     ):
         def context(tree, score):
             section = tree.section_scores(score, aggregate)
-            return [
-                AGGREGATE[aggregate]([section[s] * DECAY[weight](x, sigma) for x, s in enumerate(tree.above[p], 1)]) for p in tree.passages
-            ]
+            contexts = []
+            for p in tree.passages:
+                weights = [DECAY[weight](x, sigma) for x, _ in enumerate(tree.above[p], 1)]
+                given = [section[s] * w for s, w in zip(tree.above[p], weights, strict=True)]
+                if aggregate == "weighted":
+                    contexts.append(sum(given) / sum(weights) if sum(weights) else 0.0)
+                else:
+                    contexts.append(AGGREGATE[aggregate](given))
+            return contexts
 
         return self.qsf("passage with titles", (content, statistics, mu), context, alpha, beta)
 
@@ -249,7 +257,9 @@ class Twins:
             others = ~np.eye(count, dtype=bool)
             if aggregate == "maximum":
                 return np.where(others, given, -np.inf).max(axis=1)
-            return np.where(others, given, 0.0).sum(axis=1) / (count - 1)
+            weights = np.where(others, DECAY[weight](tree.distances, sigma), 0.0).sum(axis=1)
+            divisor = np.where(weights > 0, weights, 1.0) if aggregate == "weighted" else count - 1
+            return np.where(others, given, 0.0).sum(axis=1) / divisor
 
         return self.qsf("passage with titles", (content, statistics, mu), context, alpha, beta)
 
@@ -261,12 +271,11 @@ class Twins:
         for tree in self.trees:
             document = tree.d.document
             inside = [p for p in tree.passages if document.labels[document.spans.part[p]] == "description"]
-            begin = min((tree.d.tokens(p).start for p in inside), default=0)
-            end = max((tree.d.tokens(p).stop for p in inside), default=0)
+            own = [token for p in inside for token in tree.d.tokens(p)]
             for p in tree.passages:
                 if p in inside:
-                    middle = tree.d.tokens(p).start + tree.d.tokens(p).stop - 2 * begin
-                    values[row] *= weights[min(10 * middle // (2 * (end - begin)), 9)]
+                    middle = 2 * sum(token < tree.d.tokens(p).start for token in own) + len(tree.d.tokens(p))
+                    values[row] *= weights[min(10 * middle // (2 * len(own)), 9)]
                 row += 1
         return values
 

@@ -34,7 +34,7 @@ def test_positional_values_and_a_cutoff():
         ("bm25(k1=1", "expected ',' or '\\)' at the end"),
         ("bm25(k1=1))", "did not expect anything more at '\\)'"),
         ("bm25(k1=1,k1=2)", "'k1' is given twice"),
-        ("nDCG@x", "expected a whole number after '@'"),
+        ("nDCG@x", "expected a number after '@'"),
         ("f(a=[1,2)", "expected ',' or '\\]'"),
         ("(" * 5, "expected a name"),
         ("f(x=" + "[" * 40, f"nested deeper than {MAX_DEPTH}"),

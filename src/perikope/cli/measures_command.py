@@ -20,8 +20,9 @@ def command() -> int:
 
     for name, definition in MEASURES.items():
         inside = ",".join(f"{parameter.name}={write(parameter.default)}" for parameter in definition.parameters.values())
-        cutoff = ("@k" if definition.needs_cutoff else "[@k]") if definition.takes_cutoff else ""
+        place = "@x" if definition.cutoff_is_recall else "@k"
+        cutoff = (place if definition.needs_cutoff else f"[{place}]") if definition.takes_cutoff else ""
         called = f"{name}{f'({inside})' if inside else ''}{cutoff}"
         others = f" (also {', '.join(definition.aliases)})" if definition.aliases else ""
-        click.echo(f"{called:<22} {inspect.cleandoc(definition.function.__doc__ or '').splitlines()[0]}{others}")
+        click.echo(f"{called:<26} {inspect.cleandoc(definition.function.__doc__ or '').splitlines()[0]}{others}")
     return 0

@@ -1,7 +1,7 @@
 """Relevance judgements of passages (`document#passage`) or documents; which form a file is of is seen from its first line.
 
 TREC qrels (`qid iteration name grade`), CLEF-IP (`topic Q0 document xpath relevance`), INEX (characters of documents), BEIR (TSV with a
-header), and data sets of the package ir_datasets (`irds:NAME`).
+header), spans (`qid document#passage start end`, characters of passages), and data sets of the package ir_datasets (`irds:NAME`).
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from perikope.errors import InputError, unknown
-from perikope.io import beir, clef_ip, inex, irds
+from perikope.io import beir, clef_ip, inex, irds, spans
 from perikope.io.lines import columns, number_in, numbered_lines
 from perikope.names import is_element_path
 
 Judgements = dict[str, dict[str, int]]
 """Grade by name by query id; names as they stand in the file, percent-encoded."""
 
-JUDGEMENT_FORMS = ("trec", "clef-ip", "inex", "beir")
+JUDGEMENT_FORMS = ("trec", "clef-ip", "inex", "beir", "spans")
 """The forms of judgements by name."""
 
 COLUMNS = "qid iteration name grade"
@@ -29,7 +29,7 @@ def read_judgements(path: str | os.PathLike[str], form: str = "auto") -> Judgeme
 
     `form` is one of `JUDGEMENT_FORMS`, or `auto`: what the first line shows. Passages that CLEF-IP judges are named by their elements
     (`document#/xpath`). Of INEX judgements, which are of characters, the documents are given: one with relevant text has grade 1;
-    `perikope.io.inex.read_judgements` gives all of it.
+    `perikope.io.inex.read_judgements` gives all of it. Of spans, the passages are given; `perikope.io.spans.read_spans` gives all.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -47,6 +47,8 @@ def read_judgements(path: str | os.PathLike[str], form: str = "auto") -> Judgeme
         raise unknown("form of judgements", form, ["auto", *JUDGEMENT_FORMS])
     if form == "inex":
         return inex.judged_documents(inex.read_judgements(path))
+    if form == "spans":
+        return spans.judged_passages(spans.read_spans(path))
     return {"trec": _read_trec, "clef-ip": clef_ip.read_judgements, "beir": beir.read_judgements}[form](path)
 
 
@@ -62,6 +64,8 @@ def judgement_form(path: str | os.PathLike[str]) -> str:
             return "inex"
         if clef_ip.is_judgement(line):
             return "clef-ip"
+        if spans.is_span(line):
+            return "spans"
         if len(line.split()) == len(COLUMNS.split()):
             return "trec"
         raise InputError(
@@ -84,6 +88,9 @@ def disagreement(judgements: Mapping[str, Mapping[str, int]], run: Mapping[str, 
         return "names passages by their ids, the judgements by XPath: write it with --run-format clef-ip"
     if "id" in judged and returned == {"path"}:
         return "names passages by XPath, the judgements by their ids: write it with --run-format trec"
+    for one, other, first, second in ((returned, judged, "documents", "passages"), (judged, returned, "passages", "documents")):
+        if one == {"document"} and other and "document" not in other:
+            return f"names {first}, the judgements {second}: only measures of documents, such as PRES, can compare them"
     return ""
 
 

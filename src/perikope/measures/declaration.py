@@ -5,8 +5,14 @@
         ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None, *, rel: Annotated[int, Range(1)] = 1
     ) -> float: ...
 
-A measure is a pure function of one query's ranked names, best first, and its judgements (grade by name). It takes a cutoff
-where it has an argument of that name: one without a default must be asked for. Parameters are keyword-only.
+A measure is a pure function of one query's results, best first, and its judgements. What these are its level says:
+
+    names       names of passages or documents, and grades by name
+    characters  stretches of text, and relevant text by document
+    context     the same, with the results of one document side by side
+
+It takes a cutoff where it has an argument of that name: one without a default must be asked for; a whole number of results, or where it is
+declared a float, a level of recall. Parameters are keyword-only.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, Literal, TypeVar, get_type_hints
 
 from perikope.errors import UsageError, unknown
 from perikope.grammar import Call, parse
@@ -22,6 +28,7 @@ from perikope.parameters import Parameter, bind, parameters_of
 from perikope.registry import Registry
 
 Function = TypeVar("Function", bound=Callable[..., float])
+Level = Literal["names", "characters", "context"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,19 +41,30 @@ class Definition:
     parameters: Mapping[str, Parameter]
     takes_cutoff: bool
     needs_cutoff: bool
-    default_cutoff: int | None
+    default_cutoff: float | None
+    level: Level = "names"
+    cutoff_is_recall: bool = False
 
-    def checked_cutoff(self, given: int | None) -> int | None:
+    @property
+    def example(self) -> str:
+        """How the measure is asked for."""
+        return self.name + (("@0.01" if self.cutoff_is_recall else "@10") if self.needs_cutoff else "")
+
+    def checked_cutoff(self, given: float | None) -> float | None:
         """The cutoff to use, or an error that says what this measure takes."""
         if given is None:
             if self.needs_cutoff:
-                raise UsageError(f"{self.name} needs a cutoff, such as {self.name}@10")
+                raise UsageError(f"{self.name} needs a cutoff, such as {self.example}")
             return self.default_cutoff
         if not self.takes_cutoff:
             raise UsageError(f"{self.name} takes no cutoff; ask for {self.name} without @{given}")
-        if given < 1:
-            raise UsageError(f"{self.name}@{given}: the cutoff must be at least 1")
-        return given
+        if self.cutoff_is_recall:
+            if not 0 <= given <= 1:
+                raise UsageError(f"{self.name}@{given}: the recall must be between 0 and 1, such as {self.example}")
+            return float(given)
+        if given < 1 or given != int(given):
+            raise UsageError(f"{self.name}@{given}: the cutoff must be at least 1, and a whole number")
+        return int(given)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,11 +73,18 @@ class Measure:
 
     definition: Definition
     arguments: tuple[tuple[str, object], ...] = ()
-    cutoff: int | None = None
+    cutoff: float | None = None
     asked: str = field(default="", compare=False)
 
-    def __call__(self, ranked: Sequence[str], judged: Mapping[str, int]) -> float:
-        """The value for one query: `ranked` are names, best first, `judged` grades by name."""
+    @property
+    def level(self) -> Level:
+        """What kind of results it measures."""
+        return self.definition.level
+
+    def __call__(self, ranked: Sequence[Any], judged: Mapping[str, Any]) -> float:
+        """The value for one query: `ranked` are names, best first, `judged` grades by name; or what else its level says."""
+        if self.level != "names" and ranked and isinstance(ranked[0], str):
+            raise UsageError(f"{self.asked or self} counts characters: it needs stretches of text, and was given names of passages")
         places = (self.cutoff,) if self.definition.takes_cutoff else ()
         return self.definition.function(ranked, judged, *places, **dict(self.arguments))
 
@@ -74,14 +99,16 @@ class Measure:
 MEASURES: Registry[Definition] = Registry("measure", "perikope.measures")
 
 
-def measure(name: str, aliases: Iterable[str] = ()) -> Callable[[Function], Function]:
+def measure(name: str, aliases: Iterable[str] = (), *, level: Level = "names") -> Callable[[Function], Function]:
     """Register the function below under its canonical name; an alias such as `MAP(D)` may hold a word in parentheses."""
 
     def register(function: Function) -> Function:
         cutoff = inspect.signature(function).parameters.get("cutoff")
         needs = cutoff is not None and cutoff.default is inspect.Parameter.empty
         default = None if cutoff is None or needs else cutoff.default
-        MEASURES.add(name, Definition(name, tuple(aliases), function, parameters_of(function), cutoff is not None, needs, default))
+        is_recall = get_type_hints(function).get("cutoff") is float
+        declared = parameters_of(function)
+        MEASURES.add(name, Definition(name, tuple(aliases), function, declared, cutoff is not None, needs, default, level, is_recall))
         return function
 
     return register
@@ -94,8 +121,13 @@ def parse_measure(text: str) -> Measure:
     (APD, AP(rel=2)@100, PRES@100)
     >>> parse_measure("MAP(D)").asked
     'MAP(D)'
+    >>> parse_measure("iP[.01]"), parse_measure("gP[10]"), parse_measure("MAgP(t2i=300)")
+    (iP@0.01, gP@10, AgP(t2i=300))
     """
     call = parse(text)
+    borrowed = None if call.name in _definitions() else _borrowed(call)
+    if borrowed is not None:
+        return Measure(borrowed, asked=text.strip())
     definition = _find(call)
     arguments = bind(definition.name, definition.parameters, call.arguments)
     return Measure(definition, tuple(arguments.items()), definition.checked_cutoff(call.cutoff), text.strip())
@@ -115,10 +147,10 @@ def parse_measures(asked: str | Measure | Iterable[str | Measure]) -> list[Measu
 
 
 def _pieces(text: str) -> list[str]:
-    """The text cut at the white space that stands in no parentheses."""
+    """The text cut at the white space that stands in no parentheses or brackets."""
     pieces, depth = [""], 0
     for character in text:
-        depth += (character == "(") - (character == ")")
+        depth += (character in "([") - (character in ")]")
         if character.isspace() and depth <= 0:
             pieces.append("")
         else:
@@ -126,11 +158,23 @@ def _pieces(text: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
+def _definitions() -> dict[str, Definition]:
+    """The measures by all of their names."""
+    definitions = dict(MEASURES.items())
+    return definitions | {alias: definition for definition in definitions.values() for alias in definition.aliases}
+
+
+def _borrowed(call: Call) -> Definition | None:
+    """The measure of this name that ir_measures has, where that is installed."""
+    from perikope.measures.borrowed import borrow
+
+    return borrow(call)
+
+
 def _find(call: Call) -> Definition:
     # `MAP(D)` parses as MAP with the value D; `MAP(D, rel=2)` is looked up without its parameters.
     spelling = str(Call(call.name, positional=call.positional))
-    definitions = dict(MEASURES.items())
-    definitions |= {alias: definition for definition in list(definitions.values()) for alias in definition.aliases}
+    definitions = _definitions()
     if spelling in definitions:
         return definitions[spelling]
     if call.name in definitions:

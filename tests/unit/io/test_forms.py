@@ -31,6 +31,7 @@ JUDGEMENT_FILES = {
     "clef-ip": "t Q0 EP-1-A1 /patent-document/claims/claim[3] 1\nt Q0 EP-1-A1 /patent-document/abstract/p 1\n",
     "inex": JUDGED,
     "beir": "query-id\tcorpus-id\tscore\nq1\td1\t1\n",
+    "spans": "q1\td1#p1\t0\t12\nq1\td1#p1\t20\t31\n",
 }
 RUN_FILES = {
     "trec": "q1 Q0 d1#p1 1 0.5 me\nq1 Q0 d2 2 0.25 me\n",
@@ -133,8 +134,10 @@ def test_an_unknown_form_is_not_written(tmp_path: Path) -> None:
         ("d#/a[1]", "d#p1", "clef-ip"),
         ("d#p1", "d#/a[1]", "trec"),
         ("d#p1", "d#@1", ""),
-        ("d", "d#p1", ""),
-        ("d#/a[1]", "d", ""),
+        ("d", "d#p1", "names passages, the judgements documents: only measures of documents, such as PRES, can compare them"),
+        ("d#/a[1]", "d", "names documents, the judgements passages: only measures of documents, such as PRES, can compare them"),
+        ("d#p1", "d", "names documents, the judgements passages: only measures of documents, such as PRES, can compare them"),
+        ("d", "d", ""),
         ("d#/a[1]", "d#/a[2]", ""),
     ],
 )

@@ -24,6 +24,18 @@ from perikope.measures import Measure, parse_measure, parse_measures
         ("PRES", "PRES@100"),
         ("PRES@50", "PRES@50"),
         (" P ( rel = 2 ) @ 5 ", "P(rel=2)@5"),
+        ("P[5]", "P@5"),
+        ("iP[0.01]", "iP@0.01"),
+        ("iP[.00]", "iP@0.0"),
+        ("iP@0", "iP@0.0"),
+        ("iP@1", "iP@1.0"),
+        ("MAiP", "AiP"),
+        ("gP[10]", "gP@10"),
+        ("gP(beta=0.25)[10]", "gP(beta=0.25)@10"),
+        ("gR[ 5 ]", "gR@5"),
+        ("MAgP", "AgP"),
+        ("MAgP(t2i=300)", "AgP(t2i=300)"),
+        ("MAgP(t2i=none, beta=1)", "AgP"),
     ],
 )
 def test_every_spelling_has_one_canonical_name(asked: str, canonical: str) -> None:
@@ -46,8 +58,17 @@ def test_every_spelling_has_one_canonical_name(asked: str, canonical: str) -> No
         ("P", "P needs a cutoff, such as P@10"),
         ("P@0", "the cutoff must be at least 1"),
         ("MAP(D)@10", "APD takes no cutoff"),
-        ("nDCG@ten", "expected a whole number after '@'"),
+        ("nDCG@ten", "expected a number after '@'"),
         ("AP(rel=2", "expected ',' or '\\)'"),
+        ("nDCG@0.5", "nDCG@0.5: the cutoff must be at least 1, and a whole number"),
+        ("iP", "iP needs a cutoff, such as iP@0.01"),
+        ("iP[10]", "iP@10: the recall must be between 0 and 1, such as iP@0.01"),
+        ("iP[0.01", "expected ']' at the end"),
+        ("iP[x]", "expected a number after '\\['"),
+        ("AiP@10", "AiP takes no cutoff"),
+        ("AgP(t2i=0)", "t2i=0 is out of range; it must be at least 1"),
+        ("AgP(beta=0)", "beta=0.0 is out of range; it must be above 0"),
+        ("nDCG@" + "9" * 5000, "a number has at most 400 characters"),
     ],
 )
 def test_a_wrong_name_is_answered_with_what_there_is(asked: str, message: str) -> None:
@@ -57,7 +78,7 @@ def test_a_wrong_name_is_answered_with_what_there_is(asked: str, message: str) -
 
 def test_several_measures_are_cut_at_the_spaces_outside_parentheses() -> None:
     expected = ["nDCG@10", "APD", "AP(rel=2)@5", "PRES@100"]
-    assert [str(measure) for measure in parse_measures("nDCG@10  MAP( D ) AP( rel = 2 )@5\nPRES@100")] == expected
+    assert [str(measure) for measure in parse_measures("nDCG@10  MAP( D ) AP( rel = 2 )[ 5 ]\nPRES@100")] == expected
     assert [str(measure) for measure in parse_measures(["nDCG@10 MAP(D)", parse_measure("AP(rel=2)@5"), "PRES"])] == expected
     assert parse_measures("") == []
 
@@ -66,3 +87,8 @@ def test_measures_are_equal_whatever_they_were_asked_by() -> None:
     assert {parse_measure("MAP"), parse_measure("AP"), parse_measure("AP(rel=1)")} == {parse_measure("AP")}
     assert parse_measure("AP@5") != parse_measure("AP")
     assert isinstance(parse_measure("AP"), Measure)
+
+
+def test_a_measure_of_characters_does_not_take_names() -> None:
+    with pytest.raises(UsageError, match="MAiP counts characters: it needs stretches of text"):
+        parse_measure("MAiP")(["d1#p1"], {"d1#p1": 1})

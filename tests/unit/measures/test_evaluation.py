@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from perikope.errors import UsageError
+from perikope.io.inex import Extract, RelevantText
 from perikope.measures import evaluate, parse_measure, ranked_names
 
 JUDGEMENTS = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1}, "q3": {"a": 0}}
@@ -45,9 +46,23 @@ def test_a_score_that_is_no_number_is_an_error() -> None:
         evaluate("MAP", JUDGEMENTS, {"q1": {"a": float("nan")}})
 
 
+def test_each_measure_says_what_it_needs() -> None:
+    text = {"q1": {"a": RelevantText(((0, 5),), 5, 9, 0)}}
+    found = {"q1": [Extract("a", 0, 5, 1.0)]}
+    assert evaluate("iP[0.01]", text, found).mean == {"iP[0.01]": 1.0}
+    with pytest.raises(UsageError, match=r"iP\[0.01\] counts characters.*INEX files.*was given grades by name"):
+        evaluate("iP[0.01]", JUDGEMENTS, found)
+    with pytest.raises(UsageError, match=r"MAgP counts characters.*was given scores by name"):
+        evaluate("MAgP", text, RUN)
+    with pytest.raises(UsageError, match="MAP needs grades and scores by name, and was given judgements of characters"):
+        evaluate("MAP", text, RUN)
+    with pytest.raises(UsageError, match="MAP needs grades and scores by name, and was given a run of characters"):
+        evaluate("MAP", JUDGEMENTS, found)
+
+
 def test_importing_and_measuring_needs_neither_numpy_nor_numba_nor_ir_measures() -> None:
     code = (
         "import sys; from perikope.measures import evaluate; evaluate('MAP PRES', {'q': {'a': 1}}, {'q': {'a': 1.0}});"
-        "sys.exit(bool({'numpy', 'numba', 'ir_measures', 'pytrec_eval'} & set(sys.modules)))"
+        "sys.exit(bool({'numpy', 'numba', 'scipy', 'ir_measures', 'pytrec_eval'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,198 @@
+"""`perikope eval`: any number of runs compared, and measures of characters."""
+
+import json
+
+import pytest
+
+from tests.cli.test_commands import fails, run
+from tests.cli.test_io_formats import PATENT
+
+DOCUMENTS = [
+    {"id": "d1", "title": "Kettles", "passages": [{"id": "p1", "text": "A lid keeps heat in."}, {"id": "p2", "text": "Brass is heavy."}]},
+    {"id": "d 2", "passages": ["Pumps move water.", "Valves stop water."]},
+]
+
+
+@pytest.fixture
+def index(tmp_path, capsys):
+    path = tmp_path / "documents.jsonl"
+    path.write_text("".join(json.dumps(document) + "\n" for document in DOCUMENTS))
+    assert run(capsys, "index", path, "--to", tmp_path / "index")[0] == 0
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def spans(tmp_path):
+    path = tmp_path / "spans.tsv"
+    path.write_text("1\td1#p1\t2\t5\n1\td%202#@2\t0\t6\n2\td1#p2\t0\t15\n")
+    return path
+
+
+@pytest.fixture
+def passage_run(tmp_path):
+    path = tmp_path / "passages.run"
+    path.write_text("1 Q0 d1#p1 1 4 me\n1 Q0 d%202#@1 2 3 me\n1 Q0 d1#p2 3 2 me\n1 Q0 d%202#@2 4 1 me\n")
+    return path
+
+
+def means(capsys, *arguments):
+    code, out, _ = run(capsys, "eval", *arguments, "--json")
+    assert code == 0
+    return json.loads(out)["mean"]
+
+
+def test_a_run_of_passages_is_measured_by_characters(index, spans, passage_run, capsys):
+    found = means(capsys, spans, passage_run, "--index", index, "--measures", "iP[0.01] iP[1] gP[10] gR[10] MAgP MAgP(t2i=1) RR MAP(D)")
+    # 9 relevant characters; passages of 20, 17, 15 and 18 characters. Query 2 is not in the run.
+    document_1, document_2 = 2 * 3 / (3 + 35), 2 * 6 / (6 + 35)
+    expected = {
+        "iP[0.01]": 3 / 20,
+        "iP[1]": 9 / 70,
+        "gP[10]": (document_1 + document_2) / 2,
+        "gR[10]": 1.0,
+        "MAgP": (document_1 + (document_1 + document_2) / 2) / 2,
+        # The first characters of both documents are irrelevant.
+        "MAgP(t2i=1)": 0.0,
+        "RR": 1.0,
+        "MAP(D)": (1 + 1 / 2) / 2,
+    }
+    assert found == pytest.approx({name: value / 2 for name, value in expected.items()})
+
+
+def test_relevant_passages_are_relevant_text(index, passage_run, tmp_path, capsys):
+    qrels = tmp_path / "qrels"
+    qrels.write_text("1 0 d1#p1 1\n1 0 d%202#@1 0\n")
+    found = means(capsys, qrels, passage_run, "--index", index, "--measures", "iP[1] AiP nDCG@10")
+    assert found == {"iP[1]": 1.0, "AiP": 1.0, "nDCG@10": 1.0}
+    documents, whole = tmp_path / "documents.qrels", tmp_path / "documents.run"
+    documents.write_text("1 0 d1 1\n")
+    whole.write_text("1 Q0 d1 1 1 me\n")
+    assert means(capsys, documents, whole, "--index", index, "--measures", "AgP") == {"AgP": 1.0}
+
+
+def test_judgements_or_runs_without_characters_say_what_is_needed(index, spans, passage_run, tmp_path, capsys):
+    inex_run, inex_qrels = tmp_path / "inex.run", tmp_path / "inex.qrels"
+    inex_run.write_text("1 Q0 d1 1 2 me 0 5\n")
+    inex_qrels.write_text("1 Q0 d1 3 40 2 2:3\n")
+    fails(capsys, "names passages: say with --index where these stand", "eval", spans, passage_run, "--measures", "MAiP")
+    fails(capsys, "the run names passages: say with --index", "eval", inex_qrels, passage_run, "--measures", "MAiP")
+    fails(capsys, "an INEX run counts the characters of files", "eval", spans, inex_run, "--measures", "MAiP", "--index", index)
+    fails(capsys, "has no places in an XML file", "eval", inex_qrels, passage_run, "--measures", "MAiP", "--index", index)
+    assert means(capsys, inex_qrels, inex_run, "--measures", "iP[1] RR") == {"iP[1]": 0.6, "RR": 1.0}
+
+
+def test_what_the_index_does_not_have_is_named(index, spans, passage_run, tmp_path, capsys):
+    measured = ("--index", index, "--measures", "MAiP")
+    passage_run.write_text("1 Q0 d1#p9 1 4 me\n")
+    fails(capsys, "passages.run: the index has no passage 'd1#p9', which the run names", "eval", spans, passage_run, *measured)
+    passage_run.write_text("1 Q0 d1#p1 1 4 me\n")
+    spans.write_text("1\td1#p1\t0\t5\n1\td7#p1\t0\t5\n")
+    fails(capsys, "spans.tsv:2: the index has no document 'd7'", "eval", spans, passage_run, *measured)
+    spans.write_text("1\td1#p1\t0\t5\n1\td1#p1\t0\t21\n")
+    fails(capsys, "spans.tsv:2: d1#p1 has 20 characters, the span ends at 21", "eval", spans, passage_run, *measured)
+    spans.write_text("1\td1#p1\t0\t5\n1\td1#p1\t6\t5\n")
+    fails(capsys, "spans.tsv:2: a span begins at 0 or later", "eval", spans, passage_run, *measured)
+
+
+def test_an_inex_run_that_is_not_in_context_is_refused_with_the_line(tmp_path, capsys):
+    qrels, broken = tmp_path / "qrels", tmp_path / "broken.run"
+    qrels.write_text("1 Q0 d1 3 40 2 2:3\n")
+    broken.write_text("1 Q0 d1 1 3 me 0 5\n1 Q0 d2 2 2 me 0 5\n1 Q0 d1 3 1 me 9 5\n")
+    fails(capsys, "broken.run:3: 5 characters of 'd1' from 9 on stand apart", "eval", qrels, broken, "--measures", "MAgP")
+    broken.write_text("1 Q0 d1 1 3 me 0 5\n\n1 Q0 d1 2 2 me 3 5\n")
+    fails(capsys, "broken.run:3: 5 characters of 'd1' from 3 on overlap", "eval", qrels, broken, "--measures", "gP[10]")
+    assert means(capsys, qrels, broken, "--measures", "iP[0]") == {"iP[0]": 0.6}
+
+
+def test_a_run_of_passages_has_the_places_of_its_inex_run(tmp_path, capsys):
+    folder, topics, qrels = tmp_path / "patent-index", tmp_path / "topics.tsv", tmp_path / "qrels"
+    for number, word in (("0000011", "paddle"), ("0000012", "grinder")):
+        (tmp_path / f"EP-{number}-A1.xml").write_text(PATENT.format(number=number, title="Mill", word=word, date="20010102"))
+    assert run(capsys, "index", *tmp_path.glob("*.xml"), "--to", folder)[0] == 0
+    topics.write_text("1\tbrass grinder\n")
+    by_characters, by_name = tmp_path / "inex.run", tmp_path / "trec.run"
+    assert run(capsys, "run", folder, topics, "--run-format", "inex", "--out", by_characters)[0] == 0
+    assert run(capsys, "run", folder, topics, "--out", by_name)[0] == 0
+    start, length = by_characters.read_text().splitlines()[0].split()[-2:]
+    qrels.write_text(f"1 Q0 EP-12-A1 {length} 5000 {start} {start}:{length}\n")
+    measured = ("--measures", "iP[0] iP[1] MAiP")
+    found = means(capsys, qrels, by_characters, *measured)
+    assert found["iP[1]"] == 1
+    assert means(capsys, qrels, by_name, "--index", folder, *measured) == found
+
+
+# Significance.
+
+
+@pytest.fixture
+def systems(tmp_path):
+    """Judgements of 12 queries, and runs that put the relevant passage first, second, and now here now there."""
+    qrels = tmp_path / "qrels"
+    qrels.write_text("".join(f"q{query} 0 d1#p1 1\n" for query in range(12)))
+    paths = []
+    for name, ranks in (("worse", [2] * 12), ("better", [1] * 11 + [2]), ("mixed", [1, 3] * 6)):
+        lines = []
+        for query, rank in enumerate(ranks):
+            passages = ["d1#p2", "d1#p3"]
+            passages.insert(rank - 1, "d1#p1")
+            lines += [f"q{query} Q0 {passage} {place} {9 - place} {name}\n" for place, passage in enumerate(passages, start=1)]
+        paths.append(tmp_path / f"{name}.run")
+        paths[-1].write_text("".join(lines))
+    return qrels, paths
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "mannwhitney", "randomisation"])
+def test_runs_carry_the_letters_of_those_that_they_beat(systems, capsys, test):
+    qrels, (worse, better, mixed) = systems
+    code, table, _ = run(capsys, "eval", qrels, worse, better, mixed, "--measures", "RR P@1", "--test", test)
+    assert code == 0
+    head, *rows, note = table.splitlines()
+    assert head.split() == ["run", "RR", "P@1", "queries"]
+    cells = [row.split() for row in rows]
+    assert [row[0] for row in cells] == ["a", "b", "c"]
+    assert [row[1] for row in cells] == [str(worse), str(better), str(mixed)]
+    assert cells[0][2:] == ["0.5000", "0.0000", "12"]
+    assert cells[1][2] == "0.9583"
+    assert "a" in cells[1][3]
+    assert f"({test}, holm, p <= 0.05)" in note
+    records = [json.loads(line) for line in run(capsys, "eval", qrels, worse, better, mixed, "--test", test, "--json")[1].splitlines()]
+    assert str(worse) in records[1]["beats"]["AP"]
+    assert records[0]["beats"] == {"nDCG@10": [], "AP": [], "MAP(D)": []}
+    assert set(records[0]["p"]["AP"]) == {str(better), str(mixed)}
+    assert records[0]["p"]["AP"][str(better)] == records[1]["p"]["AP"][str(worse)] < 0.01
+
+
+def test_columns_stand_below_each_other(systems, capsys):
+    qrels, paths = systems
+    lines = run(capsys, "eval", qrels, *paths, "--measures", "RR nDCG@10 P@1", "--test", "t", "--per-query")[1].splitlines()[:-1]
+    end = lines[0].index("nDCG@10") + len("nDCG@10")
+    assert all(line[end - 6 : end].replace(".", "").isdigit() and line[end : end + 1] in " " for line in lines[1:])
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_without_a_test_the_table_is_plain(systems, capsys):
+    qrels, paths = systems
+    table = run(capsys, "eval", qrels, *paths, "--measures", "RR")[1]
+    assert [len(line.split()) for line in table.splitlines()] == [3, 3, 3, 3]
+
+
+def test_one_run_is_compared_with_nobody(systems, capsys):
+    qrels, (worse, _, _) = systems
+    code, table, _ = run(capsys, "eval", qrels, worse, "--measures", "RR", "--test", "t")
+    assert code == 0
+    assert table.splitlines()[1].split() == ["a", str(worse), "0.5000", "12"]
+
+
+def test_settings_of_the_comparison_are_checked(systems, capsys):
+    qrels, paths = systems
+    fails(capsys, "alpha must be between 0 and 1", "eval", qrels, *paths, "--test", "t", "--alpha", "5")
+    paths[0].write_text("q1 Q0 d1#p1 1 1 x\n")
+    fails(capsys, "pairs the values of the same queries", "eval", qrels, *paths, "--test", "t", "--only-run-queries")
+    assert run(capsys, "eval", qrels, *paths, "--test", "mannwhitney", "--only-run-queries")[0] == 0
+
+
+def test_measures_are_listed_with_what_they_take(capsys):
+    listed = run(capsys, "measures")[1]
+    assert "iP@x " in listed
+    assert "gP(beta=1.0,t2i=none)@k " in listed
+    assert "(also MAgP)" in listed

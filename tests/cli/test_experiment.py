@@ -1,0 +1,109 @@
+"""Tuning and experiments through the command line."""
+
+import json
+
+import pytest
+
+from perikope import cli
+from perikope.experiment.outcome import Outcome
+from tests.unit.experiment.conftest import PLAN, write_collection
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as done:
+        cli.main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    return done.value.code, captured.out, captured.err
+
+
+@pytest.fixture
+def files(tmp_path, capsys):
+    write_collection(tmp_path)
+    assert run(capsys, "index", tmp_path / "documents.jsonl", "--to", tmp_path / "idx")[0] == 0
+    return tmp_path
+
+
+def given(files):
+    return files / "idx", files / "topics.tsv", files / "qrels.txt"
+
+
+def test_the_best_setting_is_shown_and_saved_as_a_recipe(files, capsys):
+    model = "qsf_section(alpha=[0.2,0.6,0.9],beta)"
+    options = ("--model", model, "--measure", "MAP(D)", "--folds", 3, "--workers", 1, "--fetch", "pl2(c=2)")
+    code, out, err = run(capsys, "tune", *given(files), *options, "--save", files / "mine.toml")
+    assert (code, err) == (0, "")
+    assert "best of 33 settings on 25 topics: qsf_section(" in out
+    assert "on topics that did not choose (3 folds)" in out
+    assert len([line for line in out.splitlines() if "alpha=" in line and "beta=" in line and "best" not in line]) == 10
+    code, out, _ = run(capsys, "tune", *given(files), *options, "--json")
+    record = json.loads(out)
+    assert record["parameters"] == ["alpha", "beta"]
+    assert len(record["settings"]) == len(record["scores"]) == 33
+    assert record["chosen"] == dict(
+        zip(record["parameters"], record["settings"][record["scores"].index(max(record["scores"]))], strict=True)
+    )
+    # What was saved ranks as it scored.
+    assert run(capsys, "run", files / "idx", files / "topics.tsv", "--recipe", files / "mine.toml", "--out", files / "mine.run")[0] == 0
+    code, out, _ = run(capsys, "eval", files / "qrels.txt", files / "mine.run", "--measures", "MAP(D)", "--json")
+    assert json.loads(out)["mean"]["MAP(D)"] == pytest.approx(max(record["scores"]))
+
+
+def test_numbers_of_documents_are_tried_too(files, capsys):
+    options = ("--model", "qsf_v(alpha)", "--search", "random", "--trials", 4, "--seed", 2, "--workers", 1, "--folds", 0)
+    code, out, _ = run(capsys, "tune", *given(files), *options, "--sweep", "2,9", "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["parameters"] == ["documents", "alpha"]
+    assert len(record["settings"]) == 8
+    assert record["folds"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--model", "qsf_section(gamma)"), "unknown parameter of qsf_section 'gamma'"),
+        (("--model", "psg"), "no parameter to tune"),
+        (("--measure", "nDGC@10"), "did you mean 'nDCG'"),
+        (("--sweep", "1,x"), "--sweep must be whole numbers"),
+        (("--save", "mine.txt", "--model", "qsf_v(alpha=[0.5])"), "ends in .toml"),
+    ],
+)
+def test_mistakes_are_one_line(files, capsys, options, said):
+    code, _, err = run(capsys, "tune", *given(files), "--workers", 1, *options)
+    assert code == 2
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_an_experiment_is_run_and_goes_on(files, capsys):
+    (files / "small.toml").write_text(PLAN)
+    code, out, err = run(capsys, "experiment", files / "small.toml", "--workers", 1)
+    assert code == 0
+    assert "4 documents fetched" in out
+    assert "nDCG@10" in out
+    assert "settings: " in err  # where the time went
+    outcome = Outcome.load(files / "small")
+    assert [system.name for system in outcome.sweeps[0].systems] == ["bm25", "section", "learned", "fused"]
+    code, again, err = run(capsys, "experiment", files / "small.toml", "--workers", 1)
+    assert "8 systems finished before" in err
+    assert again.splitlines()[:-1] == out.splitlines()[:-1]
+    assert "finished before" not in run(capsys, "experiment", files / "small.toml", "--workers", 1, "--fresh")[2]
+
+
+def test_a_protocol_runs_on_what_is_given(files, capsys):
+    index, topics, qrels = given(files)
+    where = ("--index", index, "--topics", topics, "--judgements", qrels, "--workers", 1)
+    code, out, _ = run(capsys, "experiment", "gobeill2012", *where, "--out", files / "out")
+    assert code == 0
+    assert "with the prior" in out
+    assert "gobeill2012" in run(capsys, "experiment", "--list")[1].splitlines()
+
+
+def test_a_wrong_file_is_named_with_its_key(files, capsys):
+    (files / "small.toml").write_text(PLAN.replace('model = "bm25"', 'model = "bm52"'))
+    code, _, err = run(capsys, "experiment", files / "small.toml")
+    assert code == 2
+    assert "small.toml: [system bm25] model is wrong: unknown model 'bm52'; did you mean 'bm25'?" in err
+    assert "name an experiment file" in run(capsys, "experiment")[2]
+    assert not (files / "small").exists()
