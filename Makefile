@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types bench soak clean
+.PHONY: demo test lint types bench soak fuzz clean
 
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
@@ -21,12 +21,28 @@ types: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks
 
+# One page an experiment in docs/results, for the collections that are there. What is finished is kept in .bench/results and not run again;
+# the program ends with 1 where topics were passed over, which the page says.
+results: $(VENV)/installed-dev
+	mkdir -p docs/results .bench/results
+	for name in conditionalqa evidence-inference obliqa; do \
+		if [ -d ../shared/data/$$name ]; then \
+			$(BIN)/perikope experiment experiments/$$name.toml --out .bench/results/$$name || [ $$? -eq 1 ] || exit 2; \
+			cp .bench/results/$$name/report.md docs/results/$$name.md && cp .bench/results/$$name/report.html docs/results/$$name.html || exit 2; \
+		else echo "no collection $$name beside this folder: left out"; fi; \
+	done
+
 # The durability tests at length: a thousand kills, every byte flipped, every fault at every step. Takes the better part of an hour.
 soak: $(VENV)/installed-dev
 	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 PERIKOPE_FORGERIES=5000 $(BIN)/python -m pytest tests/durability
 
+# Damaged files for every reader, for FUZZ_SECONDS in all; what a reader does not cope with is kept in .fuzz/.
+FUZZ_SECONDS ?= 60
+fuzz: $(VENV)/installed-dev
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m tests.fuzz
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .bench
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .bench .fuzz
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -2,26 +2,32 @@
 
 The floor is lxml that does nothing but parse the same bytes.
 
-Three steps, each with those before it: parsing by lxml alone, of documents that are already cut out, without DTD and named characters;
-our trees, which cut out and clean the documents of a file; and documents, made of the trees.
+Four steps, each with those before it: parsing by lxml alone, of documents that are already cut out, without DTD and named characters;
+our trees, which cut out and clean the documents of a file; documents, made of the trees; and an index of them, committed to the disk.
+`python -m benchmarks formats FOLDER` measures the XML files of a folder, also those in archives, instead of the collections at hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from lxml import etree
 
 from benchmarks.common import Table, megabytes, publish, shared_data
+from perikope.api import Index
 from perikope.document import Document, Kind
 from perikope.errors import UnreadableFile
 from perikope.formats import Source, documents, sources
+from perikope.formats._archives import archive_kind
+from perikope.formats._unpack import stem
 from perikope.formats._xml import trees
+from perikope.formats.xml import SUFFIXES
 
 FILES = {
     "clef-ip and epo": ("patents/*.xml", "patents/marec.zip"),
@@ -34,8 +40,10 @@ REPEAT = 3
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks formats", description=__doc__)
     parser.add_argument("--markdown", metavar="FILE")
+    parser.add_argument("folder", nargs="?", type=Path)
     options = parser.parse_args(arguments)
-    publish([patents(shared_data()), speed(shared_data())], options.markdown)
+    tables = [speed(options.folder, {options.folder.name: ("**/*",)})] if options.folder else [patents(shared_data()), speed(shared_data())]
+    publish(tables, options.markdown)
 
 
 def patents(folder: Path) -> Table:
@@ -82,14 +90,18 @@ def _contents(document: Document) -> Counter[str]:
     )
 
 
-def speed(folder: Path) -> Table:
+def speed(folder: Path, files: Mapping[str, Sequence[str]] = FILES) -> Table:
     """How fast each kind of XML at hand is read; in seconds of the processor, since other work on a machine would count otherwise."""
-    table = Table("XML read, MB/s of the processor", ("files", "documents", "MB", "lxml alone", "trees", "documents made"))
-    for name, patterns in FILES.items():
-        paths = [path for pattern in patterns for path in sorted(folder.glob(pattern))]
+    table = Table("XML read, MB/s of the processor", ("files", "documents", "MB", "lxml alone", "trees", "documents made", "indexed"))
+    for name, patterns in files.items():
+        paths = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if _is_read(path)]
         if paths:
             table.rows.append(_row(name, [source for path in paths for source in _in_memory(path)]))
     return table
+
+
+def _is_read(path: Path) -> bool:
+    return path.is_file() and (bool(archive_kind(path.name)) or stem(path.name).lower().endswith(SUFFIXES))
 
 
 def _in_memory(path: Path) -> list[Source]:
@@ -112,8 +124,18 @@ def _row(name: str, files: Sequence[Source]) -> Sequence[str]:
         lambda: [etree.fromstring(data) for data in cut_out],
         lambda: [tree.root.tag for source in readable for tree in trees(source)],
         lambda: [document.id for source in readable for document in documents(source)],
+        lambda: _index(readable),
     )
     return (name, f"{made:,}", megabytes(size), *(f"{size / _seconds(step) / 1e6:,.1f}" for step in steps))
+
+
+def _index(files: Sequence[Source]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        index = Index.create(Path(folder, "index"))
+        seen: set[str] = set()
+        # The same document may be there in several files.
+        index.add(document for source in files for document in documents(source) if document.id not in seen and not seen.add(document.id))
+        index.commit()
 
 
 def _seconds(step: Callable[[], object]) -> float:

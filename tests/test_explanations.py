@@ -30,7 +30,7 @@ EXPLAINED = {
     "first_section": ["stands in the first section", "fetch score of the document"],
     "first_matching_section": ["stands in the first section that matches", "fetch score of the document"],
     "fuse": ["score by bm25", "score by qsf_v_title", "'rotor' occurs 1×"],
-    "rrf": ["rank 1 by bm25"],
+    "rrf": ["rank 1 by bm25, whose score is", "idf over passages", "Sim(q, passage with titles)"],
     "learned": ["learned score"],
 }
 """What an explanation of each model must name: the occurrence, section, neighbour, tag … that gave something."""
@@ -60,6 +60,27 @@ def test_an_explanation_names_the_tag_that_weighs():
     for model, tag in (("prox_h(weights=tags(b=1.5))", "b"), ("prox_hw(weights=tags(p=1.5))", "p")):
         labels = [node.label for node in nodes(index.explain("rotor", "d1#@2", model=model))]
         assert any(f"in <{tag}>" in label for label in labels), labels
+
+
+@pytest.mark.parametrize("fetch", ["bm25", "bm25(idf=robertson)", "pl2", "dph", "lm", "lm(mu=10)"])
+@pytest.mark.parametrize("options", [{}, {"expand": "bo1(terms=3)"}, {"browse_query": "seal"}])
+def test_the_fetch_score_is_explained_term_by_term(index, fetch, options):
+    for passage in ("d1#@1", "d1#@3"):
+        found = list(nodes(index.explain("rotor of a pump rotor zeppelin", passage, model="psg_doc", fetch=fetch, **options)))
+        for one in found:
+            assert one.recomputed() == pytest.approx(one.value, rel=1e-9, abs=1e-12), one.label
+        (score,) = [one for one in found if one.label == "fetch score of the document"]
+        assert score.operation == "sum"
+        terms = [one.label for one in score.children]
+        assert {"'rotor' occurs 3×", "'pump' occurs 3×"} <= {*terms}
+        assert ("smoothing for length" in terms) == fetch.startswith("lm")
+
+
+def test_a_fetch_score_of_somebody_else_is_a_fact(index):
+    for options in ({"candidates": {"d1": -3.0, "d2": -5.0}}, {"fetch": "sim"}, {"rescore": "bm25"}, {"fetch_parts": {"description": 1.0}}):
+        found = list(nodes(index.explain("rotor", "d1#@3", model="psg_doc", **options)))
+        (score,) = [one for one in found if one.label == "fetch score of the document"]
+        assert (score.operation, score.children) == ("fact", ())
 
 
 def test_every_model_has_its_explanation_tested():

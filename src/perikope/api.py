@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
@@ -19,7 +19,7 @@ from perikope.codes import LEVELS
 from perikope.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words, titles_above
 from perikope.document import Document, Place
 from perikope.document_ranking import parse_method, rank_documents
-from perikope.errors import UsageError, unknown
+from perikope.errors import ModelWarning, UsageError, unknown
 from perikope.feedback import expand_from_passages
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import expand as expand_query
@@ -49,6 +49,7 @@ from perikope.fetch.search import in_order
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
+from perikope.lacking import lacking
 from perikope.matches import Matches, join
 from perikope.models import Model, Signals, parse_model
 from perikope.names import encode, is_element_path, passage_name, running_number, split_name
@@ -180,7 +181,8 @@ class Results(Sequence[Hit]):
     def signals(self) -> dict[str, NDArray[Any]]:
         """What the model made the scores of, a value a hit, under names: ready to become a data frame.
 
-        Document, passage, rank and score stand first, then the signals of the model by their names.
+        Document, passage, rank and score stand first, then the signals of the model by their names; one that is named as these are is
+        `signal_document` and so on.
         """
         rows = self.ranking.rows
         names = [split_name(name) for name in self.names_of(rows)]
@@ -190,7 +192,7 @@ class Results(Sequence[Hit]):
             "rank": np.arange(1, rows.size + 1),
             "score": self.ranking.scores.copy(),
         }
-        return columns | {f"signal {name}" if name in columns else name: column.values[rows] for name, column in self._signals.items()}
+        return columns | {f"signal_{name}" if name in columns else name: column.values[rows] for name, column in self._signals.items()}
 
     def document_ranking(self, method: str = "maxp", k: int = 1000) -> list[tuple[str, float]]:
         """The best `k` documents by the scores of their passages, id and score of each; see `perikope.document_ranking`."""
@@ -454,6 +456,10 @@ class Index:
                 raise UsageError(f"{name} must be a whole number of at least 1{' or all' * (name == 'documents')}, not {value!r}")
         snapshot = self._snapshot
         chosen = parse_model(model)
+        for one in (chosen, *([parse_model(rescore)] if rescore else [])):
+            if one != _default_model():  # who chose no model need not hear that another would do
+                for complaint in lacking(snapshot, one):
+                    warnings.warn(complaint, ModelWarning, stacklevel=3)
         conditions = _conditions(snapshot, [*_filters(filter), *_filters_of(query)], shares_codes_with, code_level)
         step = _Fetch(snapshot, parse_fetch_model(fetch), fetch_parts or {}, conditions)
         wanted = _Wanted(snapshot, k, _listed(part), _listed(tag), must_match or across_passages, across_passages)
@@ -545,6 +551,11 @@ class Index:
 
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r}, {self.documents} documents, {self.passages} passages)"
+
+
+@cache
+def _default_model() -> Model:
+    return parse_model(DEFAULT_MODEL)
 
 
 def _parse(snapshot: Snapshot, query: str | PatentQuery, language: str, syntax: str) -> Query:
@@ -646,6 +657,8 @@ def _presentation(no_overlap: bool, group_by_document: bool | Grouping, drop_unm
     grouping: Grouping = "fetch" if group_by_document is True else group_by_document or ""
     if grouping not in ("", "score", "fetch"):
         raise unknown("order of documents", str(grouping), ["score", "fetch"])
+    if drop_unmatched and not no_overlap:
+        raise UsageError("drop_unmatched says what becomes of documents with no_overlap (--no-overlap); add that, or leave it out")
     return Presentation(no_overlap, grouping, drop_unmatched, one_per)
 
 

@@ -58,6 +58,8 @@ class Context:
     """Of the text, as they were counted."""
     left_out: int
     """Hits for which there was no room."""
+    needed: int = 0
+    """Where there was room for none: the tokens that the best one alone takes."""
 
     def __str__(self) -> str:
         return self.text
@@ -82,8 +84,9 @@ def build_context(
     piece. Only passages of the same section are put beside a hit, at most `around` on either side. Documents come in the order of their
     best hit, pieces of one in reading order.
     """
-    if budget < 1 or around < 0:
-        raise UsageError(f"the budget must be at least 1 and around at least 0, not {budget!r} and {around!r}")
+    for name, value, least in (("the budget", budget, 1), ("around", around, 0)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
     sources = _Sources(snapshot, matches)
     draft = _Draft(sources, budget, tokens)
     rank_of = {row: rank for rank, row in enumerate(ranking.rows.tolist(), 1)}
@@ -96,7 +99,8 @@ def build_context(
                 if draft.joins(row, nearer) and sources.are_together(row, wanted):
                     draft.add(wanted, rank_of.get(wanted, 0))
     taken = {rank for piece in draft.pieces for rank in piece.ranks}
-    return Context(draft.text, draft.pieces, draft.used, len(rank_of) - len(taken))
+    needed = 0 if taken or not rank_of else tokens(render([sources.piece(sources.stretch(int(ranking.rows[0]), 1))]))
+    return Context(draft.text, draft.pieces, draft.used, len(rank_of) - len(taken), needed)
 
 
 def titles_above(snapshot: Snapshot, matches: Matches, row: int, text: str) -> list[str]:

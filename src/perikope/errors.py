@@ -31,6 +31,10 @@ class IndexFormatError(PerikopeError):
     """A folder that is not an index, or an index that is damaged or of another version."""
 
 
+class ModelWarning(UserWarning):
+    """A model can be used, but the index lacks what it is about."""
+
+
 class MissingExtra(PerikopeError):
     """An optional dependency is not installed."""
 

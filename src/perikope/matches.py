@@ -68,6 +68,10 @@ def _no_structure() -> Structure:
     raise UsageError("these matches were put together without the trees of their documents")
 
 
+def _no_parts(document: int) -> Sequence[tuple[str, float]]:
+    return ()
+
+
 def _no_order() -> Integers:
     raise UsageError("these matches were put together without the ids of their documents")
 
@@ -114,6 +118,8 @@ class Matches:
     """The place of each document in the order of their ids, which decides between equal scores; found when it is first called."""
     table: Callable[[str, str], Table] = read_table
     """A table by its name and kind, of the index or of those that come with the program, read when it is called."""
+    parts_of_score: Callable[[int], Sequence[tuple[str, float]]] = _no_parts
+    """What the score of a document is the sum of, in words; nothing where that is not known."""
     all_terms: Matches | None = None
     """The matches of all terms, where some stand only under NOT; see `with_negated`."""
     _made: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
@@ -219,6 +225,7 @@ def join(
             structure=cache(lambda: read_structure(snapshot, numbers)),
             place_of_document=cache(lambda: _places_by_id(snapshot, numbers)),
             table=partial(read_table, folder=snapshot.folder),
+            parts_of_score=lambda document: candidates.parts_of_score(int(numbers[document])),
         )
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +56,12 @@ class Nested:
 
     resolve: Callable[[Call | str], object]
     each: bool = False
+    describes: str = ""
+    """What it takes, in words."""
 
+
+MOST_EXACT = 1 << 53
+"""Above it, a float is no longer one whole number."""
 
 Extra = TypeVar("Extra")
 AnyType = type
@@ -95,8 +101,12 @@ class Parameter:
             if value not in self.choices:
                 raise unknown(f"value of {owner}'s {self.name}", str(value), [str(choice) for choice in self.choices])
             return value
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            raise UsageError(f"{owner}: {self.name} is too large a number; it must be {self.describe_range()}")
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
+        if self.type is int and isinstance(value, float) and value.is_integer() and abs(value) <= MOST_EXACT:
+            value = int(value)  # 1e5
         if not isinstance(value, self.type) or (isinstance(value, bool) and self.type is not bool):
             shown = str(value) if isinstance(value, Call) else write(value)
             raise UsageError(f"{owner}: {self.name} must be {_TYPE_NAMES.get(self.type, self.type.__name__)}, not {shown}")
@@ -119,6 +129,8 @@ class Parameter:
 
     def describe_range(self) -> str:
         """What values are allowed, in words."""
+        if self.nested is not None and self.nested.describes:
+            return self.nested.describes
         if self.item is not None:
             return f"a list, each {replace(self, item=None, type=self.item).describe_range()}"
         if self.choices:

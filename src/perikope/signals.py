@@ -7,6 +7,7 @@ explanation of a single one when it is asked for: the two cannot drift apart.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -19,6 +20,9 @@ from perikope.matches import Frequencies
 Floats = NDArray[np.float64]
 ROUNDING = 1e-12
 """Relative difference below which two sums of the same numbers in another order may fall."""
+
+SMALLEST = sys.float_info.min
+"""A sum below it counts as 0: one divided by it is more than a float can hold."""
 
 Operation = Literal["fact", "sum", "product", "min", "max", "affine", "exp"]
 
@@ -159,7 +163,7 @@ def share_above_least(column: Column) -> Column:
     """What lies above the smallest value, divided by the sum of that over the column; all equal gives 0."""
     low, high = (float(column.values.min()), float(column.values.max())) if column.values.size else (0.0, 0.0)
     total = _sum_in_any_order(column.values - low)
-    slope = 1 / total if high - low > ROUNDING * max(abs(low), abs(high)) else 0.0
+    slope = 1 / total if total >= SMALLEST and high - low > ROUNDING * max(abs(low), abs(high)) else 0.0
     return column.affine(f"{column.label}, above the least ÷ its sum over all", slope, -low * slope)
 
 
@@ -174,10 +178,15 @@ def _sum_in_any_order(values: Floats) -> float:
 
 
 def share(column: Column) -> Column:
-    """Divided by the sum of the column; a sum of zero gives 0."""
+    """Divided by the sum of the column; a sum of zero gives 0. Where a value is below 0, all are first counted from the least.
+
+    A sum of both signs may be near 0 or below it, and to divide by that would turn the order round.
+    """
+    if (column.values < 0).any():
+        return share_above_least(column)
     # Sorted first: the order of documents in the index is history, and must not reach the last bit of a score.
     total = float(np.sort(column.values[column.values != 0]).sum())
-    return column.affine(f"{column.label} ÷ its sum over all", 1 / total if total else 0.0, 0.0)
+    return column.affine(f"{column.label} ÷ its sum over all", 1 / total if total >= SMALLEST else 0.0, 0.0)
 
 
 def share_within(column: Column, group: NDArray[np.int64], groups: int) -> Column:

@@ -43,8 +43,8 @@ class Table:
         return InputError(f"the table {self.name!r} cannot be used: {what}; mend the file or learn it again")
 
 
-def read_table(name: str, kind: str, folder: Path | None = None) -> Table:
-    """The table of this name and kind; `folder` is that of the index."""
+def read_table(name: str, kind: str = "", folder: Path | None = None) -> Table:
+    """The table of this name and kind, or of any kind where none is given; `folder` is that of the index."""
     if name.endswith(".json"):
         path: Traversable = Path(name)
         if not path.is_file():
@@ -52,10 +52,10 @@ def read_table(name: str, kind: str, folder: Path | None = None) -> Table:
     else:
         found = _places(name, folder) if _NAME.fullmatch(name) else []
         if not found:
-            raise unknown(f"table of {kind}", name, table_names(kind, folder))
+            raise unknown(f"table of {kind}" if kind else "table", name, table_names(kind, folder))
         path = found[0]
     table = _load(name, path)
-    if table.kind != kind:
+    if kind and table.kind != kind:
         known = ", ".join(table_names(kind, folder))
         raise UsageError(f"the table {name!r} holds {table.kind}, not {kind}; there are: {known or '(none)'}")
     return table
@@ -89,15 +89,29 @@ def check_name(name: str) -> None:
         raise UsageError(f"{name!r} cannot be the name of a table: use letters, digits, - and _, without .json at the end")
 
 
-def table_names(kind: str, folder: Path | None = None) -> list[str]:
-    """The names of all tables of a kind that can be read."""
+def delete_table(folder: Path, name: str) -> None:
+    """Delete a table of an index."""
+    path = folder / FOLDER / f"{name}.json"
+    if not _NAME.fullmatch(name) or not path.is_file():
+        if _NAME.fullmatch(name) and _places(name, None):
+            raise UsageError(f"the table {name!r} comes with the program and cannot be deleted")
+        raise unknown("table", name, [own for own in table_names("", folder) if not _places(own, None)])
+    try:
+        path.unlink()
+        files.sync_folder(path.parent)
+    except OSError as error:
+        raise UsageError(f"cannot delete {path}: {error.strerror}") from None
+
+
+def table_names(kind: str = "", folder: Path | None = None) -> list[str]:
+    """The names of all tables of a kind, or of any, that can be read."""
     found = set()
     for place in _folders(folder):
         for file in place.iterdir():
             name = file.name.removesuffix(".json")
             if file.name.endswith(".json") and _NAME.fullmatch(name):
                 try:
-                    found |= {name} if _load(name, file).kind == kind else set()
+                    found |= {name} if _load(name, file).kind == kind or not kind else set()
                 except InputError:
                     continue
     return sorted(found)

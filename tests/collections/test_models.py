@@ -101,6 +101,8 @@ CASES = [
     *choices("qsf_section_propagate", aggregate=["average", "maximum"], weight=list(DECAY), sigma=[0.7, 3.0]),
     *choices("qsf_passage_propagate", **CONTENT),
     *choices("qsf_passage_propagate", aggregate=["average", "maximum"], weight=list(DECAY), sigma=[0.7, 3.0, 20.0]),
+    *choices("qsf_section_propagate", aggregate=["weighted"], weight=["gauss", "step"], sigma=[0.7, 3.0]),
+    *choices("qsf_passage_propagate", aggregate=["weighted"], weight=["gauss", "exponential"], sigma=[1.0, 20.0]),
     ("qsf_passage_propagate", {"mu": 200.0, "alpha": 0.2, "beta": 0.6}),
     ("first_section", {}),
     ("first_matching_section", {}),

@@ -59,7 +59,7 @@ def trees(words):
 some_words = st.lists(st.sampled_from(TERMS), min_size=1, max_size=2, unique=True).map(lambda found: Word(tuple(found)))
 
 
-@given(trees(all_words(st.text(st.characters(codec="utf-8"), min_size=1, max_size=6))))
+@given(trees(all_words(st.text(st.characters(codec="utf-8"), min_size=1, max_size=6).map("en:{}".format))))
 def test_a_tree_is_written_so_that_it_parses_back(tree):
     assert parse_tree(str(tree), ANALYZER, ["en"], lambda prefix, most: (0, [])) == tree
 

@@ -26,6 +26,7 @@ DECAY = {
     "step": lambda x, sigma: 1.0 if x <= sigma else 0.0,
 }
 AGGREGATE = {"average": lambda parts: sum(parts) / len(parts), "maximum": max}
+AGGREGATE["weighted"] = AGGREGATE["average"]  # of what has no distance
 
 
 @st.composite
@@ -37,7 +38,7 @@ def models(draw):
         "mu": st.sampled_from([10.0, 1000.0]),
         "content": st.sampled_from(["lm", "bm25", "psg"]),
         "statistics": st.sampled_from(["documents", "passages"]),
-        "aggregate": st.sampled_from(list(AGGREGATE)),
+        "aggregate": st.sampled_from(["average", "maximum"] + ["weighted"] * name.endswith("propagate")),
         "weight": st.sampled_from(list(DECAY)),
         "sigma": st.sampled_from([0.05, 0.5, 1.0, 2.0, 3.0, 5.0]),
         "alpha": st.sampled_from([0.0, 0.5, 0.6, 0.9]),
@@ -91,7 +92,11 @@ def context(name, document, passage, score, given):
         parts = [(section_score(document, section, score, aggregate), distance(document, passage, section)) for section in above]
     else:
         parts = [(score[other], distance(document, passage, other)) for other in document.passages if other != passage]
-    return AGGREGATE[aggregate]([value * DECAY[given["weight"]](x, given["sigma"]) for value, x in parts]) if parts else 0.0
+    weights = [DECAY[given["weight"]](x, given["sigma"]) for _, x in parts]
+    products = [value * weight for (value, _), weight in zip(parts, weights, strict=True)]
+    if aggregate == "weighted":
+        return sum(products) / sum(weights) if sum(weights) else 0.0
+    return AGGREGATE[aggregate](products) if parts else 0.0
 
 
 def plain_scores(documents, text, name, given):

@@ -271,10 +271,11 @@ class Twins:
         for tree in self.trees:
             document = tree.d.document
             inside = [p for p in tree.passages if document.labels[document.spans.part[p]] == "description"]
-            own = [token for p in inside for token in tree.d.tokens(p)]
+            own = [token for p in inside for token in range(tree.d.tokens(p).start, tree.d.tokens(p).stop)]
             for p in tree.passages:
                 if p in inside:
-                    middle = 2 * sum(token < tree.d.tokens(p).start for token in own) + len(tree.d.tokens(p))
+                    here = tree.d.tokens(p)
+                    middle = 2 * sum(token < here.start for token in own) + here.stop - here.start
                     values[row] *= weights[min(10 * middle // (2 * len(own)), 9)]
                 row += 1
         return values

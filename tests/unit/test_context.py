@@ -113,8 +113,19 @@ def test_elements_stand_for_what_they_hold(index):
 
 def test_no_hits_and_wrong_budgets(index):
     assert search(index, "zeppelin").context().text == ""
-    with pytest.raises(UsageError, match="budget must be at least 1"):
-        search(index, "pump").context(0)
+    assert search(index, "zeppelin").context().needed == 0
+    for budget in (0, -1, 1.5, "x", None, True):
+        with pytest.raises(UsageError, match=f"budget must be a whole number of at least 1, not {budget!r}"):
+            search(index, "pump").context(budget)
+    with pytest.raises(UsageError, match="around must be a whole number of at least 0"):
+        search(index, "pump").context(around=-1)
+
+
+def test_where_nothing_fits_it_says_what_the_best_takes(index):
+    found = search(index, "months rotor").context(2)
+    assert (found.text, found.pieces, found.left_out) == ("", (), 2)
+    assert search(index, "months rotor", k=1).context(found.needed).tokens == found.needed
+    assert search(index, "months rotor", k=1).context(found.needed - 1).text == ""
 
 
 def test_the_length_of_borders():

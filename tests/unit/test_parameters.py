@@ -49,6 +49,7 @@ def test_values_take_the_declared_type():
     assert bound(base=parse("plm(sigma=2)"))["base"] == "<plm(sigma=2)>"
     assert bound(bases=(parse("plm(sigma=2)"), "x"))["bases"] == ("<plm(sigma=2)>", "<x>")
     assert bound(weights=(1, 0.5))["weights"] == (1.0, 0.5)
+    assert type(bound(k=1e3)["k"]) is int
     assert all(isinstance(weight, float) for weight in bound(weights=(1, 2))["weights"])
     assert bound(spread=parse("f(x=none)").arguments["x"])["spread"] == "none", "also a word of the language"
 
@@ -62,6 +63,10 @@ def test_values_take_the_declared_type():
         ({"alpha": "much"}, 'alpha must be a number, not "much"'),
         ({"k": 0}, "k=0 is out of range; it must be at least 1"),
         ({"k": 2.5}, "k must be a whole number"),
+        ({"k": -1e9}, "k=-1000000000 is out of range"),
+        ({"k": 1e300}, "k must be a whole number, not 1e\\+300"),
+        ({"k": 10**400}, "k is too large a number"),
+        ({"alpha": 10**400}, "alpha is too large a number"),
         ({"mu": 0}, "mu=0.0 is out of range; it must be above 0"),
         ({"kernel": "box"}, "unknown value of model's kernel 'box'; valid: gauss, trapezoid"),
         ({"bases": parse("psg")}, r"bases must be a list such as \[a,b\(c=1\)\], not psg"),

@@ -87,6 +87,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.exceptions.NoArgsIsHelpError as help_wanted:
         click.echo(help_wanted.format_message())
         return USER_ERROR
+    except click.NoSuchOption as error:
+        takes_a_query = error.ctx is not None and any(parameter.name == "query" for parameter in error.ctx.command.params)
+        hint = "; a query that begins with - goes behind --" if takes_a_query and not error.option_name.startswith("--") else ""
+        return _complain(error.format_message() + hint, error.ctx)
     except click.ClickException as error:
         return _complain(error.format_message(), getattr(error, "ctx", None))
     except PerikopeError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -22,9 +24,10 @@ def command() -> None:
 
     \b
     Example:
-      perikope learn tags idx topics.tsv qrels.txt --name my-tags
+      perikope learn tags idx topics.tsv qrels.txt --name my-tags --min-occurrences 10
       perikope learn prior idx topics.tsv qrels.txt --name my-prior
       perikope learn fusion idx topics.tsv qrels.txt --name mine
+      perikope learn show idx mine
     """
 
 
@@ -65,6 +68,7 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
     """
     from pathlib import Path
 
+    from perikope.cli.table_output import lines_of_tags
     from perikope.errors import UsageError
     from perikope.index.reader import Snapshot
     from perikope.io.judgements import read_judgements
@@ -87,11 +91,7 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
     judgements = {topic.qid: judged.get(topic.qid, {}) for topic in wanted}
     learned = learn_tags(Snapshot.open(Path(index)), judgements, selection=selection, smoothing=smoothing, grade=grade)
     path = write_table(Path(index), name, KIND, learned.table.values())
-    width = max(len("tag"), *(len(printable(tag)) for tag in learned.table.rows))
-    click.echo(f"{'tag':{width}}  weight  coverage  occurrences  logical")
-    for tag, row in learned.table.rows.items():
-        logical = "x" if tag in learned.table.logical else ""
-        click.echo(f"{printable(tag):{width}}  {row.weight:6.2f}  {row.coverage:8.2%}  {row.occurrences:11}  {logical}".rstrip())
+    click.echo("\n".join(lines_of_tags(learned.table)))
     click.echo(f"{count(len(learned.table.rows), 'tag')} learned from {count(learned.table.queries, 'topic')} into {path}")
     for qid in learned.without_relevant[:20]:
         click.echo(f"  topic {printable(qid)}: no relevant text", err=True)
@@ -124,6 +124,7 @@ def learn_prior(index: str, topics: str, qrels: str, name: str, k: int, threads:
     """
     from pathlib import Path
 
+    from perikope.cli.table_output import lines_of_prior
     from perikope.learning.prior import learn_prior_of_run
     from perikope.models.prior import KIND
     from perikope.tables import check_name, write_table
@@ -134,9 +135,7 @@ def learn_prior(index: str, topics: str, qrels: str, name: str, k: int, threads:
     with click.progressbar(length=len(source.topics), label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         learned = learn_prior_of_run(source, k, lambda: bar.update(1))
     path = write_table(Path(index), name, KIND, learned.values())
-    click.echo("tenth  relevant  returned  weight")
-    for tenth, row in enumerate(zip(learned.relevant, learned.returned, learned.weights, strict=True), 1):
-        click.echo(f"{tenth:5}  {row[0]:8}  {row[1]:8}  {row[2]:6.2f}")
+    click.echo("\n".join(lines_of_prior(learned.values())))
     click.echo(f"learned from {count(len(source.topics), 'topic')} into {path}")
     if learned.elsewhere:
         click.echo(f"  {count(learned.elsewhere, 'relevant passage')} in no description", err=True)
@@ -274,26 +273,91 @@ def learn_fusion(
 
 @command.command(name="export")
 @learning_options
-@click.option("--out", required=True, metavar="FILE", help="The SVMlight file to write; .gz compresses it.")
+@click.option("--out", required=True, metavar="FILE", help="The file to write: .csv, .tsv, and else SVMlight; .gz compresses it.")
 def export(index: str, topics: str, qrels: str, out: str, **options: Any) -> int:
-    """Write what fusion is learned from as SVMlight, for other programs.
+    """Write what fusion is learned from, for other programs.
 
-    A line is `grade qid:1 1:0.5 2:0.25 … # document#passage`; the names of the features stand in front, as comments.
+    A line of SVMlight is `grade qid:1 1:0.5 2:0.25 … # document#passage`; the names of the features stand in front, as comments. CSV and
+    TSV have columns qid, name (document#passage), grade and one a feature, as a data frame has.
 
     \b
     Example:
       perikope learn export idx topics.tsv qrels.txt --out examples.txt
+      perikope learn export idx topics.tsv qrels.txt --out examples.csv.gz
     """
     from perikope.learning.examples import Sampling
-    from perikope.learning.export import write_svmlight
+    from perikope.learning.export import write_examples
 
     source, problems = _examples(index, topics, qrels, options)
     groups = source.groups(Sampling(options["depth"], options["others"], options["seed"]))
-    lines = write_svmlight(out, progress(groups, len(source.topics), "topics"), [topic.qid for topic in source.topics])
+    lines = write_examples(out, progress(groups, len(source.topics), "topics"), [topic.qid for topic in source.topics])
     click.echo(f"{count(lines, 'example')} of {count(len(source.topics), 'topic')} into {out}")
     for problem in problems[:20]:
         click.echo(f"  passed over: {printable(problem)}", err=True)
     return 1 if problems else 0
+
+
+@command.command(name="show")
+@click.argument("index", metavar="INDEX")
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the table as it is saved.")
+def show_table(index: str, name: str | None, as_json: bool) -> int:
+    """List the tables that models can use, or show one.
+
+    \b
+    Example:
+      perikope learn show idx
+      perikope learn show idx my-tags
+    """
+    from pathlib import Path
+
+    from perikope.cli.table_output import lines_of
+    from perikope.index.reader import Snapshot
+    from perikope.tables import FOLDER, read_table, table_names
+
+    folder = Snapshot.open(Path(index)).folder
+    if name is not None:
+        table = read_table(name, folder=folder)
+        click.echo(json.dumps({"name": table.name, "kind": table.kind, "values": dict(table.values)}) if as_json else lines_of(table))
+        return 0
+    names = table_names(folder=folder)
+    width = max(map(len, names))
+    for one in names:
+        own = (folder / FOLDER / f"{one}.json").is_file()
+        kind, place = read_table(one, folder=folder).kind, "index" if own else "program"
+        click.echo(json.dumps({"name": one, "kind": kind, "place": place}) if as_json else f"{one:<{width}}  {kind:<6}  {place}")
+    return 0
+
+
+@command.command(name="delete")
+@click.argument("index", metavar="INDEX")
+@click.argument("name", metavar="NAME")
+def delete_table(index: str, name: str) -> int:
+    """Delete a table of the index.
+
+    \b
+    Example:
+      perikope learn delete idx my-tags
+    """
+    from pathlib import Path
+
+    from perikope.index.reader import Snapshot
+    from perikope.learning.saving import delete
+
+    delete(Snapshot.open(Path(index)).folder, name)
+    click.echo(f"deleted {name}")
+    return 0
+
+
+@command.command(name="features")
+def list_features() -> int:
+    """List what fusion is learned from: the features of a passage, and what each of them says."""
+    from perikope.models.features import FEATURES
+
+    width = max(map(len, FEATURES))
+    for number, feature in enumerate(FEATURES.values(), 1):
+        click.echo(f"{number:>3}  {feature.name:<{width}}  {feature.meaning}")
+    return 0
 
 
 def _examples(index: str, topics: str, qrels: str, options: dict[str, Any]) -> tuple[Source, list[str]]:
@@ -327,5 +391,6 @@ def _source(
         raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
     problems: list[str] = []
     reading = {name: search[name] for name in ("language", "syntax") if name in search}
-    kept = judged_topics(opened, wanted, judgements, problems.append, **reading)
-    return Source(opened, kept, judgements, parse_model(model), normalize, search, threads or None), problems
+    folder = os.path.dirname(topics)
+    kept = judged_topics(opened, wanted, judgements, problems.append, patent_folder=folder, **reading)
+    return Source(opened, kept, judgements, parse_model(model), normalize, search, threads or None, folder), problems

@@ -136,6 +136,24 @@ def search_options(command: F) -> F:
     return command
 
 
+def document_options(command: F) -> F:
+    """Documents of somebody else, and documents as results."""
+    for option in reversed(
+        (
+            click.option("--candidates", default="", metavar="RUN", help="Look into the documents of this run instead of fetching."),
+            click.option(
+                "--document-ranking",
+                default="",
+                metavar="NAME",
+                help="Rank documents by their passages instead: maxp (the best), sump (all), firstp (the first) or meanp(n=3) (the best "
+                "three).",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 def topic_options(command: F) -> F:
     """Of which form a file of topics is, and what of them is the query."""
     for option in reversed(

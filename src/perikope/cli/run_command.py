@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from perikope.cli.options import patent_arguments, patent_options, search_arguments, search_options, topic_options
+from perikope.cli.options import document_options, patent_arguments, patent_options, search_arguments, search_options, topic_options
 from perikope.cli.output import printable, progress
 
 NOTES = 10
@@ -19,14 +19,7 @@ NOTES = 10
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.option("--out", required=True, metavar="RUN", help="The run file to write; .gz compresses it.")
-@click.option("--candidates", default="", metavar="RUN", help="Look into the documents of this run instead of fetching.")
 @click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages, or documents, a topic.")
-@click.option(
-    "--document-ranking",
-    default="",
-    metavar="NAME",
-    help="Rank documents by their passages instead: maxp (the best), sump (all), firstp (the first) or meanp(n=3) (the best three).",
-)
 @click.option(
     "--run-format",
     default="trec",
@@ -43,6 +36,7 @@ NOTES = 10
     help="How many topics at a time; as many as there are cores where not given.",
 )
 @topic_options
+@document_options
 @search_options
 @patent_options
 def command(

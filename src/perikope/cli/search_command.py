@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from perikope.cli.options import patent_arguments, patent_options, search_arguments, search_options
+from perikope.cli.options import document_options, patent_arguments, patent_options, search_arguments, search_options
 from perikope.cli.output import printable, show, verbatim
+
+if TYPE_CHECKING:
+    from perikope.api import Index
 
 MAX_CLAIMS = 1 << 24
 """Bytes of claims that are read from standard input."""
@@ -23,7 +26,7 @@ MAX_CLAIMS = 1 << 24
     "--claims", metavar="TEXT|-", help="Search with these claims (-: from standard input), or with a patent and these as its claims."
 )
 @click.option("--claim", "chosen", multiple=True, metavar="N", help="With --patent: only this of its claims. May be given several times.")
-@click.option("-k", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages.")
+@click.option("-k", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages, or documents.")
 @click.option("--context", is_flag=True, help="Show the passages before and after each hit.")
 @click.option("--full", is_flag=True, help="Show long passages whole.")
 @click.option(
@@ -33,6 +36,7 @@ MAX_CLAIMS = 1 << 24
     help="Print the hits as one text of at most so many words, with borders and sources, for a language model or a reader.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, a line a hit.")
+@document_options
 @search_options
 @patent_options
 def command(
@@ -46,6 +50,8 @@ def command(
     full: bool,
     for_model: int | None,
     as_json: bool,
+    candidates: str,
+    document_ranking: str,
     **options: Any,
 ) -> int:
     """Find passages.
@@ -58,6 +64,7 @@ def command(
       perikope search idx "magnetic coupling" --model bm25 --documents all
       perikope search idx "magnetic coupling" --recipe albarede2021 -k 10
       perikope search idx "how does a magnetic coupling slip?" --for-model 2000
+      perikope search idx "magnetic coupling" --document-ranking maxp
       perikope search idx --patent EP1000000A1 --one-per family
       perikope search idx --patent application.xml --no-date-limit
       perikope search idx --claims "A pump comprising a magnetic coupling"
@@ -65,6 +72,7 @@ def command(
     from dataclasses import asdict
 
     from perikope.api import Index
+    from perikope.errors import UsageError
 
     is_patent = _is_patent(query, patent, claims, chosen)
     of_patent = patent_arguments(options, needed=is_patent)
@@ -78,24 +86,68 @@ def command(
         filters = asked.filters
         for note in asked.notes:
             click.echo(f"perikope: note: {printable(note)}", err=True)
-    results = opened.search(asked, k=k, **arguments)
-    if for_model is not None:
+    if candidates:
+        arguments["candidates"] = _candidates(candidates)
+    if document_ranking and for_model is not None:
+        raise UsageError("--for-model is about passages; leave --document-ranking out")
+    results = opened.search(asked, k=1 if document_ranking else k, **arguments)
+    conditions = {name: arguments[name] for name in ("filter", "shares_codes_with", "code_level")}
+    conditions["filter"] = [*conditions["filter"], *filters]
+    if document_ranking:
+        _show_documents(results.document_ranking(document_ranking, k), as_json)
+    elif for_model is not None:
         found = results.context(for_model)
         click.echo(json.dumps(asdict(found), ensure_ascii=False) if as_json else verbatim(found.text), nl=bool(found.text) or as_json)
+        if found.needed:
+            click.echo(f"perikope: note: nothing fits into {for_model} words; the best hit alone takes {found.needed}", err=True)
     elif as_json:
         for hit in results:
             click.echo(json.dumps(asdict(hit), ensure_ascii=False))
-    else:
-        restricted = bool(filters) or any(
-            options[name] for name in ("filter", "ids", "shares_codes_with", "part", "tag", "must_match", "across_passages")
-        )
-        nothing = f"no passage {'that may be found ' * restricted}holds any of these words" if opened.documents else "the index is empty"
-        conditions = {name: arguments[name] for name in ("filter", "shares_codes_with", "code_level")}
-        conditions["filter"] = [*conditions["filter"], *filters]
-        if (conditions["filter"] or conditions["shares_codes_with"]) and not len(results) and not opened.count(**conditions):
-            nothing = "the conditions leave no document"
-        click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results) or nothing)
+    elif len(results):
+        click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results))
+    if not len(results) and not as_json:
+        # What another program reads stays empty.
+        click.echo(_why_nothing(opened, arguments, conditions, query), err=for_model is not None)
     return 0
+
+
+def _show_documents(ranking: list[tuple[str, float]], as_json: bool) -> None:
+    for rank, (document, score) in enumerate(ranking, 1):
+        found = {"rank": rank, "score": score, "document": document}
+        click.echo(json.dumps(found, ensure_ascii=False) if as_json else f"{rank:>3}. {score:.4f}  {printable(document)}")
+
+
+def _candidates(path: str) -> dict[str, float]:
+    """The documents of a run, which must be of one topic."""
+    from perikope.batch import documents_of
+    from perikope.errors import UsageError
+    from perikope.io.runs import read_run
+
+    topics = read_run(path)
+    if len(topics) != 1:
+        raise UsageError(f"{path} is of {len(topics)} topics, and a search is of one; give a run of one, or use `perikope run`")
+    return documents_of(next(iter(topics.values())))
+
+
+def _why_nothing(index: Index, arguments: dict[str, Any], conditions: dict[str, Any], query: str | None) -> str:
+    """What to say where nothing was found."""
+    if not index.documents:
+        return "the index is empty"
+    if (conditions["filter"] or conditions["shares_codes_with"]) and not index.count(**conditions):
+        return "the conditions leave no document"
+    restricted = (
+        "that may be found " if conditions["filter"] or conditions["shares_codes_with"] or arguments["part"] or arguments["tag"] else ""
+    )
+    if not (arguments["must_match"] or arguments["across_passages"]):
+        return f"no passage {restricted}holds any of these words"
+    scoring = arguments["browse_query"] or query or ""
+    hint = ""
+    if arguments["syntax"] == "words":
+        if {"and", "or", "not"} & {*scoring.lower().split()}:
+            hint = "; AND, OR and NOT, in capitals, are operators with --syntax boolean"
+    elif {"and", "or", "not"} & {*scoring.split()}:
+        hint = "; operators are written in capitals: AND, OR, NOT"
+    return f"no passage {restricted}satisfies the query{hint}"
 
 
 def _is_patent(query: str | None, patent: str | None, claims: str | None, chosen: tuple[str, ...]) -> bool:

@@ -41,7 +41,6 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     """
     from pathlib import Path
 
-    from perikope.errors import UsageError
     from perikope.experiment.tune import tune
     from perikope.experiment.tuning import read_space, recipe_text, save_recipe
     from perikope.io.judgements import read_judgements
@@ -51,9 +50,9 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     as_json = options.pop("as_json")
     text = str(options.pop("model"))
     arguments = search_arguments(options)
-    recipe = arguments.pop("recipe", "")
+    arguments.pop("recipe")  # its options are among the others
     space = read_space(text, True, search=own["search"], trials=own["trials"], seed=own["seed"])
-    sweep = _numbers(own["sweep"]) or [int(arguments["documents"])] if arguments["documents"] != "all" else ["all"]
+    sweep = _numbers(own["sweep"]) or [arguments["documents"]]
     with click.progressbar(length=100, label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         done = [0]
 
@@ -73,6 +72,7 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
             folds=own["folds"],
             seed=own["seed"],
             k=own["k"],
+            text=qrels,
             workers=own["workers"] or None,
             on_progress=on_progress,
         )
@@ -82,8 +82,6 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     if own["save"]:
         score = max(tuned.scores)
         source = f"tuned: {own['measure']} {score:.4f} on {count(tuned.topics, 'topic')} of {Path(topics).name}"
-        if any(name == "recipe" for name in arguments) and recipe:
-            raise UsageError("a recipe cannot hold another one")
         save_recipe(
             Path(own["save"]), recipe_text(f"{chosen.definition.name}, tuned", {**arguments, "documents": documents}, chosen, source)
         )

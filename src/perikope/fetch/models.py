@@ -197,7 +197,7 @@ def dph(frequency: NDArray[Any], length: NDArray[Any], average_length: float) ->
     return weighting.dph_of_unit(frequency, length, average_length)
 
 
-Mu = Annotated[float, Range(0, low_open=True)]
+Mu = Annotated[float, Range(0, 1e9, low_open=True)]
 
 
 def _smoothing(length: NDArray[Any], *, mu: Mu = 1000.0) -> Floats:

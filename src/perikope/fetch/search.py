@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -45,7 +47,30 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     for i, segment in enumerate(snapshot.segments):
         search.add(segment, rows.places(i), int(snapshot.first_document[i]))
     found, sums = search.best
-    return in_order(snapshot, found, model.finish(sums, weights, terms), documents)
+    candidates = in_order(snapshot, found, model.finish(sums, weights, terms), documents)
+    if model.definition.finish is not None:
+        return candidates
+    names = [query.terms[number] for number in order]
+    return replace(candidates, parts_of_score=partial(_parts_of_score, snapshot, model, terms, names, weights))
+
+
+def _parts_of_score(
+    snapshot: Snapshot, model: FetchModel, terms: Terms, names: Sequence[str], weights: Floats, document: int
+) -> list[tuple[str, float]]:
+    """What each term adds to a document, and what the document has whatever it holds."""
+    segment, local = snapshot.locate(document)
+    i = snapshot.segments.index(segment)
+    numbers = snapshot.look_up(names).numbers[i]
+    held, counts = np.unique(segment.tokens(local), return_counts=True)
+    frequency = {int(number): int(count) for number, count in zip(held, counts, strict=True)}
+    length = segment["document.length"][local : local + 1]
+    parts = []
+    for t, (name, number) in enumerate(zip(names, numbers.tolist(), strict=True)):
+        if number >= 0 and number in frequency:
+            added = model.contribution(np.array([float(frequency[number])]), length, terms.at(np.array([t])))
+            parts.append((f"{name.partition(':')[2]!r} occurs {frequency[number]}×", float(weights[t] * added[0])))
+    background = model.background(length, float(weights.sum()))
+    return parts if background is None else [*parts, ("smoothing for length", float(background[0]))]
 
 
 class _Search:

@@ -1,4 +1,4 @@
-"""Characters by name, as in `&alpha;`: the names of HTML 5, which hold most of the ISO sets, and the ISO Greek letters that they lack.
+"""Characters by name, as in `&alpha;`: the names of HTML 5, which hold most of the ISO sets, and those of the ISO sets that they lack.
 
 Files name characters whose definition stands in a DTD that is never read; this table stands in for all of them.
 """
@@ -12,12 +12,19 @@ PREDEFINED = frozenset(("amp", "lt", "gt", "quot", "apos"))
 """The names that XML itself defines, which the parser knows."""
 
 _GREEK = dict(zip(
-    ["agr", "bgr", "ggr", "dgr", "egr", "zgr", "eegr", "thgr", "igr", "kgr", "lgr", "mgr", "ngr", "xgr", "ogr", "pgr", "rgr", "sgr", "tgr", "ugr", "phgr", "khgr", "psgr", "ohgr"],
+    ["agr", "bgr", "ggr", "dgr", "egr", "zgr", "eegr", "thgr", "igr", "kgr", "lgr", "mgr", "ngr", "xgr",
+     "ogr", "pgr", "rgr", "sgr", "tgr", "ugr", "phgr", "khgr", "psgr", "ohgr"],
     "αβγδεζηθικλμνξοπρστυφχψω", strict=True,
 ))  # fmt: skip
 _ACCENTED_GREEK = dict(zip(
     ["aacgr", "eacgr", "eeacgr", "iacgr", "oacgr", "uacgr", "ohacgr", "idigr", "udigr", "idiagr", "udiagr"], "άέήίόύώϊϋΐΰ", strict=True,
 ))  # fmt: skip
+_OTHERS = dict(zip(
+    ["ang90", "epsis", "thetas", "phis", "darr2", "larr2", "rarr2", "uarr2", "lrarr2", "rlarr2", "rlhar2", "lrhar2", "drarr", "dlarr",
+     "lpargt", "jnodot", "sbsol", "vprime", "cupre", "gsdot", "ldot", "samalg"],
+    "∟ϵθϕ⇊⇇⇉⇈⇆⇄⇌⇋↘↙⦠ȷ﹨′≼⋗⋖∐", strict=True,
+))  # fmt: skip
+"""ISOtech, ISOgrk3, ISOamsa, ISOamsc, ISOamso, ISOamsr."""
 
 
 @cache
@@ -35,6 +42,8 @@ def characters() -> dict[str, str]:
         base = stem.removesuffix("ac").removesuffix("dia").removesuffix("di")
         named.setdefault(base.upper() + stem[len(base) :] + "gr", letter.upper())
     named.setdefault("sfgr", "ς")
+    for name, letter in _OTHERS.items():
+        named.setdefault(name, letter)
     # ISOgrk4 calls its bold letters b.alpha, b.Gamma: letters all the same to whoever searches.
     for name, letter in list(named.items()):
         if len(letter) == 1 and "GREEK" in _unicode_name(letter):

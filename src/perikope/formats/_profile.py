@@ -182,7 +182,7 @@ def load(path: Path) -> Profile:
         content = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror}); check the path", path=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"is not TOML ({error})", path=path) from None
     try:
         return parse(content, path.stem)

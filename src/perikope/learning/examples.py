@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.api import Index, Results
-from perikope.batch import in_parallel, options_of
-from perikope.errors import UsageError
+from perikope.batch import in_parallel, options_of, query_of
+from perikope.errors import InputError, UsageError
+from perikope.fetch.prior_art import PatentQuery
 from perikope.io.topics import Topic
 from perikope.models import Model
 from perikope.models.features import FEATURES, FeatureNormalization, normalized_features
@@ -69,10 +70,16 @@ class Source:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of `Index.search`: how documents are fetched."""
     threads: int | None = None
+    patent_folder: str = ""
+    """Where the files of topics that are patents are looked for too."""
+
+    def query(self, topic: Topic) -> str | PatentQuery:
+        """What is searched for: a text, or a patent."""
+        return query_of(self.index, topic, self.options, patent_folder=self.patent_folder)
 
     def search(self, topic: Topic, k: int) -> Results:
         """The best `k` passages of a topic, with all candidates."""
-        return self.index.search(topic.query, model=self.model, k=k, **options_of(topic, self.options))
+        return self.index.search(self.query(topic), model=self.model, k=k, **options_of(topic, self.options))
 
     def groups(self, sampling: Sampling) -> Iterator[Group]:
         """The examples of each topic, in order."""
@@ -88,7 +95,7 @@ class Source:
         judged = "".join(
             f"{topic.qid} {name} {grade}\n" for topic in self.topics for name, grade in sorted(self.judgements.get(topic.qid, {}).items())
         )
-        texts = "".join(f"{topic.qid}\t{topic.query}\t{topic.browse}\n" for topic in self.topics)
+        texts = "".join("\t".join([topic.qid, topic.query, topic.browse, *_of_patent(topic)]) + "\n" for topic in self.topics)
         return {
             "topics": len(self.topics),
             "topics_sha256": _digest(texts),
@@ -102,6 +109,10 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _of_patent(topic: Topic) -> list[str]:
+    return [topic.patent, *topic.claims] if topic.patent else []
+
+
 def judged_topics(
     index: Index,
     topics: Iterable[Topic],
@@ -110,6 +121,7 @@ def judged_topics(
     *,
     language: str = "",
     syntax: str = "words",
+    patent_folder: str = "",
 ) -> tuple[Topic, ...]:
     """The topics that are queries and have something relevant; the others are reported and passed over."""
     kept = []
@@ -118,9 +130,10 @@ def judged_topics(
             on_problem(f"topic {topic.qid}: nothing is judged relevant")
             continue
         try:
+            query_of(index, topic, {"language": language, "syntax": syntax}, patent_folder=patent_folder)
             for text in filter(None, (topic.query, topic.browse)):
                 index.check_query(text, language=language, syntax=syntax)
-        except UsageError as error:
+        except (UsageError, InputError) as error:
             on_problem(f"topic {topic.qid}: {error}")
         else:
             kept.append(topic)

@@ -1,13 +1,35 @@
-"""Examples for other programs: SVMlight, one line an example, `grade qid:3 1:0.5 2:0.25 # document#passage`."""
+"""Examples for other programs, one a line: SVMlight, `grade qid:3 1:0.5 2:0.25 # document#passage`, or CSV and TSV, for data frames."""
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Iterable, Sequence
 
 from perikope.io.lines import replacing
 from perikope.learning.examples import Group
 from perikope.models.features import FEATURES, VERSION
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+def write_examples(path: str | os.PathLike[str], groups: Iterable[Group], qids: Sequence[str]) -> int:
+    """Write examples, topic by topic, in the form that the end of the name says: `.csv` or `.tsv`, and else SVMlight; returns how many."""
+    delimiter = _DELIMITERS.get(os.path.splitext(os.fspath(path).lower().removesuffix(".gz"))[1])
+    return write_svmlight(path, groups, qids) if delimiter is None else write_delimited(path, groups, delimiter)
+
+
+def write_delimited(path: str | os.PathLike[str], groups: Iterable[Group], delimiter: str = ",") -> int:
+    """Write examples as lines of `qid`, `name`, `grade` and a column a feature, under a line with these names; returns how many."""
+    lines = 0
+    with replacing(path) as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(["qid", "name", "grade", *FEATURES])
+        for group in groups:
+            for name, row, grade in zip(group.names, group.features.tolist(), group.grades.tolist(), strict=True):
+                writer.writerow([group.qid, name, grade, *row])
+                lines += 1
+    return lines
 
 
 def write_svmlight(path: str | os.PathLike[str], groups: Iterable[Group], qids: Sequence[str]) -> int:

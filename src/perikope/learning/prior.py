@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from perikope.api import Results
 from perikope.batch import documents_of, in_parallel
 from perikope.errors import UsageError
+from perikope.fetch.prior_art import PatentQuery
 from perikope.io.topics import Topic
 from perikope.learning.examples import Source
 from perikope.models.prior import DESCRIPTION, TENTHS, learn_prior, tenth_of_passage
@@ -60,7 +61,9 @@ def learn_prior_of_run(source: Source, k: int, on_topic: Callable[[], object] = 
         wanted = [name for name, grade in source.judgements.get(topic.qid, {}).items() if grade > 0]
         # Fetched or not: what a run misses belongs to the judgements all the same.
         holding = documents_of(dict.fromkeys(wanted, 0.0))
-        judged = source.index.search(topic.query, candidates=holding, documents=max(len(holding), 1), k=1, **_reading(source))
+        query = source.query(topic)
+        query = replace(query, filters=()) if isinstance(query, PatentQuery) else query
+        judged = source.index.search(query, candidates=holding, documents=max(len(holding), 1), k=1, **_reading(source))
         rows = judged.rows_of(wanted)
         unknown = [name for name in wanted if name not in rows]
         return _Counted(_tenths(judged, np.array(list(rows.values()), np.int64)), _tenths(found, found.ranking.rows), unknown)

@@ -9,7 +9,7 @@ from pathlib import Path
 from perikope.io.lines import replacing
 from perikope.learning.validation import Learned
 from perikope.models.combination import KIND
-from perikope.tables import FOLDER, check_name, write_table
+from perikope.tables import FOLDER, check_name, delete_table, write_table
 
 
 def save(index: Path, name: str, learned: Learned) -> Path:
@@ -27,6 +27,12 @@ def save(index: Path, name: str, learned: Learned) -> Path:
     with replacing(text) as file:
         file.write(learned.text)
     return path
+
+
+def delete(index: Path, name: str) -> None:
+    """Delete what was saved under a name."""
+    delete_table(index, name)
+    text_path(index, name).unlink(missing_ok=True)
 
 
 def text_path(index: Path, name: str) -> Path:

@@ -6,8 +6,9 @@ combining is nothing, so a grid over weights computes the signals once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from perikope.errors import UsageError
 from perikope.grammar import Call, parse
@@ -17,6 +18,31 @@ from perikope.registry import Registry
 from perikope.signals import Column
 
 Signals = Mapping[str, Column]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What of documents a model is about: without any of it, it is a simpler one."""
+
+    of: Literal["titles", "sections", "part", "weighted tags", "logical tags"]
+    names: tuple[str, ...] = ()
+    """Of the part, or of tags that were written out."""
+    table: str = ""
+    """Where tags are those of a table."""
+
+
+Needs = Callable[[Mapping[str, object]], Iterable[Need]]
+"""What a model is about, by its parameters."""
+
+
+def needs_titles(parameters: Mapping[str, object]) -> tuple[Need, ...]:
+    """Of models that read titles."""
+    return (Need("titles"),)
+
+
+def needs_nothing(parameters: Mapping[str, object]) -> tuple[Need, ...]:
+    """Of models that see any text."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +56,7 @@ class ModelDefinition:
     """Whether a passage without any query term is no result: true of models that see no context."""
     shape: Mapping[str, Parameter]
     weights: Mapping[str, Parameter]
+    needs: Needs = needs_nothing
 
     @property
     def summary(self) -> str:
@@ -79,12 +106,14 @@ class Model:
 MODELS: Registry[ModelDefinition] = Registry("model", "perikope.models")
 
 
-def model(signals: Callable[..., Signals], *, matching_only: bool = False) -> Callable[[Callable[..., Column]], Callable[..., Column]]:
+def model(
+    signals: Callable[..., Signals], *, matching_only: bool = False, needs: Needs = needs_nothing
+) -> Callable[[Callable[..., Column]], Callable[..., Column]]:
     """Register a combination, with the signals it combines, as a model under its function's name."""
 
     def register(combine: Callable[..., Column]) -> Callable[..., Column]:
         name = combine.__name__
-        MODELS.add(name, ModelDefinition(name, signals, combine, matching_only, parameters_of(signals), parameters_of(combine)))
+        MODELS.add(name, ModelDefinition(name, signals, combine, matching_only, parameters_of(signals), parameters_of(combine), needs))
         return combine
 
     return register

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from perikope.matches import Integers, Matches
 from perikope.models import Signals, model
+from perikope.models.content import fetch_score
 from perikope.signals import Column, fact
 
 
@@ -83,5 +84,5 @@ def _signals(matches: Matches, top: Integers, section_of_document: Integers, lab
     apart = 1.0 + (float(scores.max() - scores.min()) if scores.size else 0.0)
     return {
         "chosen": apart * fact(label, inside.astype(np.float64)),
-        "document": fact("fetch score of the document", scores).at(matches.document_of_passage),
+        "document": fetch_score(matches).at(matches.document_of_passage),
     }

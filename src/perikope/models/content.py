@@ -24,7 +24,7 @@ Unit = Literal["passage", "passage with titles", "document"]
 # Tuning stays with the published choices: another content score, or other statistics, is another model, to be named.
 Content = Annotated[Literal["lm", "bm25", "psg"], Grid(("lm",))]
 CountedOver = Annotated[Literal["documents", "passages"], Grid(("documents",))]
-Mu = Annotated[float, Range(0, low_open=True), Grid((500.0, 1000.0, 2000.0))]
+Mu = Annotated[float, Range(0, 1e9, low_open=True), Grid((500.0, 1000.0, 2000.0))]
 
 
 def content_score(
@@ -40,6 +40,17 @@ def content_score(
         return tf_idf(matches, unit=unit, statistics=statistics)
 
     return matches.once(("content", unit, content, statistics, mu), score)
+
+
+def fetch_score(matches: Matches) -> Column:
+    """The score with which each document was fetched."""
+    label, values = "fetch score of the document", matches.score_of_document
+
+    def explain(document: int) -> Node:
+        parts = tuple(Node(name, value) for name, value in matches.parts_of_score(document))
+        return Node(label, float(values[document]), "sum", parts) if parts else Node(label, float(values[document]))
+
+    return Column(label, values, explain)
 
 
 def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "passage", statistics: CountedOver = "passages") -> Column:

@@ -17,7 +17,7 @@ from perikope.errors import unknown
 from perikope.kernels.join import sum_ancestors
 from perikope.matches import Floats, Frequencies, Integers, Matches
 from perikope.models import Signals
-from perikope.models.content import Content, CountedOver, Unit, content_score
+from perikope.models.content import Content, CountedOver, Unit, content_score, fetch_score
 from perikope.models.passage import passage_and_neighbors
 from perikope.models.positional import positional_signals
 from perikope.models.propagation import Decay, propagated_from_passages, propagated_from_sections, section_scores
@@ -73,7 +73,7 @@ class Sources:
 
     def fetched(self) -> Column:
         """The fetch score of each passage's document."""
-        return fact("fetch score of the document", self.matches.score_of_document).at(self.matches.document_of_passage)
+        return fetch_score(self.matches).at(self.matches.document_of_passage)
 
     def section(self, passage: Column, *, best: bool = False) -> Column:
         """What the section right above holds on average, or at best."""

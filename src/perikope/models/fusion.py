@@ -19,7 +19,7 @@ from perikope.parameters import Grid, Nested, Range
 from perikope.signals import Column, Node, min_max, share_above_least, sum_of, z_score
 
 Normalize = Annotated[Literal["minmax", "zscore", "sum", "none"], Grid(("minmax",))]
-Models = Annotated[tuple[Model, ...], Nested(parse_model, each=True)]
+Models = Annotated[tuple[Model, ...], Nested(parse_model, each=True, describes="a list of models, each a name with its parameters")]
 DEFAULT = ("bm25", "qsf_v_title", "qsf_section_propagate")
 """One that sees the passage alone, one with titles and document, one with the sections."""
 EVEN = "even"
@@ -59,6 +59,8 @@ def fuse(signals: Signals, *, weights: Annotated[tuple[float, ...] | None, Range
     chosen = (1 / len(columns),) * len(columns) if weights is None else weights
     if len(chosen) != len(columns):
         raise UsageError(f"fuse: there are {len(columns)} models and {len(chosen)} weights; give one weight for each model")
+    if not any(weight > 0 for weight in chosen):
+        raise UsageError("fuse: no model has a weight above 0; give at least one")
     return sum_of("fused score", [weight * column for weight, column in zip(chosen, columns, strict=True)])
 
 
@@ -98,8 +100,12 @@ def _reciprocal_rank(matches: Matches, one: Model, k: float, rows: Integers) -> 
 
     def explain(row: int) -> Node:
         rank = int(np.argmax(order == row)) + 1 if worth[row] else 0
-        label = f"1 ÷ ({k:g} + {rank}): rank {rank} by {name}" if rank else f"not ranked by {name}"
-        return Node(label, float(worth[row]))
+        if not rank:
+            return Node(f"not ranked by {name}", 0.0)
+        # The score only made the rank; it is shown for why, and counts 0 times. Computed again: ranks alone are kept.
+        score = one.score(matches).explain(row)
+        label = f"1 ÷ ({k:g} + {rank}): rank {rank} by {name}, whose score is"
+        return Node(label, float(worth[row]), "affine", (score,), 0.0, float(worth[row]))
 
     return Column(f"reciprocal rank by {name}", worth, explain)
 
@@ -113,7 +119,9 @@ def read_name(value: object) -> str:
     raise UsageError(f'learned: name must be that of a table, such as learned(name="{EVEN}")')
 
 
-def learned_signals(matches: Matches, *, name: Annotated[str, Nested(read_name), Grid((EVEN,))] = EVEN) -> Signals:
+def learned_signals(
+    matches: Matches, *, name: Annotated[str, Nested(read_name, describes="the name of a table"), Grid((EVEN,))] = EVEN
+) -> Signals:
     """What each feature adds to the score."""
     matches.require_passages("learned")
     combination = combination_of(matches.table(read_name(name), KIND))
@@ -124,8 +132,9 @@ def learned_signals(matches: Matches, *, name: Annotated[str, Nested(read_name),
 def learned(signals: Signals) -> Column:
     """All signals at once, as they were learned to count from judgements: no model has to be picked by hand.
 
-    `Σ_f w_f · norm(f(p))` over the features f of `perikope.models.features`, each normalised over the candidate passages; or the sum of
-    what regression trees make of them. `name` is a table that `perikope learn fusion` has saved in the index; `even` comes with the program
-    and is a mixture set by hand.
+    `Σ_f w_f · norm(f(p))` over the features f that `perikope learn features` lists, each normalised over the candidate passages; or the sum
+    of what regression trees make of them. `name` is a table that `perikope learn fusion` has saved in the index (`perikope learn show`
+    lists them); `even` comes with the program and is a mixture set by hand. Elements cannot be scored: features look at passages side by
+    side.
     """
     return sum_of("learned score", list(signals.values()))

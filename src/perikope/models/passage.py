@@ -12,9 +12,9 @@ from perikope.index.reader import Statistics
 from perikope.kernels.passages import beside, sum_documents
 from perikope.matches import Floats, Matches
 from perikope.models import Signals, model
-from perikope.models.content import Mu, content_score, okapi, similarity
+from perikope.models.content import Mu, content_score, fetch_score, okapi, similarity
 from perikope.parameters import Grid, Range
-from perikope.signals import Column, Node, fact, min_max, share, share_within, sum_over_terms
+from perikope.signals import Column, Node, min_max, share, share_within, sum_over_terms
 from perikope.weighting import pl2 as poisson
 
 # Tuning stays with the published choices, as in `content`.
@@ -122,9 +122,10 @@ def normalized(matches: Matches, passage: Column, normalize: Normalize) -> Signa
     """A score of passages and the fetch score of their documents, so that the two can be mixed.
 
     The paper prints the sum over the passages of the same document (`document`), which puts documents with a single matching
-    passage first and contradicts the paper's own result; the sum over all candidates behaves as it reports.
+    passage first and contradicts the paper's own result; the sum over all candidates behaves as it reports. Fetch scores may be below 0
+    (log-likelihoods, somebody else's run): they are then counted from the least.
     """
-    document = fact("fetch score of the document", matches.score_of_document)
+    document = fetch_score(matches)
     if normalize == "minmax":
         return {"passage": min_max(passage), "document": min_max(document).at(matches.document_of_passage)}
     if normalize == "document":
@@ -145,8 +146,9 @@ def passage_and_document(matches: Matches, *, content: CarmelContent = "psg", no
 def psg_doc(signals: Signals, *, lam: Lambda = 0.9) -> Column:
     """The tf·idf of the passage mixed with the score of the document.
 
-    `psgDoc(p) = (1 - λ) · psg(p) / Σ psg + λ · doc(d) / Σ doc`, doc the score with which the document was fetched
-    (Carmel, Shtok and Kurland 2013, equation 2).
+    `psgDoc(p) = (1 - λ) · psg(p) / Σ psg + λ · doc(d) / Σ doc`, doc the score with which the document was fetched, less the least of
+    them where one is below 0 (Carmel, Shtok and Kurland 2013, equation 2). `normalize` says what is summed over: all `candidates`; for
+    psg the same `document`, as the paper prints it; or `minmax`, `(x - min) / (max - min)` instead.
     """
     return (1 - lam) * signals["passage"] + lam * signals["document"]
 

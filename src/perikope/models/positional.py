@@ -47,8 +47,9 @@ def plm(signals: Signals, *, lam: Lambda = 0.9) -> Column:
 
     `(1 - λ) · PLM(p) / Σ PLM + λ · doc(d) / Σ doc` with `PLM(p) = Σ_{t ∈ q ∩ d} ln(N / N_t) Σ_{o ∈ Occ(t, d)} Σ_{j=0..k} f(o, x_j)` and
     `x_j = s + j (e - s) / k`, p from s to e in k = `points` intervals. The kernel f is `exp(-(o - x)² / 2σ²)`, or a trapezoid: 1 in the
-    passages that hold o, falling by 1/σ a position outside. σ is 2000 or 100,000 where not given, in tokens or characters (Carmel,
-    Shtok and Kurland 2013, equation 4).
+    passages that hold o, falling by 1/σ a position outside. σ is 2000 or 100,000 where not given, in tokens or characters; doc and
+    `normalize` are as in psg_doc (Carmel, Shtok and Kurland 2013, equation 4). There is no other content score under it: what is summed is
+    single occurrences, each at its place, where BM25 and likelihoods weigh the number of occurrences in a text.
     """
     return (1 - lam) * signals["passage"] + lam * signals["document"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from perikope.errors import UsageError
 from perikope.grammar import Call, write
 from perikope.matches import Floats, Integers, Matches
-from perikope.models import Model, Signals, model, parse_model
+from perikope.models import Model, Need, Signals, model, parse_model
 from perikope.parameters import Nested
 from perikope.signals import Column, fact, product
 
@@ -19,6 +19,8 @@ DESCRIPTION = "description"
 UNIFORM = "uniform"
 KIND = "prior"
 """Of saved tables: `{"weights": [ten numbers]}`."""
+LARGEST = 1e9
+"""A weight: learned ones are ratios of shares, and a table may come from anywhere."""
 
 
 def read_weights(value: object) -> str | tuple[float, ...]:
@@ -28,24 +30,34 @@ def read_weights(value: object) -> str | tuple[float, ...]:
     if isinstance(value, str) and value:
         return value
     numbers = value if isinstance(value, tuple) else ()
-    good = all(isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number < np.inf for number in numbers)
+    good = all(isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number <= LARGEST for number in numbers)
     if len(numbers) != TENTHS or not good:
         shown = str(value) if isinstance(value, Call) else write(value)
-        raise UsageError(f'position_prior: weights must be "uniform" or a list of ten numbers of at least 0, not {shown}')
+        wanted = f'"uniform", the name of a table, or a list of ten numbers of at least 0 and at most {LARGEST:g}'
+        raise UsageError(f"position_prior: weights must be {wanted}, not {shown}")
     return tuple(float(number) for number in numbers)
+
+
+def table_weights(values: Mapping[str, object]) -> tuple[float, ...]:
+    """The weights that a saved table holds, checked."""
+    weights = values.get("weights")
+    return tuple(map(float, read_weights(tuple(weights) if isinstance(weights, list) else ())))
+
+
+Base = Annotated[Model, Nested(parse_model, describes="a model, by its name with its parameters")]
+Weights = Annotated[tuple[float, ...], Nested(read_weights, describes="uniform, the name of a table, or a list of ten numbers")]
 
 
 def prior_signals(
     matches: Matches,
     *,
-    base: Annotated[Model, Nested(parse_model)] = "pl2(statistics=candidates)",  # type: ignore[assignment]
-    weights: Annotated[tuple[float, ...], Nested(read_weights)] = "uniform",  # type: ignore[assignment]
+    base: Base = "pl2(statistics=candidates)",  # type: ignore[assignment]
+    weights: Weights = "uniform",  # type: ignore[assignment]
 ) -> Signals:
     """The score of another model, and what each passage's place multiplies it by."""
     chosen = read_weights(weights)
     if isinstance(chosen, str) and chosen != UNIFORM:
-        values = matches.table(chosen, KIND).values.get("weights")
-        chosen = read_weights(tuple(values) if isinstance(values, list) else ())
+        chosen = table_weights(matches.table(chosen, KIND).values)
     tenth = tenth_of_passage(matches)
     table = np.ones(TENTHS) if isinstance(chosen, str) else np.array(chosen)
     weight = np.where(tenth >= 0, table[tenth], 1.0)
@@ -54,12 +66,17 @@ def prior_signals(
     return {"score": base.score(matches), "prior": fact("weight of its place in the description", weight)}
 
 
-@model(prior_signals)
+def _needs_descriptions(parameters: Mapping[str, object]) -> tuple[Need, ...]:
+    return () if read_weights(parameters["weights"]) == UNIFORM else (Need("part", (DESCRIPTION,)),)
+
+
+@model(prior_signals, needs=_needs_descriptions)
 def position_prior(signals: Signals) -> Column:
     """The score of another model, multiplied in descriptions by the weight of the tenth that the passage stands in.
 
-    `score(p) · W(i)`, i the tenth of the description's tokens in which the middle of p lies; passages of other parts keep their score. W is
-    learned by `learn_prior` (Gobeill and Ruch 2012).
+    `score(p) · W(i)`, i the tenth of the description's tokens in which the middle of p lies, counted over its passages alone; passages of
+    other parts keep their score. W is `uniform`, all 1; ten numbers, `weights=[1,1,…]`; or the name of a table that `perikope learn prior`
+    has saved in the index (Gobeill and Ruch 2012).
     """
     return product("score by its place in the description", signals["score"], signals["prior"])
 
@@ -67,7 +84,7 @@ def position_prior(signals: Signals) -> Column:
 def tenth_of_passage(matches: Matches) -> Integers:
     """The tenth of the description, from 0, in which the middle of each passage lies; -1 for passages of other parts.
 
-    The description goes from the first to the last token of its passages, headings between them included.
+    Only tokens of its passages count, each once where elements hold each other: headings and other parts between them do not.
     """
     tenth = np.full(matches.passages, -1, np.int64)
     if DESCRIPTION not in matches.parts:
@@ -76,12 +93,17 @@ def tenth_of_passage(matches: Matches) -> Integers:
     document, first, end = (
         column[inside] for column in (matches.document_of_passage, matches.first_token_of_passage, matches.end_token_of_passage)
     )
-    begin, stop = np.full(matches.documents, np.iinfo(np.int64).max), np.zeros(matches.documents, np.int64)
-    np.minimum.at(begin, document, first)
-    np.maximum.at(stop, document, end)
+    # All documents on one line, so that one pass from left to right finds what of each range lies behind the end of those before.
+    apart = document.astype(np.int64) * (int(end.max(initial=0)) + 1)
+    order = np.argsort(apart + first, kind="stable")
+    inside, document, first, end = inside[order], document[order], (apart + first)[order], (apart + end)[order]
+    reached = np.concatenate([[0], np.maximum.accumulate(end)])[:-1]
+    added = np.maximum(end - np.maximum(first, reached), 0)
+    of_document = np.bincount(document, added, minlength=matches.documents).astype(np.int64)
+    before = np.cumsum(added) - added - np.maximum(reached - first, 0) - (np.cumsum(of_document) - of_document)[document]
     # In whole numbers: a middle on the border of two tenths is in the second, whatever its rounding.
-    tokens = np.maximum((stop - begin)[document], 1)
-    tenth[inside] = np.minimum(TENTHS * (first + end - 2 * begin[document]) // (2 * tokens), TENTHS - 1)
+    tokens = np.maximum(of_document[document], 1)
+    tenth[inside] = np.minimum(TENTHS * (2 * before + end - first) // (2 * tokens), TENTHS - 1)
     return tenth
 
 

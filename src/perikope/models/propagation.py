@@ -24,7 +24,7 @@ from perikope.kernels.tree import (
     from_others_in_group,
 )
 from perikope.matches import Floats, Integers, Matches
-from perikope.models import Signals, model
+from perikope.models import Need, Signals, model, needs_titles
 from perikope.models.content import Content, CountedOver, Mu, content_score
 from perikope.parameters import Grid, Range
 from perikope.signals import Column, Node, min_max
@@ -33,6 +33,7 @@ Share = Annotated[float, Range(0, 1), Grid(step=0.1)]
 Sigma = Annotated[float, Range(0, low_open=True), Grid((0.5, 1.0, 2.0, 5.0))]
 # Tuning stays with the published choices, as in `content`.
 Aggregate = Annotated[Literal["average", "maximum"], Grid(("average",))]
+AggregateByDistance = Annotated[Literal["average", "maximum", "weighted"], Grid(("average",))]
 Weight = Annotated[Literal["gauss", "triangle", "exponential", "inverse", "step"], Grid(("gauss",))]
 
 LISTED = 10
@@ -69,7 +70,9 @@ def qsf_v(signals: Signals, *, alpha: Share = 0.8) -> Column:
     """The passage mixed with its document.
 
     `QSF_v = α · Sim°(q, g) + (1 - α) · Sim°(q, d)`, where `Sim(q, x) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_x + μ)))` and ° is min-max
-    normalisation over the candidates (Albarede et al. 2021, equations 2 to 4).
+    normalisation over the candidates (Albarede et al. 2021, equations 2 to 4). `content` is this likelihood, `lm`, or in its place `bm25`
+    or `psg`, as the models of these names have them. `statistics` are what P(t|C), idf and the average length are counted over: whole
+    `documents` with their titles, or `passages`.
     """
     return alpha * signals["content"] + (1 - alpha) * signals["document"]
 
@@ -79,14 +82,18 @@ def titled_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm"
     return _in_context(matches, content_score(matches, "passage with titles", content, statistics, mu=mu), content, statistics, mu)
 
 
-@model(titled_signals)
+@model(titled_signals, needs=needs_titles)
 def qsf_v_title(signals: Signals, *, alpha: Share = 0.9) -> Column:
     """The passage, read with the titles of the sections it stands in, mixed with its document.
 
     `QSF_v_title = α · Sim_title°(q, g) + (1 - α) · Sim°(q, d)`, Sim and ° as in qsf_v, the titles appended to the passage
-    (Albarede et al. 2021, equations 5 and 6).
+    (Albarede et al. 2021, equations 5 and 6). `content` and `statistics` are as in qsf_v.
     """
     return alpha * signals["content"] + (1 - alpha) * signals["document"]
+
+
+def _needs_sections(parameters: Mapping[str, object]) -> tuple[Need, ...]:
+    return Need("titles"), Need("sections")
 
 
 def section_signals(
@@ -105,13 +112,14 @@ def section_signals(
     return _in_context(matches, passage, content, statistics, mu, section)
 
 
-@model(section_signals)
+@model(section_signals, needs=_needs_sections)
 def qsf_section(signals: Signals, *, alpha: Share = 0.6, beta: Share = 0.1) -> Column:
     """The passage, read with its titles, mixed with its document and with the section it stands in.
 
     `QSF_section = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · Sim_sec°(q, s))`, s the section right above g, and
     `Sim_sec(q, s)` the average (or maximum) of Sim_title of the passages and of Sim_sec of the sections right below s; a section
-    without any passage does not count (Albarede et al. 2021, equations 7 and 8).
+    without any passage does not count (Albarede et al. 2021, equations 7 and 8). `content` and `statistics` are as in qsf_v. Elements that
+    hold one another cannot be scored: what is right below a section is its passages.
     """
     return _mix(signals, alpha, beta)
 
@@ -122,25 +130,27 @@ def section_propagate_signals(
     mu: Mu = 1000.0,
     content: Content = "lm",
     statistics: CountedOver = "documents",
-    aggregate: Aggregate = "average",
+    aggregate: AggregateByDistance = "average",
     weight: Weight = "gauss",
     sigma: Sigma = 5.0,
 ) -> Signals:
     """Similarity of the passage with its titles, of its document, and what all sections above it pass on by distance."""
     matches.require_passages("qsf_section_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
-    sections = section_scores(matches, passage, aggregate)
+    sections = section_scores(matches, passage, "maximum" if aggregate == "maximum" else "average")
     context = propagated_from_sections(matches, sections, Decay(weight, sigma), aggregate)
     return _in_context(matches, passage, content, statistics, mu, context)
 
 
-@model(section_propagate_signals)
+@model(section_propagate_signals, needs=_needs_sections)
 def qsf_section_propagate(signals: Signals, *, alpha: Share = 0.6, beta: Share = 0.3) -> Column:
     """The passage, read with its titles, mixed with its document and with all sections above it, the nearest most.
 
     `QSF_sectionPropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where `propag(q, g)` is the average
-    (or maximum) over all sections s above g of `Sim_sec(q, s) · w(distance(g, s))`, the distance in edges, and `w(x) = exp(-x² / 2σ²)`;
-    the other weights are at `Decay`. The aggregate is that of Sim_sec too (Albarede et al. 2021, equations 9, 10 and 13).
+    (or maximum) over all sections s above g of `Sim_sec(q, s) · w(x)`, x the distance in edges. `weight` is `gauss`, `exp(-x² / 2σ²)`, the
+    paper's; `triangle`, `max(0, 1 - x / σ)`; `exponential`, `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. The
+    aggregate is that of Sim_sec too; `weighted` divides the sum by that of the weights, instead of by the number, and averages in Sim_sec
+    (Albarede et al. 2021, equations 9, 10 and 13). `content` and `statistics` are as in qsf_v; passages alone can be scored.
     """
     return _mix(signals, alpha, beta)
 
@@ -151,7 +161,7 @@ def passage_propagate_signals(
     mu: Mu = 1000.0,
     content: Content = "lm",
     statistics: CountedOver = "documents",
-    aggregate: Aggregate = "average",
+    aggregate: AggregateByDistance = "average",
     weight: Weight = "gauss",
     sigma: Sigma = 5.0,
 ) -> Signals:
@@ -162,13 +172,16 @@ def passage_propagate_signals(
     return _in_context(matches, passage, content, statistics, mu, context)
 
 
-@model(passage_propagate_signals)
+@model(passage_propagate_signals, needs=needs_titles)
 def qsf_passage_propagate(signals: Signals, *, alpha: Share = 0.5, beta: Share = 0.2) -> Column:
     """The passage, read with its titles, mixed with its document and with all other passages of it, the nearest most.
 
     `QSF_passagePropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where `propag(q, g)` is the average
-    (or maximum) over the other passages g' of the document of `Sim_title(q, g') · w(distance(g, g'))`, the distance in edges of the
-    tree of sections and passages, w as in qsf_section_propagate; an only passage has 0 (Albarede et al. 2021, equations 11 to 13).
+    (or maximum) over the other passages g' of the document of `Sim_title(q, g') · w(x)`, x the distance in edges of the tree of sections
+    and passages; an only passage has 0. `weight` is `gauss`, `exp(-x² / 2σ²)`, the paper's; `triangle`, `max(0, 1 - x / σ)`; `exponential`,
+    `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. The aggregate `weighted` divides the sum by that of the weights,
+    instead of by the number: then a passage with many others close by is not ahead for that alone (Albarede et al. 2021, equations 11 to
+    13). `content` and `statistics` are as in qsf_v; passages alone can be scored.
     """
     return _mix(signals, alpha, beta)
 
@@ -230,8 +243,8 @@ def section_scores(matches: Matches, passage: Column, aggregate: Aggregate) -> C
     return Column("score of the section", values, explain)
 
 
-def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, aggregate: Aggregate) -> Column:
-    """For each passage the average or maximum, over all sections above it, of their value weighted by distance.
+def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
+    """For each passage the average, weighted mean or maximum, over all sections above it, of their value weighted by distance.
 
     Time grows with sections × depth, no further than the weight reaches; with the sections alone where the weight is exponential.
     """
@@ -241,8 +254,13 @@ def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, a
         total = from_ancestors(sections.values, parent, decay.table(1, int(depth.max(initial=0))), maximum)
     else:
         total = decay.factor * from_ancestors_by_factor(sections.values, parent, decay.factor, maximum)
-    values = (total if maximum else total / depth)[section_of_passage]
-    label = f"{aggregate} of the sections above, by distance"
+    if aggregate == "weighted":
+        by_depth = np.cumsum(decay.at(np.arange(1, int(depth.max(initial=0)) + 1)))
+        total = _divided(total, by_depth[depth - 1])
+    elif aggregate == "average":
+        total = total / depth
+    values = total[section_of_passage]
+    label = f"{_CALLED[aggregate]} of the sections above, by distance"
 
     def explain(row: int) -> Node:
         above = [int(section_of_passage[row])]
@@ -257,28 +275,38 @@ def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, a
             parts,
             lambda i: _weighted(f"at distance {distance[i]}", sections.explain(above[i]), weight[i], parts[i]),
             aggregate,
+            weight,
         )
 
     return Column(label, values, explain)
 
 
-def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, aggregate: Aggregate) -> Column:
-    """For each passage the average or maximum, over the other passages of its document, of their value weighted by distance.
+def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
+    """For each passage the average, weighted mean or maximum, over the other passages of its document, of their value weighted by distance.
 
     Two passages are two edges further apart than their sections. So sections exchange their sums or maxima, and only the passages
     of one section are looked at one by one. Time grows with passages + sections × depth, no further than the weight reaches (a
     Gaussian is 0 in float64 from 38.6 σ on); with passages + sections where the weight is exponential.
     """
     parent, section_of_passage, maximum = matches.parent_of_section, matches.section_of_passage, aggregate == "maximum"
-    of_section, siblings = from_others_in_group(passage.values, section_of_passage, parent.size, maximum)
     nearest = float(decay.at(np.array(2)))
-    if decay.factor is None:
-        elsewhere = from_other_sections(of_section, parent, decay.table(2, 2 * int(_depth(matches).max(initial=0))), maximum)
-    else:
-        elsewhere = nearest * from_other_sections_by_factor(of_section, parent, decay.factor, maximum)
-    others = np.diff(matches.first_passage_of_document) - 1
-    values: Floats = from_other_passages(siblings, nearest, elsewhere, section_of_passage, others[matches.document_of_section], maximum)
-    label = f"{aggregate} of the other passages, by distance"
+    table = decay.table(2, 2 * int(_depth(matches).max(initial=0))) if decay.factor is None else np.zeros(0)
+    others = (np.diff(matches.first_passage_of_document) - 1)[matches.document_of_section]
+
+    def received(given: Floats) -> Floats:
+        """What each passage gets of what every passage has: the average or maximum."""
+        of_section, siblings = from_others_in_group(given, section_of_passage, parent.size, maximum)
+        if decay.factor is None:
+            elsewhere = from_other_sections(of_section, parent, table, maximum)
+        else:
+            elsewhere = nearest * from_other_sections_by_factor(of_section, parent, decay.factor, maximum)
+        found: Floats = from_other_passages(siblings, nearest, elsewhere, section_of_passage, others, maximum)
+        return found
+
+    values = received(passage.values)
+    if aggregate == "weighted":
+        values = _divided(values, received(np.ones(values.size)))  # both are averages over as many
+    label = f"{_CALLED[aggregate]} of the other passages, by distance"
 
     def explain(row: int) -> Node:
         outline = Outline(matches, int(matches.document_of_passage[row]))
@@ -291,9 +319,17 @@ def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, ag
             label = f"{outline.name_of_passage(int(rows[i]))}, at distance {distance[i]}"
             return _weighted(label, Node(passage.label, float(passage.values[rows[i]])), weight[i], parts[i])
 
-        return _aggregated(label, float(values[row]), parts, part, aggregate)
+        return _aggregated(label, float(values[row]), parts, part, aggregate, weight)
 
     return Column(label, values, explain)
+
+
+_CALLED = {"average": "average", "maximum": "maximum", "weighted": "weighted mean"}
+
+
+def _divided(total: Floats, weight: Floats) -> Floats:
+    """Sums by their weights; 0 where nothing is near enough to have any."""
+    return np.divide(total, weight, out=np.zeros(total.size), where=weight > 0)
 
 
 def _depth(matches: Matches) -> Integers:
@@ -307,7 +343,9 @@ def _weighted(label: str, node: Node, weight: float, value: float) -> Node:
     return Node(label, float(value), "product", (node, Node("weight of the distance", float(weight))))
 
 
-def _aggregated(label: str, value: float, parts: Floats, part: Callable[[int], Node], aggregate: Aggregate) -> Node:
+def _aggregated(
+    label: str, value: float, parts: Floats, part: Callable[[int], Node], aggregate: AggregateByDistance, weight: Floats | None = None
+) -> Node:
     """Why an average or maximum has its value: the largest parts one by one, then what the others come to."""
     order = np.argsort(-parts, kind="stable")
     nodes = [part(int(i)) for i in order[:LISTED]]
@@ -319,7 +357,8 @@ def _aggregated(label: str, value: float, parts: Floats, part: Callable[[int], N
         return Node(label, value, "max", tuple(nodes))
     nodes += [Node(f"the other {rest.size} together", math.fsum(rest))] if rest.size else []
     total = Node(f"sum of {parts.size}", math.fsum(node.value for node in nodes), "sum", tuple(nodes))
-    return Node(label, value, "affine", (total,), 1 / parts.size)
+    divisor = math.fsum(weight) if aggregate == "weighted" and weight is not None else float(parts.size)
+    return Node(label, value, "affine", (total,), 1 / divisor if divisor else 0.0)
 
 
 class Outline:

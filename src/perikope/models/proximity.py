@@ -17,7 +17,7 @@ from perikope.kernels.boolean import covered, reach
 from perikope.kernels.join import count_terms, occurrences_of_ranges
 from perikope.kernels.proximity import AND, AND_NOT, END_IF_EMPTY, LEAF, NOT, OR, OR_LEAF, group_occurrences, mean_influence
 from perikope.matches import Floats, Frequencies, Integers, Matches
-from perikope.models import Signals, model
+from perikope.models import Need, Signals, model, needs_titles
 from perikope.models._influence import LABEL, explain
 from perikope.parameters import Grid, Nested, Range
 from perikope.query.boolean import And, Near, Not, Or, Same, Tree, Word, words_of
@@ -38,6 +38,8 @@ def read_weights(value: object) -> str | Call:
         if wrong:
             raise UsageError(f"the weight of the tag {wrong[0]!r} must be a number from 0 to {LARGEST:g}")
         return value
+    if isinstance(value, Call) and value.name == INLINE and not value.positional:
+        raise UsageError("tags() has no weights; write them as tags(b=1.4,title=1.5)")
     if isinstance(value, Call) and not value.arguments and not value.positional:
         value = value.name
     if isinstance(value, str) and value:
@@ -46,7 +48,7 @@ def read_weights(value: object) -> str | Call:
 
 
 def read_logical(value: object) -> str | tuple[str, ...]:
-    """`all`, a list of tags, or the name of a table that says which tags are logical."""
+    """`all`, a list of tags, or one name: that of a table that says which tags are logical, or of a tag."""
     if isinstance(value, Call) and not value.arguments and not value.positional:
         value = value.name
     if isinstance(value, tuple):
@@ -55,7 +57,7 @@ def read_logical(value: object) -> str | tuple[str, ...]:
             return tuple(str(tag) for tag in tags)
     elif isinstance(value, str) and value:
         return value
-    raise UsageError(f'logical must be "all", a list of tags such as [sec,p], or the name of a table, not {_shown(value)}')
+    raise UsageError(f'logical must be "all", a tag, a list of tags such as [sec,p], or the name of a table, not {_shown(value)}')
 
 
 def _shown(value: object) -> str:
@@ -64,9 +66,11 @@ def _shown(value: object) -> str:
 
 Width = Annotated[int, Range(1, 100_000), Grid((50, 100, 200, 400))]
 ShapeName = Annotated[Literal["triangle", "gauss", "cosine", "circle", "rectangle"], Grid(("triangle",))]
-Logical = Annotated[Any, Nested(read_logical), Grid((ALL,))]
+Logical = Annotated[Any, Nested(read_logical, describes="all, a tag, a list of tags, or the name of a table"), Grid((ALL,))]
 Titles = Annotated[Literal[False, True], Grid((False,))]
-Weights = Annotated[Any, Nested(read_weights), Grid(("beigbeder2015",))]
+Weights = Annotated[
+    Any, Nested(read_weights, describes="the name of a table, or weights such as tags(b=1.4,title=1.5)"), Grid(("beigbeder2015",))
+]
 PUBLISHED = "beigbeder2015"
 
 
@@ -77,15 +81,31 @@ def proximity_signals(
     return {"influence": Influence(matches, Shape(shape, k, "none"), logical, titles, {}).column()}
 
 
-@model(proximity_signals)
+def _needs_elements(parameters: Mapping[str, object]) -> Iterator[Need]:
+    logical = read_logical(parameters["logical"])
+    if logical != ALL:
+        yield Need("logical tags", table=logical) if isinstance(logical, str) else Need("logical tags", logical)
+    if parameters["titles"]:
+        yield from needs_titles(parameters)
+
+
+def _needs_weighted_tags(parameters: Mapping[str, object]) -> Iterator[Need]:
+    weights = read_weights(parameters["weights"])
+    yield Need("weighted tags", table=weights) if isinstance(weights, str) else Need("weighted tags", tuple(weights.arguments))
+    yield from _needs_elements(parameters)
+
+
+@model(proximity_signals, needs=_needs_elements)
 def prox(signals: Signals) -> Column:
     """The influence of the Boolean query on the text, the higher the nearer its words stand to each other.
 
     `Σ_x p_q(x) ÷ number of tokens x of the unit`, with `p_t(x) = max over occurrences i of t of max(0, (k - |x - i|) / k)` for a word,
     AND the minimum, OR the maximum and NOT `max(0, 1 - p)` at each token. An occurrence reaches only tokens whose deepest logical element
     is its own; `logical` names their tags. A phrase counts as a word that is as long as it is, and so do NEAR, ADJ and SAME, at the words
-    of what they find inside one element. Words without operators are joined by AND. `shape` gives other curves, see `Shape`; with `titles`,
-    a word in a title has its full influence on the whole element that is so called (Beigbeder, Géry and Largeron 2015, equations 2 to 6).
+    of what they find inside one element. Words without operators are joined by AND. `shape` says how influence falls with x = distance ÷
+    k: `triangle`, `max(0, 1 - x)`, the paper's; `gauss`, `exp(-x² / 2)`; `cosine`, `(1 + cos πx) / 2` up to 1; `circle`, `√(1 - x²)` up
+    to 1; or `rectangle`, 1 up to 1. With `titles`, a word in a title has its full influence on the whole element that is so called
+    (Beigbeder, Géry and Largeron 2015, equations 2 to 6).
     """
     return signals["influence"]
 
@@ -108,7 +128,7 @@ def _weighed(weighs: Literal["height", "both"]) -> Callable[..., Signals]:
     return signals
 
 
-@model(_weighed("height"))
+@model(_weighed("height"), needs=_needs_weighted_tags)
 def prox_h(signals: Signals) -> Column:
     """As prox, where the tag that marks an occurrence says how high its influence is.
 
@@ -119,7 +139,7 @@ def prox_h(signals: Signals) -> Column:
     return signals["influence"]
 
 
-@model(_weighed("both"))
+@model(_weighed("both"), needs=_needs_weighted_tags)
 def prox_hw(signals: Signals) -> Column:
     """As prox_h, where the tag that marks an occurrence says how high its influence is and how far it goes.
 
@@ -139,7 +159,12 @@ def _logical_tags(matches: Matches, logical: object) -> tuple[str, ...] | None:
     tags = read_logical(logical)  # a list comes as it was written
     if tags == ALL:
         return None
-    return tag_table(matches.table(tags, KIND)).logical if isinstance(tags, str) else tags
+    if not isinstance(tags, str):
+        return tags
+    try:
+        return tag_table(matches.table(tags, KIND)).logical
+    except UsageError:
+        return (tags,)  # a tag; that the index has it is looked at before (`perikope.lacking`)
 
 
 _SHAPES: Mapping[str, Callable[[Floats], NDArray[Any]]] = {

@@ -8,7 +8,8 @@
     place   = "(" query ")" | '"' phrase '"' | word [ "*" ] | "{" term { "|" term } "}"
 
 Operators are in capitals; quoted, they are words. A word that is cut (`self-portrait`) is a phrase. Stop words keep their place between the
-words of a phrase, where `*` stands for any word; elsewhere they are dropped. Braces hold terms as the index has them.
+words of a phrase, where `*` stands for any word; elsewhere they are dropped. Braces hold terms as the index has them,
+in one language (`{en:pump}`) or in each that is looked in (`{pump|valv}`).
 
 A wildcard stands for the terms of the index that begin with what is written, and for the term of the word itself. Terms are stems, unless
 the index was built without: `generat*` finds what `generation*` does not.
@@ -302,7 +303,8 @@ class _Parser:
         while found := _TERM.match(self.text, at):
             if not found[1]:
                 raise self.error("the term is empty", at)
-            terms.append(re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL))
+            term = re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL)
+            terms += [term] if ":" in term else [f"{code}:{term}" for code in self.languages]
             at = found.end()
             if found[2] == "}":
                 return self.counted(terms, start), at

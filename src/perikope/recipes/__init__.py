@@ -37,7 +37,8 @@ OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "k": ("a whole number",), "language": (_TEXT,), "syntax": (_TEXT,), "model": (_TEXT,), "browse_expand": (_TEXT,),
         "filter": (_TEXT, _NAMES), "code_level": (_TEXT,), "part": (_TEXT, _NAMES), "tag": (_TEXT, _NAMES),
         "must_match": (_SWITCH,), "across_passages": (_SWITCH,), "elements": (_SWITCH, _TEXT, _NAMES), "no_overlap": (_SWITCH,),
-        "group_by_document": (_SWITCH, _TEXT), "drop_unmatched": (_SWITCH,), "rescore": (_TEXT,), "rescore_weight": (_NUMBER,),
+        "group_by_document": (_SWITCH, _TEXT), "drop_unmatched": (_SWITCH,), "one_per": (_TEXT,),
+        "rescore": (_TEXT,), "rescore_weight": (_NUMBER,),
     }
 )  # fmt: skip
 """What `[search]` may hold, and what each may be."""

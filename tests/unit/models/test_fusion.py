@@ -45,6 +45,7 @@ def index():
         ("learned(name=5)", "name must be that of a table"),
         ("learned(name=nothing)", "unknown table of fusion 'nothing'; valid: even"),
         ("fuse(models=[bm25,psg],weights=[1,2,3])", "there are 2 models and 3 weights"),
+        ("fuse(models=[bm25,psg],weights=[0,0])", "no model has a weight above 0"),
     ],
 )
 def test_a_mistake_is_explained(index, model, complaint):

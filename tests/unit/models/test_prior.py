@@ -57,6 +57,24 @@ def test_tenths_are_counted_in_tokens_and_by_the_middle():
     assert set(matches.parts) == {"abstract", "description", ""}
 
 
+def test_what_stands_between_pieces_of_a_description_does_not_count():
+    builder = TreeBuilder("d1")
+    with builder.span(Kind.SECTION, "sec", part="description"):
+        builder.passage("pump " * 10)
+        builder.passage("pump " * 10)
+    with builder.span(Kind.SECTION, "sec", part="claims"):
+        builder.passage("pump " * 500)
+    with builder.span(Kind.SECTION, "sec", part="description"):
+        builder.title("pump " * 70)
+        builder.passage("pump " * 20)
+    index = index_of([builder.build()])
+    assert tenth_of_passage(index.search("pump").matches).tolist() == [1, 3, -1, 7]
+    # Elements that hold each other: every token once.
+    matches = index.search("pump", model="bm25", elements=True).matches
+    tenths = dict(zip(matches.span_of_passage.tolist(), tenth_of_passage(matches).tolist(), strict=True))
+    assert [tenth for _, tenth in sorted(tenths.items())] == [-1, 0, 0, 1, -1, -1, 5, 9]
+
+
 def test_a_part_without_returned_passages_weighs_one():
     weights = learn_prior([0, 0, 1, 3], [0, 1, 1, 2])
     assert weights == (2.0, 0.5, 0.0, *[1.0] * 7)

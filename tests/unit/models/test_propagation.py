@@ -84,7 +84,7 @@ def test_time_grows_with_the_passages(tree, aggregate, size):
     assert is_linear(propagate, size, 10)
 
 
-@pytest.mark.parametrize("aggregate", ["average", "maximum"])
+@pytest.mark.parametrize("aggregate", ["average", "maximum", "weighted"])
 def test_an_exponential_weight_by_its_factor_equals_it_by_its_table(aggregate, monkeypatch):
     parent = np.array([-1, 0, 1, 1, 0, 4, 5, 6])
     matches = one_document(parent, np.array([0, 2, 2, 3, 6, 7, 7, 7]))
@@ -111,7 +111,7 @@ def test_small_scores_beside_a_large_one_keep_their_digits():
     assert found[0] == pytest.approx((1e-9 / 3 + 3e-9 / 5) / 2, rel=1e-12)
 
 
-@pytest.mark.parametrize("aggregate", ["average", "maximum"])
+@pytest.mark.parametrize("aggregate", ["average", "maximum", "weighted"])
 def test_an_only_passage_gets_nothing_from_others(aggregate):
     index = index_of([plain_document("one", "Pumps", "a pump"), plain_document("two", "Pumps", "a pump", "a seal")])
     model = f"qsf_passage_propagate(aggregate={aggregate})"
@@ -140,7 +140,7 @@ def walk(node):
         yield from walk(child)
 
 
-@pytest.mark.parametrize("aggregate", ["average", "maximum"])
+@pytest.mark.parametrize("aggregate", ["average", "maximum", "weighted"])
 def test_an_explanation_names_the_passages_that_contribute_most(aggregate):
     name = f"d#@{2 * LISTED + 2}"
     node = nested().explain("rotor magnet", name, model=f"qsf_passage_propagate(aggregate={aggregate})")
@@ -150,8 +150,22 @@ def test_an_explanation_names_the_passages_that_contribute_most(aggregate):
     assert [n.value for n in products] == sorted((n.value for n in products), reverse=True)
     assert products[0].label == "passage 4, at distance 3"
     left = 2 * LISTED + 1 - LISTED
-    rest = f"the other {left} together" if aggregate == "average" else f"the largest of the other {left}"
+    rest = f"the largest of the other {left}" if aggregate == "maximum" else f"the other {left} together"
     assert rest in [n.label for n in nodes]
+
+
+def test_by_the_sum_of_weights_many_neighbours_are_not_worth_more_than_few():
+    # Passage 0 has one other beside it in its section, passage 2 has three; all say the same.
+    matches = one_document([-1, 0, 0], [1, 1, 2, 2, 2, 2])
+    score = fact("score", np.full(6, 0.25))
+    for weight in ("gauss", "exponential", "inverse"):
+        decay = Decay(weight, 1.0)
+        average, weighted = (propagated_from_passages(matches, score, decay, one).values for one in ("average", "weighted"))
+        assert average[2] > average[0] * 1.01
+        assert weighted == pytest.approx(np.full(6, 0.25))
+        above = propagated_from_sections(matches, fact("section", np.full(3, 0.5)), decay, "weighted").values
+        assert above == pytest.approx(np.full(6, 0.5))
+    assert propagated_from_passages(matches, score, Decay("step", 1.0), "weighted").values.tolist() == [0.0] * 6
 
 
 def test_an_explanation_names_the_sections_above_and_what_they_hold():

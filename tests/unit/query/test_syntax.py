@@ -75,6 +75,7 @@ A, B, C, D = (word(name) for name in "abcd")
         ("pre-pump*", Phrase((word("pre"), word("pump", "pumped", "pumpernickel")))),
         ("zzz*", word("zzz")),
         ("{en:a|fr:b}", Word(("en:a", "fr:b"))),
+        ("{a|b}", Word(("en:a", "en:b"))),
         ("{}", Word(())),
         (r"{en:a\|b\}\\ c}", Word(("en:a|b}\\ c",))),
         ('"{en:a} * {en:b|en:"}"', Phrase((A, None, Word(("en:b", 'en:"'))))),

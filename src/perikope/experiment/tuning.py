@@ -1,0 +1,356 @@
+"""Tuning: which values of a model's parameters rank training topics best?
+
+What is tuned is written where the model is named: `qsf_section(alpha,beta)` tunes two parameters over their declared grids,
+`qsf_section(alpha=[0.2,0.4],beta=0.1)` tries two values, and `qsf_section` alone tunes everything of its own that has a grid. A
+parameter of a model inside another has a path: `base.lam`, `models.2.alpha`. Signals are computed once a topic and shape; weights only
+combine them anew.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from inspect import Parameter as Signature
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.errors import UsageError, unknown
+from perikope.experiment.figures import quick
+from perikope.experiment.measuring import Measuring
+from perikope.experiment.outcome import FoldOutcome, TuningOutcome
+from perikope.experiment.views import Looking, Options, View, depends_on_model
+from perikope.grammar import Call, parse
+from perikope.io.lines import replacing
+from perikope.io.topics import Topic
+from perikope.measures import Measure
+from perikope.models import MODELS, Model, parse_model
+from perikope.parameters import Parameter
+
+Search = Literal["grid", "random"]
+Setting = tuple[object, ...]
+Floats = NDArray[np.float64]
+
+MOST_SETTINGS = 100_000
+DIGITS = 9
+"""Of a mean that decide: what differs less was rounded otherwise."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """A model, and the values that some of its parameters may take."""
+
+    call: Call
+    values: Mapping[str, tuple[object, ...]]
+    """By path, in the order in which settings name them."""
+    settings: tuple[Setting, ...]
+    """What is tried: one value a path."""
+
+    @cached_property
+    def models(self) -> tuple[Model, ...]:
+        """The model of each setting."""
+        return tuple(self.model(setting) for setting in self.settings)
+
+    def model(self, setting: Setting) -> Model:
+        """The model with these values."""
+        call = self.call
+        for path, value in zip(self.values, setting, strict=True):
+            call = _with(call, path.split("."), value)
+        return parse_model(call)
+
+    @cached_property
+    def by_shape(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of settings, those together that have the same signals."""
+        shape = MODELS[self.call.name].shape
+        places = [i for i, path in enumerate(self.values) if path.split(".")[0] in shape]
+        groups: dict[tuple[object, ...], list[int]] = {}
+        for number, setting in enumerate(self.settings):
+            groups.setdefault(tuple(setting[i] for i in places), []).append(number)
+        return tuple(map(tuple, groups.values()))
+
+
+Wanted = bool | Sequence[str] | Mapping[str, object]
+"""Which parameters are tuned: all of the model's own with a grid, or where it has none those of the models inside it (true), those of these
+paths, or paths with the values to try (true: the grid)."""
+
+
+def read_space(text: str, wanted: Wanted = (), *, search: Search = "grid", trials: int = 100, seed: int = 1) -> Space:
+    """What a text and a wish say is to be tried; random search draws so many settings instead of trying all.
+
+    >>> read_space("qsf_section(alpha,beta=[0.1,0.2])").values["beta"]
+    (0.1, 0.2)
+    >>> len(read_space("qsf_v", True).settings)
+    33
+    """
+    call, marked = _take_marks(parse(text))
+    chosen: dict[str, tuple[object, ...] | None] = dict(marked)
+    if isinstance(wanted, Mapping):
+        for path, values in wanted.items():
+            chosen[path] = _listed(path, values)
+    elif not isinstance(wanted, bool):
+        chosen |= dict.fromkeys(wanted)
+    if wanted is True and not chosen:
+        gridded = [path for path, parameter in _declared(call) if len(parameter.grid_values()) > 1]
+        chosen = dict.fromkeys([path for path in gridded if "." not in path] or gridded)
+    declared = dict(_declared(call))
+    for path in chosen:
+        if path not in declared:
+            raise unknown(f"parameter of {call.name}", path, declared)
+    parameters = {path: declared[path] for path in declared if path in chosen}
+    if not parameters:
+        raise UsageError(f"{call.name} has no parameter to tune; write those to tune as {call.name}(name)")
+    if search == "random":
+        given = {path: chosen[path] for path in parameters}
+        settings = draw_settings(parameters, given, trials, seed)
+        return _checked(Space(call, dict.fromkeys(parameters, ()), settings))
+    values = {path: chosen[path] or _grid(call, path, parameter) for path, parameter in parameters.items()}
+    if math.prod(map(len, values.values())) > MOST_SETTINGS:
+        raise UsageError(f"there are more than {MOST_SETTINGS} settings; tune fewer parameters, or draw some of them: --search random")
+    return _checked(Space(call, values, tuple(itertools.product(*values.values()))))
+
+
+def _checked(space: Space) -> Space:
+    if not space.settings:
+        raise UsageError("there is no setting to try")
+    space.model(space.settings[0])
+    return space
+
+
+def _grid(call: Call, path: str, parameter: Parameter) -> tuple[object, ...]:
+    values = parameter.grid_values()
+    if not values or any(value is Signature.empty for value in values):
+        raise UsageError(f"{call.name}: {path} has no grid; write the values to try as {path}=[…]")
+    return values
+
+
+def _listed(path: str, values: object) -> tuple[object, ...] | None:
+    if values is True:
+        return None
+    listed = tuple(values) if isinstance(values, (list, tuple)) else ()
+    if not listed:
+        raise UsageError(f"{path}: give a list of values to try, or true for the declared grid")
+    return tuple(tuple(value) if isinstance(value, list) else value for value in listed)
+
+
+def _take_marks(call: Call, prefix: str = "") -> tuple[Call, dict[str, tuple[object, ...] | None]]:
+    """The call without its marks of what is tuned, and these: bare names, and lists where one value is declared."""
+    definition = MODELS[call.name]
+    declared = {**definition.shape, **definition.weights}
+    marked: dict[str, tuple[object, ...] | None] = {}
+    for value in call.positional:
+        name = value.name if isinstance(value, Call) and not value.arguments and not value.positional else str(value)
+        if name not in declared:
+            raise unknown(f"parameter of {call.name}", name, declared)
+        marked[prefix + name] = None
+    arguments = dict(call.arguments)
+    for name, value in call.arguments.items():
+        parameter = declared.get(name)
+        if parameter is None:
+            raise unknown(f"parameter of {call.name}", name, declared)
+        holds_model = parameter.nested is not None and parameter.nested.resolve is parse_model
+        if holds_model and isinstance(value, Call):
+            arguments[name], inner = _take_marks(value, f"{prefix}{name}.")
+            marked |= inner
+        elif holds_model and isinstance(value, tuple):
+            inside = [_take_marks(one, f"{prefix}{name}.{i}.") if isinstance(one, Call) else (one, {}) for i, one in enumerate(value, 1)]
+            arguments[name] = tuple(one for one, _ in inside)
+            for _, inner in inside:
+                marked |= inner
+        elif isinstance(value, tuple) and (parameter.nested is None and parameter.type is not tuple):
+            marked[prefix + name] = value
+            del arguments[name]
+    return replace(call, arguments=arguments, positional=()), marked
+
+
+def _declared(call: Call, prefix: str = "") -> list[tuple[str, Parameter]]:
+    """All parameters of a model and of those inside it, by path; shape comes first."""
+    definition = MODELS[call.name]
+    found: list[tuple[str, Parameter]] = []
+    for name, parameter in {**definition.shape, **definition.weights}.items():
+        if parameter.nested is None or parameter.nested.resolve is not parse_model:
+            found.append((prefix + name, parameter))
+        else:
+            inner = _inner(call, name, parameter)
+            calls = [(f"{name}.", inner)] if isinstance(inner, Call) else [(f"{name}.{i}.", one) for i, one in enumerate(inner, 1)]
+            for step, one in calls:
+                found += _declared(one, prefix + step)
+    return found
+
+
+def _inner(call: Call, name: str, parameter: Parameter) -> Call | tuple[Call, ...]:
+    """The models inside a call, given or by default."""
+    value: Any = call.arguments.get(name, parameter.default)
+    if isinstance(value, (tuple, list)):
+        return tuple(one if isinstance(one, Call) else parse(str(one)) for one in value)
+    return value if isinstance(value, Call) else parse(str(value))
+
+
+def _with(call: Call, path: Sequence[str], value: object) -> Call:
+    """The call with the value of one parameter, at any depth."""
+    name, *rest = path
+    if not rest:
+        return replace(call, arguments={**call.arguments, name: value})
+    definition = MODELS[call.name]
+    inner = _inner(call, name, {**definition.shape, **definition.weights}[name])
+    if isinstance(inner, Call):
+        return replace(call, arguments={**call.arguments, name: _with(inner, rest, value)})
+    number = int(rest[0]) - 1
+    models = tuple(_with(one, rest[1:], value) if i == number else one for i, one in enumerate(inner))
+    return replace(call, arguments={**call.arguments, name: models})
+
+
+def draw_settings(
+    parameters: Mapping[str, Parameter], given: Mapping[str, tuple[object, ...] | None], trials: int, seed: int
+) -> tuple[Setting, ...]:
+    """So many different settings by chance, each parameter by itself.
+
+    A share is drawn from its range, another number from between the ends of its grid, by its logarithm where these lie far apart; what is
+    listed, or is no number, from its values.
+    """
+    if trials < 1:
+        raise UsageError(f"trials must be at least 1, not {trials}")
+    chance = np.random.default_rng(seed)
+    drawn: dict[Setting, None] = {}
+    for _ in range(20 * trials):
+        drawn[tuple(_draw(parameter, given[path], chance) for path, parameter in parameters.items())] = None
+        if len(drawn) == trials:
+            break
+    return tuple(drawn)
+
+
+def _draw(parameter: Parameter, given: tuple[object, ...] | None, chance: np.random.Generator) -> object:
+    values = given or parameter.grid_values()
+    numbers = [float(value) for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    if given or parameter.type not in (int, float) or len(numbers) < 1:
+        return values[int(chance.integers(len(values)))]
+    limits = parameter.range
+    is_share = parameter.type is float and limits is not None and (limits.low, limits.high) == (0, 1)
+    low, high = (0.0, 1.0) if is_share else (min(numbers), max(numbers))
+    is_wide = low > 0 and high >= 10 * low
+    value = math.exp(chance.uniform(math.log(low), math.log(high))) if is_wide else chance.uniform(low, high)
+    # Four digits: a setting that people can read, and that no machine rounds otherwise.
+    return round(value) if parameter.type is int else float(f"{value:.4g}")
+
+
+def scores_of_settings(
+    looking: Looking, topic: Topic, options: Options, space: Space, measure: Measure, k: int, measuring: Measuring
+) -> list[float]:
+    """The measure of each setting for one topic; 0 where it is no query."""
+    if looking.check(topic, options):
+        return [0.0] * len(space.settings)
+    return scores_in_view(looking.view(topic, options), space, measure, k, looking, topic, options, measuring)
+
+
+def scores_in_view(
+    view: View, space: Space, measure: Measure, k: int, looking: Looking, topic: Topic, options: Options, measuring: Measuring
+) -> list[float]:
+    """As `scores_of_settings`, where the topic was looked into already; a setting that the model refuses has no number."""
+    scores = [math.nan] * len(space.settings)
+    refusal: UsageError | None = None
+    by_places = quick(measure, view.judged)
+    for numbers in space.by_shape:
+        own, signals = view, None
+        for number in numbers:
+            model = space.models[number]
+            if depends_on_model(options):
+                own = looking.view(topic, options, model)
+                signals = model.signals(own.matches)
+                by_places = quick(measure, own.judged)
+            elif signals is None:
+                signals = model.signals(own.matches)
+            try:
+                score = model.combine(signals)
+            except UsageError as error:  # values that are fine by themselves may not go together
+                refusal = error
+                continue
+            if by_places is not None:
+                scores[number] = by_places(own.places(score, k, matching_only=model.matching_only))
+            else:
+                ranking = own.rank(score, k, matching_only=model.matching_only)
+                ranked = list(zip(own.names(ranking), ranking.scores.tolist(), strict=True))
+                scores[number] = measuring.value(measure, topic.qid, ranked)
+    if refusal is not None and all(map(math.isnan, scores)):
+        raise refusal
+    return scores
+
+
+def choose(scores: Floats, columns: Iterable[int]) -> tuple[int, float]:
+    """The best setting by its mean over some topics, which are columns of `scores`, and that mean; of equal ones the first."""
+    own = scores[:, list(columns)]
+    means = [math.fsum(row) / max(len(row), 1) for row in own.tolist()]
+    possible = [number for number, mean in enumerate(means) if not math.isnan(mean)]
+    best = max(possible, key=lambda number: (round(means[number], DIGITS), -number))
+    return best, means[best]
+
+
+def outcome_of(
+    space: Space, scores: Floats, qids: Sequence[str], measure: Measure, fold: Mapping[str, int]
+) -> tuple[TuningOutcome, list[int]]:
+    """What was chosen on all topics, and for each fold without its own; without folds on all. With the numbers of the folds' settings.
+
+    `scores` has a row a setting and a column a topic, in the order of `qids`; topics in `fold` that were not scored say nothing.
+    """
+    every = range(len(qids))
+    best, _ = choose(scores, every)
+    means = [math.fsum(row) / max(len(row), 1) for row in scores.tolist()]
+    tried = [number for number, mean in enumerate(means) if not math.isnan(mean)]
+    folds, chosen = [], []
+    for number in range(max(fold.values(), default=-1) + 1):
+        others = [i for i in every if fold[qids[i]] != number]
+        own = [i for i in every if fold[qids[i]] == number]
+        if not others:
+            raise UsageError(f"fold {number + 1} leaves no topic to tune on; use fewer folds, or more topics")
+        setting, mean = choose(scores, others)
+        held_out = math.fsum(scores[setting, own].tolist()) / max(len(own), 1)
+        folds.append(FoldOutcome(dict(zip(space.values, space.settings[setting], strict=True)), mean, held_out, len(own)))
+        chosen.append(setting)
+    tuned = TuningOutcome(
+        tuple(space.values),
+        tuple(space.settings[number] for number in tried),
+        tuple(means[number] for number in tried),
+        dict(zip(space.values, space.settings[best], strict=True)),
+        measure.asked or str(measure),
+        tuple(folds),
+        len(qids),
+    )
+    return tuned, chosen or [best]
+
+
+def recipe_text(title: str, options: Options, model: Model, source: str) -> str:
+    """A recipe with these options and this model, as a TOML file; `source` says where the model's values come from."""
+    from perikope.recipes import OPTIONS
+
+    search = {name: value for name, value in options.items() if name in OPTIONS and value not in ("", None, (), [], {}, False)}
+    search["model"] = str(model)
+    lines = [f"title = {toml_value(title)}", "", "[search]", *(f"{name} = {toml_value(value)}" for name, value in search.items())]
+    return "\n".join([*lines, "", "[sources]", f"model = {toml_value(source)}", ""])
+
+
+def save_recipe(path: Path, text: str) -> None:
+    """Write a recipe, after checking that it can be read."""
+    from perikope.recipes import SUFFIX, parse_recipe
+
+    if path.suffix != SUFFIX:
+        raise UsageError(f"a recipe's file ends in {SUFFIX}, not {path.name!r}")
+    parse_recipe(path.stem, text, str(path))
+    with replacing(path) as file:
+        file.write(text)
+
+
+def toml_value(value: object) -> str:
+    """A value as TOML has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, (list, tuple, frozenset)):
+        return "[" + ", ".join(toml_value(one) for one in value) + "]"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{toml_value(str(key))} = {toml_value(one)}" for key, one in value.items()) + " }"
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(one if one >= " " and one != "\x7f" else f"\\u{ord(one):04x}" for one in escaped) + '"'

@@ -1,0 +1,109 @@
+from pathlib import Path
+
+import pytest
+
+from perikope.errors import PerikopeError
+from perikope.experiment.plan import Given, load_plan, parse_plan, protocol_names
+from tests.unit.experiment.conftest import PLAN
+
+
+def parsed(text, **given):
+    return parse_plan(text, "experiment.toml", Path("folder"), Given(**given))
+
+
+def test_a_plan_says_everything():
+    plan = parsed(PLAN)
+    assert plan.collection.documents == (Path("folder/documents.jsonl"),)
+    assert (plan.topics.file, plan.topics.judgements) == ("folder/topics.tsv", "folder/qrels.txt")
+    assert plan.documents == (4, 100)
+    assert [system.name for system in plan.systems] == ["bm25", "section", "learned", "fused"]
+    assert len(plan.systems[1].space.settings) == 6
+    assert plan.systems[3].of == ("bm25", "section")
+    assert (plan.comparison.test, plan.comparison.correction, plan.comparison.alpha) == ("t", "holm", 0.05)
+
+
+def test_the_command_line_goes_before_the_file():
+    plan = parsed(PLAN, index="idx", topics="t.tsv", judgements="q.txt", training_topics="tt.tsv", training_judgements="tq.txt")
+    assert plan.collection.index == Path("idx")
+    assert (plan.topics.file, plan.topics.judgements) == ("t.tsv", "q.txt")
+    assert (plan.training.topics.file, plan.training.folds) == ("tt.tsv", 0)
+
+
+def test_options_of_a_system_go_before_its_recipe_and_this_before_all():
+    text = PLAN + '\n[search]\nfetch = "lm"\nlanguage = "en"\n[[systems]]\nname = "carmel"\nrecipe = "carmel2013"\n'
+    text += '[[systems]]\nname = "other"\nrecipe = "carmel2013"\noptions = { fetch = "dph" }\n'
+    systems = {system.name: system for system in parsed(text).systems}
+    assert systems["bm25"].options == {"fetch": "lm", "language": "en"}
+    assert systems["carmel"].options == {"fetch": "bm25(k1=0.6,b=0.2)", "language": "en"}
+    assert systems["carmel"].model.startswith("plm(")
+    assert systems["other"].options["fetch"] == "dph"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('title = "A small experiment"', "title = 3", "experiment.toml: title must be text"),
+        ("k = 50", "kk = 50", "unknown key of an experiment 'kk'"),
+        ("k = 50", "k = 0", "k must be a whole number of at least 1"),
+        ("k = 50", "k = ", "is not TOML"),
+        ('"MAP(D)"]', '"MAP(D)", "nDGC@10"]', "measures is wrong: unknown measure 'nDGC'"),
+        ('"MAP(D)"]', '"nDCG@10"]', "twice"),
+        ('measures = ["nDCG@10", "MAP(D)"]', "", "at least one measure"),
+        ('documents = ["documents.jsonl"]', "", r"\[collection\] index or documents"),
+        ('documents = ["documents.jsonl"]', 'documents = ["a"]\nstemer = "none"', "did you mean 'stemmer'"),
+        ('documents = ["documents.jsonl"]', 'index = "idx"\nstemmer = "none"', "an index has its settings"),
+        ('documents = ["documents.jsonl"]', 'documents = ["a"]\nsegment = "pages"', r"\[collection\] segment is wrong"),
+        ('file = "topics.tsv"', "", r"\[topics\] file must name a file \(or --topics\)"),
+        ("folds = 3", 'folds = 3\nfolds_by = "weeks"', r"\[training\] folds_by is wrong"),
+        ("folds = 3", 'folds = 3\ntopics = "t"', r"\[training\] folds or topics, not both"),
+        ("folds = 3", "folds = 1", "at least 2"),
+        ("[training]\nfolds = 3", "", r"\[system section\] tune needs topics to tune on"),
+        ("documents = [4, 100]", "documents = [4, 4]", "different whole numbers"),
+        ("documents = [4, 100]", 'documents = ["many"]', "list of whole numbers"),
+        ('name = "bm25"\nmodel = "bm25"', 'name = "bm25"\nmodel = "bm52"', r"\[system bm25\] model is wrong: unknown model 'bm52'"),
+        ('name = "bm25"\nmodel = "bm25"', 'name = "bm25"', "model or recipe, or run, must say"),
+        ('name = "bm25"\nmodel', 'name = "bm25"\nmodle', r"unknown key in \[system 1\] 'modle'"),
+        ('name = "bm25"', 'name = "section"', "must be a name of its own"),
+        ('name = "bm25"', 'name = "section."', "would have the same name"),
+        ("tune = true", 'tune = ["gamma"]', r"\[system section\] tune is wrong: unknown parameter"),
+        ("tune = true", "tune = 3", "must be true, a list of parameters"),
+        ("tune = true", 'search = "random"', "is about tuning"),
+        ('learn = "fusion"', 'learn = "fusoin"', "did you mean 'fusion'"),
+        ('learn = "fusion"', 'learn = "tags"', "model must be prox_h or prox_hw where tags is learned"),
+        ('learn = "fusion"', 'method = "linear"', "is about learning"),
+        ('learn = "fusion"', 'learn = "fusion"\nmin_occurrences = 3', "is about learn = 'tags'"),
+        ('of = ["bm25", "section"]', 'of = ["bm25", "sections"]', "did you mean 'section'"),
+        ('of = ["bm25", "section"]', 'of = ["bm25", "learned"]', "only models are put together"),
+        ('of = ["bm25", "section"]', 'of = ["bm25"]', "at least two"),
+        ('model = "fuse"', 'model = "lm"', "must be fuse or rrf"),
+        ("[sweep]", "[search]\nfecth = 1\n[sweep]", r"unknown key in \[search\] 'fecth'"),
+        ("[sweep]", '[search]\nfetch = "bm52"\n[sweep]', r"\[search\] fetch is wrong"),
+        ("[sweep]", "[search]\nfetch = 3\n[sweep]", "fetch must be text"),
+        ("[sweep]", '[comparison]\ntest = "z"\n[sweep]', r"\[comparison\] test is wrong"),
+        ("[sweep]", "[comparison]\nalpha = 5\n[sweep]", "between 0 and 1"),
+    ],
+)
+def test_mistakes_are_named_with_file_and_key(old, new, said):
+    assert old in PLAN
+    with pytest.raises(PerikopeError, match=said) as error:
+        parsed(PLAN.replace(old, new, 1))
+    assert "experiment.toml" in str(error.value)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    with pytest.raises(PerikopeError, match="cannot read the experiment"):
+        load_plan(str(tmp_path / "none.toml"))
+    (tmp_path / "bytes.toml").write_bytes(b"\xff")
+    with pytest.raises(PerikopeError, match="not UTF-8"):
+        load_plan(str(tmp_path / "bytes.toml"))
+    with pytest.raises(PerikopeError, match="unknown protocol 'carmel'; did you mean 'carmel2013'"):
+        load_plan("carmel")
+
+
+@pytest.mark.parametrize("name", protocol_names())
+def test_protocols_run_on_any_collection(name):
+    with pytest.raises(PerikopeError, match="index or documents"):
+        load_plan(name)
+    plan = load_plan(name, Given(index="idx", topics="topics.tsv", judgements="qrels.txt"))
+    assert plan.systems
+    assert plan.title
