@@ -97,7 +97,7 @@ class Hit:
     """Where it stands in the document's text, in characters."""
     metadata: dict[str, Any]
     source: str
-    """The file it was read from, as the index names it."""
+    """The file it was read from, as the index names it; a member of an archive as `archive.zip/member.xml`."""
     place: Place | None
     """Where it stands in that file, for formats whose files can be opened at a place."""
     citation: str
@@ -845,7 +845,7 @@ def _hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float
         start=here.start,
         end=here.stop,
         metadata=metadata,
-        source=segment.source(local)[0],
+        source=str(segment.record(local).get("member") or segment.source(local)[0]),
         place=segment.places(local).get(own_span),
         citation=f"{metadata.get('publication', segment.document_id(local))} {citation}" if citation else "",
     )

@@ -178,7 +178,7 @@ def _read(found: Iterable[Source], segment: str, skipped: list[UnreadableFile], 
                 if count % 256 == 0:
                     on_progress(256, 0)
         except UnreadableFile as problem:
-            if source.named:
+            if source.named and not problem.partly:
                 raise
             skipped.append(problem.with_traceback(None))
         on_progress(count % 256, size_of(source))

@@ -93,6 +93,8 @@ class Document:
     """How people cite spans of this document: `[0042]`, `claim 3`."""
     source: str = ""
     """The file it was read from, by its default id; an archive, where it was read from a member of one."""
+    member: str = ""
+    """The member of the archive, where `source` is one: `patents.zip/EP-1.xml`."""
     source_hash: str = ""
     """The hash of that file's bytes, which tells whether it has to be read again; nothing where hashes were not asked for."""
 
@@ -166,6 +168,7 @@ class TreeBuilder:
         self.metadata = dict(metadata or {})
         self.cites = list(cites)
         self.source = ""
+        self.member = ""
         self.source_hash = ""
         self._text: list[str] = []
         self._length = 0
@@ -318,6 +321,7 @@ class TreeBuilder:
             self.places,
             self.citations,
             self.source,
+            self.member,
             self.source_hash,
         )
 

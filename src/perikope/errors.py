@@ -26,6 +26,9 @@ class InputError(PerikopeError):
 class UnreadableFile(InputError):
     """A whole file that cannot be read; a folder walk skips it, counts it and goes on."""
 
+    partly = False
+    """Whether other documents of the same file were read: then it is skipped, not an error, also where the file was named."""
+
 
 class IndexFormatError(PerikopeError):
     """A folder that is not an index, or an index that is damaged or of another version."""

@@ -12,6 +12,7 @@ files and HTTP bodies, and an error must point at its place.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -142,7 +143,11 @@ class _Parser:
     def number(self, digits: str) -> float:
         if len(digits) > MAX_DIGITS:
             raise self.error(f"a number has at most {MAX_DIGITS} characters; this one ends")
-        return int(digits) if re.fullmatch(r"[+-]?\d+", digits) else float(digits)
+        if re.fullmatch(r"[+-]?\d+", digits):
+            return int(digits)
+        if not math.isfinite(value := float(digits)):
+            raise self.error("the number is too large; it ends")
+        return value
 
     def end(self) -> None:
         self.space()

@@ -126,7 +126,7 @@ class SegmentWorker:
                 for document in documents(source):
                     self._builder.add(self._cut(document))
             except UnreadableFile as problem:
-                if source.named:
+                if source.named and not problem.partly:
                     raise
                 skipped.append((str(problem.path), str(problem)))
         added = len(self._builder) - before

@@ -97,7 +97,7 @@ def test_an_id_that_is_there_is_refused_and_nothing_is_lost(index):
         index.add([plain_document("new", "", "text"), plain_document("other", "", "text")])
     index.rollback()
     assert Index.open(index.folder).documents == 2
-    with pytest.raises(InputError, match="'new' is already there"):
+    with pytest.raises(InputError, match="'new' is given twice"):
         index.add([plain_document("new", "", "text"), plain_document("new", "", "text")])
     index.rollback()
 

@@ -62,9 +62,9 @@ def test_an_id_in_two_segments_is_found(tmp_path, monkeypatch):
     sources = [write_jsonl(tmp_path / "a.jsonl", 100), write_jsonl(tmp_path / "b.jsonl", 100, prefix="e")]
     with open(sources[1], "a") as file:
         file.write(json.dumps({"id": "d3", "passages": ["again"]}) + "\n")
-    with pytest.raises(InputError, match="'d3' is already there"):
+    with pytest.raises(InputError, match=r"'d3' is given twice by a\.jsonl and b\.jsonl"):
         build(str(tmp_path / "index"), sources, BuildOptions(workers=2))
-    with pytest.raises(InputError, match="'d3' is already there"):
+    with pytest.raises(InputError, match=r"'d3' is given twice by a\.jsonl and b\.jsonl"):
         build(str(tmp_path / "index"), sources, BuildOptions(workers=1))
     build(str(tmp_path / "index"), sources[:1])
     with pytest.raises(InputError, match="'d3' is already there"):
@@ -204,10 +204,26 @@ def test_of_several_documents_with_one_id_the_first_can_be_taken(tmp_path: Path)
     (tmp_path / "docs").mkdir()
     for name, text in (("a.jsonl", "first"), ("b.jsonl", "second")):
         (tmp_path / "docs" / name).write_text(json.dumps({"id": "d1", "passages": [text]}) + "\n", "utf-8")
-    with pytest.raises(InputError, match="--duplicates first"):
+    with pytest.raises(InputError, match=r"'d1' is given twice by a\.jsonl and b\.jsonl: take the first of them \(--duplicates first\)"):
         build(str(tmp_path / "idx"), [str(tmp_path / "docs")])
     report = build(str(tmp_path / "idx"), [str(tmp_path / "docs")], BuildOptions(duplicates="first"))
     assert [str(problem) for problem in report.skipped] == ["b.jsonl: document 'd1' was in an earlier file"]
     assert [hit.text for hit in Index.open(tmp_path / "idx").search("first second")] == ["first"]
     with pytest.raises(UsageError, match="unknown way with duplicates 'last'"):
         build(str(tmp_path / "other"), [str(tmp_path / "docs")], BuildOptions(duplicates="last"))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_bad_document_among_many_of_a_file_is_left_out_and_named(tmp_path: Path, workers: int) -> None:
+    good = '<?xml version="1.0"?>\n<rfc number="{}"><middle><section title="Pumps"><t>A magnet.</t></section></middle></rfc>\n'
+    broken = '<?xml version="1.0"?>\n<rfc><middle></rfc>\n'
+    foreign = '<?xml version="1.0"?>\n<sequence><t>A magnet.</t></sequence>\n'
+    (tmp_path / "bulk.xml").write_text(good.format(1) + broken + good.format(2) + foreign + good.format(3), "utf-8")
+    report = build(str(tmp_path / "idx"), [str(tmp_path / "bulk.xml")], BuildOptions(workers=workers))
+    assert report.documents == 3
+    [problem] = map(str, report.skipped)
+    assert f"{tmp_path}/bulk.xml:4: cannot be read as XML" in problem
+    assert problem.endswith("(2 of the 5 documents in this file are left out)")
+    (tmp_path / "bad.xml").write_text(broken, "utf-8")
+    with pytest.raises(InputError, match="cannot be read as XML"):
+        build(str(tmp_path / "other"), [str(tmp_path / "bad.xml")])

@@ -70,7 +70,7 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **opti
     if report.ignored:
         click.echo(f"{count(report.ignored, 'file')} of other formats passed over (see `perikope formats`)")
     if report.skipped:
-        click.echo(f"skipped {count(len(report.skipped), 'file')}:", err=True)
+        click.echo(f"{count(len(report.skipped), 'file')} could not be read, or not all of it:", err=True)
         for problem in report.skipped[:20]:
             click.echo(f"  {printable(str(problem))}", err=True)
         if len(report.skipped) > 20:

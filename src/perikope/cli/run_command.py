@@ -106,4 +106,6 @@ def command(
         click.echo(f"  … and {len(notes) - NOTES} notes more", err=True)
     for problem in without[:20]:
         click.echo(f"  without results: {printable(problem)}", err=True)
+    if len(without) > 20:
+        click.echo(f"  … and {len(without) - 20} more", err=True)
     return 1 if without else 0

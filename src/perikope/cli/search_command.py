@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perikope.cli.options import document_options, patent_arguments, patent_options, search_arguments, search_options
-from perikope.cli.output import printable, show, verbatim
+from perikope.cli.output import count, printable, show, verbatim
 
 if TYPE_CHECKING:
     from perikope.api import Index
@@ -82,7 +82,8 @@ def command(
     filters: tuple[Any, ...] = ()
     if is_patent:
         wanted = {**of_patent, "language": arguments["language"], "code_level": arguments["code_level"]}
-        asked = opened.patent_query(patent, _text(claims) if claims is not None else chosen, **wanted)
+        own_claims = _text(claims) if claims is not None else chosen
+        asked = opened.patent_query(patent, own_claims, **wanted)
         filters = asked.filters
         for note in asked.notes:
             click.echo(f"perikope: note: {printable(note)}", err=True)
@@ -108,6 +109,13 @@ def command(
     if not len(results) and not as_json:
         # What another program reads stays empty.
         click.echo(_why_nothing(opened, arguments, conditions, query), err=for_model is not None)
+    if is_patent and not len(results):
+        options_of_filters = {"code_filter": "--no-code-filter", "date_limit": "--no-date-limit", "family_filter": "--no-family-filter"}
+        for name, option in options_of_filters.items():
+            if wanted[name]:
+                without = opened.patent_query(patent, own_claims, **{**wanted, name: False})
+                left = opened.count(filter=[*arguments["filter"], *without.filters])
+                click.echo(f"perikope: note: {option} would leave {count(left, 'document')} to look into", err=True)
     return 0
 
 

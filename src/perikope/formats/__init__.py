@@ -190,7 +190,7 @@ def _read_all(found: Iterable[Source], on_problem: OnProblem | None) -> Iterator
         try:
             yield from documents(source)
         except UnreadableFile as problem:
-            if source.named or on_problem is None:
+            if (source.named and not problem.partly) or on_problem is None:
                 raise
             report(problem)
 

@@ -14,23 +14,27 @@ _BETWEEN = (
     r"|(?:and/or|and|or|to|through|until|und/oder|und|oder|bis|et/ou|et|ou|à|jusqu'à|y/o|y|o|e|a|al|tot|en|of)\b)\s*+"
 )
 _NUMBER = r"\s*+(?:n[°ºo]s?\.?\s*+)?"
-_NUMBERS = rf"(?P<numbers>[0-9]{{1,3}}(?![0-9a-z])(?:{_BETWEEN}[0-9]{{1,3}}(?![0-9a-z]|[.,][0-9]))*+)"
+_MORE_NUMBERS = rf"(?:{_BETWEEN}[0-9]{{1,3}}(?![0-9a-z]|[.,][0-9]))*+"
+_NUMBERS = rf"(?P<numbers>[0-9]{{1,3}}(?![0-9a-z]){_MORE_NUMBERS})"
+_CLAIMS = rf"(?P<numbers>[0-9]{{1,3}}(?:(?=[a-z]{{2}})|(?![0-9a-z]){_MORE_NUMBERS}))"
+"""Numbers of claims; the space behind the first may be lost (`claim 1further`). After `example` it may not: `for example 10ml`."""
 _LETTER = "[b-df-np-xz]"
 """A letter that can stand alone for a figure (`2A and B`): those that are words of their own are none."""
-_LETTERED = rf"(?P<numbers>[0-9]{{1,3}}[a-z]?\b(?:{_BETWEEN}(?:[0-9]{{1,3}}[a-z]?|{_LETTER})\b)*+)"
+_LETTERED = rf"(?P<numbers>[0-9]{{1,3}}(?:(?=[a-z]{{2}})|[a-z]?\b(?:{_BETWEEN}(?:[0-9]{{1,3}}[a-z]?|{_LETTER})\b)*+))"
+"""Numbers of figures; as with claims, a word may follow the first without a space."""
 _ELSEWHERE = r"(?!\s+of\s+(?:u\.?s|ep\b|wo\b|the\s+patent))"
 
 # For each word that mentions are made with, in small letters, what follows it. The word comes first, and only then what must not stand
 # before it: so a search for letters leads to the few places where anything else is tried.
 _WORDS = {
-    "claim": ("claim", rf"(?<!\wclaim)s?{_NUMBER}{_NUMBERS}{_ELSEWHERE}"),
-    "anspr": ("claim", rf"(?:uch(?:e?s)?|üchen?)\b{_NUMBER}{_NUMBERS}"),
-    "revendication": ("claim", rf"s?{_NUMBER}{_NUMBERS}"),
-    "reivindica": ("claim", rf"(?:ci(?:ón|ones)|ç(?:ão|ões)){_NUMBER}{_NUMBERS}"),
-    "rivendicazion": ("claim", rf"[ei]{_NUMBER}{_NUMBERS}"),
-    "conclusie": ("claim", rf"(?<!\wconclusie)s?{_NUMBER}{_NUMBERS}"),
-    "patentkrav": ("claim", rf"(?:en)?{_NUMBER}{_NUMBERS}"),
-    "請求項": ("claim", rf"\s*+{_NUMBERS}"),
+    "claim": ("claim", rf"(?<!\wclaim)s?{_NUMBER}{_CLAIMS}{_ELSEWHERE}"),
+    "anspr": ("claim", rf"(?:uch(?:e?s)?|üchen?)\b{_NUMBER}{_CLAIMS}"),
+    "revendication": ("claim", rf"s?{_NUMBER}{_CLAIMS}"),
+    "reivindica": ("claim", rf"(?:ci(?:ón|ones)|ç(?:ão|ões)){_NUMBER}{_CLAIMS}"),
+    "rivendicazion": ("claim", rf"[ei]{_NUMBER}{_CLAIMS}"),
+    "conclusie": ("claim", rf"(?<!\wconclusie)s?{_NUMBER}{_CLAIMS}"),
+    "patentkrav": ("claim", rf"(?:en)?{_NUMBER}{_CLAIMS}"),
+    "請求項": ("claim", rf"\s*+{_CLAIMS}"),
     "fig": ("figure", rf"(?<!\wfig)(?:s|ures?|uren|uras?)?\.?{_NUMBER}{_LETTERED}"),
     "abb": ("figure", rf"(?<!\wabb)(?:ildung(?:en)?|\.){_NUMBER}{_LETTERED}"),
     "example": ("example", rf"s?\s{_NUMBER}{_NUMBERS}"),
@@ -50,7 +54,7 @@ _PIECE = re.compile(rf"([0-9]{{1,3}})([a-z]?)(?![a-z])|(?<![0-9a-z'])({_LETTER})
 _RANGE = re.compile(r"\s*(?:[\u2010-\u2015-]|to|through|until|bis|à|jusqu'à|a|al|tot)\s*")
 _NAMED = re.compile(
     r"\s*(?:\[[0-9]{1,5}\]\s*)?(?:the\s|die\s|la\s|les\s)?\s*"
-    rf"(?:(?P<figure>fig(?:s|ures?|uren|uras?)?(?:\.|\b)|abb(?:ildung(?:en)?|\.))|(?:examples?|exemples?|beispiele?|ejemplos?)\s)\s*{_LETTERED}"
+    rf"(?:(?P<figure>fig(?:s|ures?|uren|uras?)?(?:\.|\b)|abb(?:ildung(?:en)?|\.))|[(\[<]?(?:examples?|exemples?|beispiele?|ejemplos?)\s)\s*{_LETTERED}"
 )
 
 
@@ -92,20 +96,34 @@ def named_first(text: str) -> Iterator[tuple[str, str]]:
             yield from (("figure" if match["figure"] else "example", number) for number in _listed(match["numbers"]))
 
 
-_START = re.compile(r"\s*([0-9]{1,3})\s?[.)](?![0-9])")
+_START = re.compile(r"\s*\.?\s*([0-9]{1,3})\s?[.)](?![0-9])")
 _INNER_START = re.compile(r"(?<=[.;:,]\s)\s*([0-9]{1,3})\s?[.)]\s+(?=[^\W\d_a-z])")
+_MISSING = re.compile(
+    r"(?:^\s*+|\n[ \t]*+|(?<=[.;:,]\s)\s*+)([0-9](?:\s?[0-9]){0,2})\s?[.)]\s+(?=[^\W\d_a-z])"
+    r"|(?:^\s*+|\n[ \t]*+)([0-9]{1,3})\s+(?=[^\W\d_a-z])"
+)
+"""How a number may stand that is known to be missing: after the end of a page, with a space in it (`1 1.`), or without a full stop."""
+_STATEMENT = re.compile(
+    r"\s*(?:\[.*\]|\S*(?:\s+\S+){0,2}|(?=.{1,120}$).*(?:claim|anspr|revendi|reivindi|rivendi|conclusie|krav|請求).*)\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A line that only says that claims follow."""
 _GAP = 6
 """So many numbers may be missing before a claim that begins a line."""
+_NO_NUMBER = 10**6
 
 
 def claim_starts(lines: Sequence[str]) -> list[tuple[int, int, int]]:
     """Where the claims of a list begin: number, line and place in the line; nothing where it is no list.
 
     A line begins a claim where it begins with a number that is higher than the one before, yet not by much. Where numbers are
-    missing so, they may stand inside a line: a claim ran on after the end of a page.
+    missing so, they may stand inside a line: a claim ran on after the end of a page. Where the first is not found at all, it is what
+    stands before the others and does more than announce them.
 
     >>> claim_starts(["I claim:", "1. A pump.", "2. The pump of claim 1. 3. A rotor.", "4. A seal."])
     [(1, 1, 0), (2, 2, 0), (3, 2, 24), (4, 3, 0)]
+    >>> claim_starts(["I claim", "A pump with a rotor.", "2. The pump of claim 1.", "3. A seal."])
+    [(1, 1, 0), (2, 2, 0), (3, 3, 0)]
     """
     begins: list[tuple[int, int]] = []
     last = 0
@@ -116,16 +134,36 @@ def claim_starts(lines: Sequence[str]) -> list[tuple[int, int, int]]:
             begins.append((last, index))
     starts: list[tuple[int, int, int]] = []
     expected = 1
-    for (number, index), (next_number, next_index) in pairwise([(0, 0), *begins, (10**6, len(lines))]):
+    for (number, index), (next_number, next_index) in pairwise([(0, 0), *begins, (_NO_NUMBER, len(lines))]):
         if number:
             starts.append((number, index, 0))
             expected = number + 1
-        for inner in range(index, next_index):
-            for found in _INNER_START.finditer(lines[inner]):
-                if int(found[1]) == expected < next_number:
-                    starts.append((expected, inner, found.start(1)))
-                    expected += 1
+        found = list(_inner_starts(lines, index, next_index, expected, next_number))
+        if not found and not number and _is_list(lines, begins):
+            first = next((inner for inner in range(next_index) if not _STATEMENT.fullmatch(lines[inner])), next_index)
+            if first < next_index:
+                found = [(1, first, 0), *_inner_starts(lines, first, next_index, 2, next_number)]
+        starts += found
+        expected += len(found)
     return starts
+
+
+def _inner_starts(lines: Sequence[str], index: int, end: int, expected: int, following: int) -> Iterator[tuple[int, int, int]]:
+    """Where claims begin inside lines, from the one that is expected to before the one that follows."""
+    pattern = _INNER_START if following == _NO_NUMBER else _MISSING
+    for inner in range(index, end):
+        for found in pattern.finditer(lines[inner]):
+            group = found.lastindex or 1
+            if int("".join(found[group].split())) == expected < following:
+                yield expected, inner, found.start(group)
+                expected += 1
+
+
+def _is_list(lines: Sequence[str], begins: Sequence[tuple[int, int]]) -> bool:
+    """Whether what begins with numbers is surely claims: it is several, or one that depends on another."""
+    if len(begins) == 1:
+        return any(what == "claim" for what, _ in mentions(lines[begins[0][1]]))
+    return bool(begins)
 
 
 def _listed(text: str) -> Iterator[str]:

@@ -95,6 +95,7 @@ class Source:
     def finish(self, builder: TreeBuilder) -> Document:
         """Build the one document of this file; that it is empty makes the file unreadable."""
         builder.source, builder.source_hash = self.source, self.source_hash
+        builder.member = self.id if self.id != self.source else ""
         try:
             return builder.build()
         except InputError as error:

@@ -19,6 +19,7 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from types import TracebackType
 from typing import IO, NamedTuple, cast
 
 from lxml import etree
@@ -93,12 +94,51 @@ class Tree(NamedTuple):
     """Whether nothing before it says that the file holds several."""
 
 
-def trees(source: Source) -> Iterator[Tree]:
-    """The documents of a file, each as the tree of its elements, without comments, processing instructions and namespaces."""
+class Problems:
+    """The documents of a file that cannot be read, kept until all others have been: a file may hold thousands."""
+
+    def __init__(self) -> None:
+        self.read = 0
+        self._first: UnreadableFile | None = None
+        self._count = 0
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if not isinstance(error, UnreadableFile):
+            return False
+        # Without the frames that it came through, which hold the document.
+        error.__cause__ = error.__context__ = None
+        self._first = self._first or error.with_traceback(None)
+        self._count += 1
+        return True
+
+    def report(self) -> None:
+        """Raise what was kept, as one error."""
+        if self._first is None:
+            return
+        if self._count == 1 and not self.read:
+            raise self._first
+        problem = UnreadableFile(f"{self._first} ({self._count} of the {self._count + self.read} documents in this file are left out)")
+        problem.path, problem.line, problem.partly = self._first.path, self._first.line, self.read > 0
+        raise problem
+
+
+def trees(source: Source, problems: Problems | None = None) -> Iterator[Tree]:
+    """The documents of a file, each as the tree of its elements, without comments, processing instructions and namespaces.
+
+    Those that cannot be read are kept in `problems`, for who asks for it; else they are an error when all others have been read.
+    """
+    kept = problems or Problems()
     for number, (data, line) in enumerate(_pieces(source)):
         begin = _begin(data)
         first_line = line + data.count(b"\n", 0, begin)
-        yield Tree(_parse(data[begin:], first_line, source.path), first_line, number == 0 and not source.first_line)
+        with kept:
+            root = _parse(data[begin:], first_line, source.path)
+            yield Tree(root, first_line, number == 0 and not source.first_line)
+    if problems is None:
+        kept.report()
 
 
 def chunks(source: Source, size: int) -> Iterator[Source]:

@@ -90,7 +90,8 @@ class _RecordError(Exception):
         self.where: list[str] = []
 
     def __str__(self) -> str:
-        place = ".".join(reversed(self.where))
+        levels = self.where[::-1]
+        place = ".".join(levels if len(levels) <= 6 else [*levels[:3], "…", *levels[-2:]])
         return f"{place}: {self.args[0]}" if place else str(self.args[0])
 
 

@@ -19,7 +19,7 @@ from perikope.formats._clef_ip import ClefIpWalk
 from perikope.formats._epo import FulltextWalk, PublishedWalk
 from perikope.formats._profile import Profile, load
 from perikope.formats._uspto import Application1, Grant2, GrantOrApplication
-from perikope.formats._xml import Tree, chunks, trees
+from perikope.formats._xml import Problems, Tree, chunks, trees
 from perikope.formats._xml_walk import Walk
 
 SUFFIXES = (".xml", ".nxml")
@@ -33,8 +33,13 @@ WALKS: dict[str, type[Walk]] = {
 @reader("xml", suffixes=SUFFIXES, split=chunks)
 def read(source: Source) -> Iterator[Document]:
     """XML of any schema with a profile; which one, its root element says."""
-    for tree in trees(source):
-        yield walk_for(tree, source).document()
+    problems = Problems()
+    for tree in trees(source, problems):
+        with problems:
+            document = walk_for(tree, source).document()
+            problems.read += 1
+            yield document
+    problems.report()
 
 
 def walk_for(tree: Tree, source: Source) -> Walk:

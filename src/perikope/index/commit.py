@@ -89,7 +89,8 @@ class IndexWriter:
         self.snapshot = snapshot
         self._builder = SegmentBuilder(snapshot.analyzer)
         self._new: list[dict[str, Any]] = []
-        self._pending: set[str] = set()
+        self._pending: dict[str, str] = {}
+        # The documents that were given, each with the file it came from.
         self._deleted: set[int] = set()
 
     @property
@@ -123,11 +124,13 @@ class IndexWriter:
         if not isinstance(document, Document):
             raise UsageError(f"documents are made by perikope.read or a TreeBuilder; this is a {type(document).__name__}")
         there = self.snapshot.find_document(document.id)
-        if document.id in self._pending or (there >= 0 and there not in self._deleted and not replace):
+        if document.id in self._pending:
+            raise InputError(_given_twice(document.id, self._pending[document.id], document.source))
+        if there >= 0 and there not in self._deleted and not replace:
             raise InputError(_already_there(document.id))
         if there >= 0:
             self._deleted.add(there)
-        self._pending.add(document.id)
+        self._pending[document.id] = document.source
         self._builder.add(document)
 
     def adopt(self, entries: Sequence[dict[str, Any]], *, replace: bool = False) -> None:
@@ -136,7 +139,8 @@ class IndexWriter:
         for number, segment in enumerate(segments):
             for other in segments[:number]:
                 for id in _common_ids(segment, other):
-                    raise InputError(_already_there(id))
+                    files = [found.source(found.document_number(id))[0] for found in (other, segment)]
+                    raise InputError(_given_twice(id, *sorted(files)))
             for base, old in zip(self.snapshot.first_document.tolist(), self.snapshot.segments, strict=False):
                 for id in _common_ids(segment, old):
                     there = int(base) + old.document_number(id)
@@ -145,7 +149,7 @@ class IndexWriter:
                     self._deleted.add(there)
             duplicate = _duplicate(segment)
             if duplicate is not None:
-                raise InputError(_already_there(duplicate))
+                raise InputError(_given_twice(*duplicate))
         self._new += entries
 
     def delete(self, ids: Iterable[str]) -> int:
@@ -332,10 +336,14 @@ def _lock(folder: Path, wait: float) -> int:
 
 def _already_there(id: str) -> str:
     return (
-        f"document {id!r} is already there: replace what is in the index (--replace), take the first of several files that hold it "
-        "(--duplicates first), or give one of the two another id; files without an id are named by their path inside the folder that is "
-        "indexed, so index the folder that holds both"
+        f"document {id!r} is already there: replace it (--replace), or give one of the two another id; files without an id of their own "
+        "are named by their path inside the folder that is indexed, so index the folder that holds both"
     )
+
+
+def _given_twice(id: str, first: str, second: str) -> str:
+    where = f" by {first} and {second}" if first != second else f" in {first}" if first else ""
+    return f"document {id!r} is given twice{where}: take the first of them (--duplicates first), or give one another id"
 
 
 def _tokens(segment: Segment) -> int:
@@ -349,11 +357,12 @@ def _common_ids(segment: Segment, other: Segment) -> list[str]:
     return sorted(id for id in ids if other.document_number(id) >= 0)
 
 
-def _duplicate(segment: Segment) -> str | None:
-    """An id that two documents of the segment have."""
+def _duplicate(segment: Segment) -> tuple[str, str, str] | None:
+    """An id that two documents of the segment have, and the files they came from."""
     hashes = segment["document_hash"]
     for at in np.flatnonzero(hashes[1:] == hashes[:-1]).tolist():
-        first, second = (segment.document_id(int(segment["document_of_hash"][at + i])) for i in (0, 1))
+        pair = sorted(int(segment["document_of_hash"][at + i]) for i in (0, 1))
+        first, second = map(segment.document_id, pair)
         if first == second:
-            return first
+            return first, segment.source(pair[0])[0], segment.source(pair[1])[0]
     return None

@@ -249,6 +249,8 @@ def _record(document: Document) -> bytes:
         record["cites"] = document.cites
     if document.references:
         record["references"] = document.references
+    if document.member:
+        record["member"] = document.member
     if document.places:
         record["places"] = [[span, place.path, place.start, place.end] for span, place in document.places.items()]
     if document.citations:
