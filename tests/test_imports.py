@@ -9,8 +9,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "perikope"
 
 ORDER = [
     "errors", "registry", "grammar", "parameters", "names", "codes", "kernels", "document", "families", "text", "translate",
-    "sentences", "segment", "formats", "index", "query", "weighting", "fetch", "structure", "tables", "tags", "matches", "satisfaction", "signals",
-    "models", "ranking", "document_ranking", "explain", "recipes", "feedback", "context", "lacking",
+    "sentences", "segment", "formats", "index", "query", "weighting", "fetch", "structure", "tables", "tags", "matches", "satisfaction",
+    "signals", "models", "ranking", "document_ranking", "explain", "recipes", "feedback", "context", "lacking",
     "api", "originals", "workers", "build", "io", "batch", "measures", "learning", "experiment", "neural", "demo", "cli",
 ]  # fmt: skip
 
