@@ -53,6 +53,17 @@ def without_space(text: str) -> str:
     return "".join(text.replace("|", "").split())
 
 
+def without_links(document: Document, span: int) -> str:
+    """The text of a passage without what it says of links: of those that have no text in the file it is the title they lead to."""
+    spans = document.spans
+    pieces, at = [], spans.start[span]
+    for mark in range(span + 1, len(spans)):
+        if spans.parent[mark] == span and document.labels[spans.tag[mark]] == "link" and spans.start[mark] >= at:
+            pieces.append(document.text[at : spans.start[mark]])
+            at = spans.end[mark]
+    return "".join([*pieces, document.text[at : spans.end[span]]])
+
+
 def holds(original: str, text: str) -> bool:
     """Whether a text is in the original, less what was taken out of the middle of it (what is skipped, lists and tables)."""
     label = LABEL.match(text)
@@ -79,6 +90,7 @@ def check_places(document: Document, root: etree._Element) -> int:
             # A name is put together of fields, in another order.
             is_field = document.labels[document.spans.part[span]] == "bibliography"
             is_there = all(word in original for word in re.findall(r"\w+", text)) if is_field else holds(original, text)
+            is_there = is_there or holds(original, without_links(document, span))
             assert is_there, f"{place}: {text!r} is not in {original!r}"
             found += without_space(text) in without_space(original)
     return found

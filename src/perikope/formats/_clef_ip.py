@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from perikope.formats._patents import Bibliography, PatentNumber, PatentWalk, marked_patents, patent_number
-from perikope.formats._profile import Element, text_of
+from perikope.formats._profile import Element, Rule, text_of
 from perikope.formats._uspto_numbers import us_class
 from perikope.formats._xml import whole_text
 
 _ORIGINAL = ("original", "intermediate", "epo", "docdb")
 """Forms of a name, the most original one first."""
+
+_NOTICE = re.compile(r"COPYRIGHT: ?\(C\) ?[0-9]{4}, ?JPO(?: ?& ?[A-Z]{2,8})?", re.IGNORECASE)
 
 
 class ClefIpWalk(PatentWalk):
@@ -63,6 +65,17 @@ class ClefIpWalk(PatentWalk):
             number -= sum(given.startswith(found[1]) for given in self._numbers_in_abstract)
         # International applications are printed without numbers, but where their authors wrote some.
         return (f"{number:04d}", country in ("EP", "US")) if number > 0 else ("", False)
+
+    def _block(self, element: Element, path: str, rule: Rule) -> None:
+        if self._is_notice(element):
+            self._offset += len(whole_text(element))
+        else:
+            super()._block(element, path, rule)
+
+    def _is_notice(self, element: Element) -> bool:
+        """Whether a paragraph is the copyright notice that Japanese abstracts end with."""
+        parent = element.getparent()
+        return element.tag == "p" and parent is not None and parent.tag == "abstract" and _NOTICE.fullmatch(text_of(element)) is not None
 
     def patents_cited_in(self, element: Element) -> Iterator[str]:
         return marked_patents(element, ("ref",))

@@ -22,7 +22,11 @@ _LETTER = "[b-df-np-xz]"
 """A letter that can stand alone for a figure (`2A and B`): those that are words of their own are none."""
 _LETTERED = rf"(?P<numbers>[0-9]{{1,3}}(?:(?=[a-z]{{2}})|[a-z]?\b(?:{_BETWEEN}(?:[0-9]{{1,3}}[a-z]?|{_LETTER})\b)*+))"
 """Numbers of figures; as with claims, a word may follow the first without a space."""
-_ELSEWHERE = r"(?!\s+of\s+(?:u\.?s|ep\b|wo\b|the\s+patent))"
+_ELSEWHERE = r"(?!\s+of\s+(?:u\.?s|ep\b|wo\b|jp\b|the\s+patent))"
+_OTHER_EXAMPLE = "".join(
+    rf"(?<!{kind}[ -]example)" for kind in ("comparative", "reference", "synthesis", "preparation", "production", "test", "formulation")
+)
+"""These are counted apart: comparative example 1 is not example 1."""
 
 # For each word that mentions are made with, in small letters, what follows it. The word comes first, and only then what must not stand
 # before it: so a search for letters leads to the few places where anything else is tried.
@@ -37,7 +41,7 @@ _WORDS = {
     "請求項": ("claim", rf"\s*+{_CLAIMS}"),
     "fig": ("figure", rf"(?<!\wfig)(?:s|ures?|uren|uras?)?\.?{_NUMBER}{_LETTERED}"),
     "abb": ("figure", rf"(?<!\wabb)(?:ildung(?:en)?|\.){_NUMBER}{_LETTERED}"),
-    "example": ("example", rf"s?\s{_NUMBER}{_NUMBERS}"),
+    "example": ("example", rf"{_OTHER_EXAMPLE}s?\s{_NUMBER}{_NUMBERS}{_ELSEWHERE}"),
     "exemple": ("example", rf"s?\s{_NUMBER}{_NUMBERS}"),
     "beispiel": ("example", rf"(?:e?n?)\s{_NUMBER}{_NUMBERS}"),
     "ejemplo": ("example", rf"s?\s{_NUMBER}{_NUMBERS}"),
@@ -53,7 +57,7 @@ _BEFORE = re.compile(
 _PIECE = re.compile(rf"([0-9]{{1,3}})([a-z]?)(?![a-z])|(?<![0-9a-z'])({_LETTER})(?![a-z])")
 _RANGE = re.compile(r"\s*(?:[\u2010-\u2015-]|to|through|until|bis|à|jusqu'à|a|al|tot)\s*")
 _NAMED = re.compile(
-    r"\s*(?:\[[0-9]{1,5}\]\s*)?(?:the\s|die\s|la\s|les\s)?\s*"
+    r"\s*+(?:\[[0-9]{1,5}\]\s*+)?(?:the\s|die\s|la\s|les\s)?\s*+"
     rf"(?:(?P<figure>fig(?:s|ures?|uren|uras?)?(?:\.|\b)|abb(?:ildung(?:en)?|\.))|[(\[<]?(?:examples?|exemples?|beispiele?|ejemplos?)\s)\s*{_LETTERED}"
 )
 
@@ -65,6 +69,8 @@ def mentions(text: str, before: int = 0) -> Iterator[tuple[str, str]]:
 
     >>> list(mentions("A pump according to any of claims 1 to 3 or 5, see FIGS. 2A and 4"))
     [('claim', '1'), ('claim', '2'), ('claim', '3'), ('claim', '5'), ('figure', '2A'), ('figure', '4')]
+    >>> list(mentions("The pump of claim 1further comprising what FIG. 2is")), list(mentions("claim 1a, for example 10ml"))
+    ([('claim', '1'), ('figure', '2')], [])
     >>> list(mentions("Pumpe nach einem der vorhergehenden Ansprüche", before=3)), list(mentions("selon la revendication 2"))
     ([('claim', '1'), ('claim', '2')], [('claim', '2')])
     """
@@ -88,29 +94,26 @@ def named_first(text: str) -> Iterator[tuple[str, str]]:
 
     >>> list(named_first("FIG. 3A is a side view;\\nFIG. 3B is a plan."))
     [('figure', '3A'), ('figure', '3B')]
-    >>> list(named_first("Example 2: Glue")), list(named_first("In FIG. 3"))
-    ([('example', '2')], [])
+    >>> list(named_first("Example 2: Glue")), list(named_first("(Example 2)")), list(named_first("In FIG. 3"))
+    ([('example', '2')], [('example', '2')], [])
     """
     for line in text.lower().split("\n"):
         if match := _NAMED.match(line):
             yield from (("figure" if match["figure"] else "example", number) for number in _listed(match["numbers"]))
 
 
-_START = re.compile(r"\s*\.?\s*([0-9]{1,3})\s?[.)](?![0-9])")
+_START = re.compile(r"\s*+(?:\.\s*+)?([0-9]{1,3})\s?[.)](?![0-9])")
 _INNER_START = re.compile(r"(?<=[.;:,]\s)\s*([0-9]{1,3})\s?[.)]\s+(?=[^\W\d_a-z])")
 _MISSING = re.compile(
     r"(?:^\s*+|\n[ \t]*+|(?<=[.;:,]\s)\s*+)([0-9](?:\s?[0-9]){0,2})\s?[.)]\s+(?=[^\W\d_a-z])"
     r"|(?:^\s*+|\n[ \t]*+)([0-9]{1,3})\s+(?=[^\W\d_a-z])"
 )
 """How a number may stand that is known to be missing: after the end of a page, with a space in it (`1 1.`), or without a full stop."""
-_STATEMENT = re.compile(
-    r"\s*(?:\[.*\]|\S*(?:\s+\S+){0,2}|(?=.{1,120}$).*(?:claim|anspr|revendi|reivindi|rivendi|conclusie|krav|請求).*)\s*",
-    re.IGNORECASE | re.DOTALL,
-)
-"""A line that only says that claims follow."""
+_CLAIM_WORD = re.compile("claim|anspr|revendi|reivindi|rivendi|conclusie|krav|請求", re.IGNORECASE)
 _GAP = 6
 """So many numbers may be missing before a claim that begins a line."""
 _NO_NUMBER = 10**6
+_LONGEST_STATEMENT = 120
 
 
 def claim_starts(lines: Sequence[str]) -> list[tuple[int, int, int]]:
@@ -138,13 +141,13 @@ def claim_starts(lines: Sequence[str]) -> list[tuple[int, int, int]]:
         if number:
             starts.append((number, index, 0))
             expected = number + 1
-        found = list(_inner_starts(lines, index, next_index, expected, next_number))
-        if not found and not number and _is_list(lines, begins):
-            first = next((inner for inner in range(next_index) if not _STATEMENT.fullmatch(lines[inner])), next_index)
+        inside = list(_inner_starts(lines, index, next_index, expected, next_number))
+        if not number and not inside and next_number > 1 and _is_list(lines, begins):
+            first = next((inner for inner in range(next_index) if not _announces(lines[inner])), next_index)
             if first < next_index:
-                found = [(1, first, 0), *_inner_starts(lines, first, next_index, 2, next_number)]
-        starts += found
-        expected += len(found)
+                inside = [(1, first, 0), *_inner_starts(lines, first, next_index, 2, next_number)]
+        starts += inside
+        expected += len(inside)
     return starts
 
 
@@ -164,6 +167,14 @@ def _is_list(lines: Sequence[str], begins: Sequence[tuple[int, int]]) -> bool:
     if len(begins) == 1:
         return any(what == "claim" for what, _ in mentions(lines[begins[0][1]]))
     return bool(begins)
+
+
+def _announces(line: str) -> bool:
+    """Whether a line only says that claims follow, or whose they are."""
+    words = line.split()
+    if len(words) <= 3 or (words[0].startswith("[") and words[-1].endswith("]")):
+        return not line.rstrip().endswith(".")
+    return len(line.strip()) <= _LONGEST_STATEMENT and not words[-1].endswith((".", ";", ",")) and _CLAIM_WORD.search(line) is not None
 
 
 def _listed(text: str) -> Iterator[str]:

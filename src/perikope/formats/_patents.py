@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from typing import ClassVar, NamedTuple
 
 from perikope.codes import parse_code
@@ -191,7 +192,8 @@ class PatentWalk(Walk):
 
     def __init__(self, profile: Profile, tree: Tree, source: Source) -> None:
         self.root = tree.root
-        self.patent = self.bibliography()
+        self.patent = patent = self.bibliography()
+        patent.applicants, patent.inventors, patent.assignees = map(_unescaped, (patent.applicants, patent.inventors, patent.assignees))
         super().__init__(profile, tree, source)
         self._claims: dict[Element, _Claim] = {}
         self._claim_of_id: dict[str, _Claim] = {}
@@ -290,7 +292,8 @@ class PatentWalk(Walk):
                     self._targets.setdefault(thing, own)
         self._note_mentions(number, own, run.text, claim)
         for reference in element.iter(*self.references):
-            if target := self._claim_of_id.get(reference.get("idref") or ""):
+            target = self._claim_of_id.get(reference.get("idref") or "")
+            if target and not _contradicts(reference, claim, target):
                 self._mentions.append((number, own, (target.set, str(target.number))))
         for id in self.patents_cited_in(element):
             self._cited.setdefault(id)
@@ -455,6 +458,22 @@ class PatentWalk(Walk):
 
     def _is_numbered(self, element: Element) -> bool:
         return bool(self.paragraph_number(element)[0])
+
+
+def _contradicts(reference: Element, claim: _Claim | None, target: _Claim) -> bool:
+    """Whether a claim is said to depend on itself or on a later one, while the words name another: then the words are right."""
+    if not claim or target.set != claim.set or target.number < claim.number:
+        return False
+    named = [which for what, which in mentions(text_of(reference)) if what == "claim"]
+    return bool(named) and str(target.number) not in named
+
+
+_ESCAPED = re.compile(r"&(?:amp|lt|gt|quot|apos);")
+
+
+def _unescaped(people: Iterable[tuple[str, Element]]) -> list[tuple[str, Element]]:
+    """Names in which the file has escaped characters twice, as `Smith &amp;amp; Co`."""
+    return [(_ESCAPED.sub(lambda found: unescape(found[0]), name), place) for name, place in people]
 
 
 def marked_patents(element: Element, tags: Iterable[str]) -> Iterator[str]:

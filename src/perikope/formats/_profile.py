@@ -20,7 +20,7 @@ counts, and of two as long the one without the star.
     sections = ["sec"]                 a titled part of the document
     elements = ["list"]                another block that holds blocks, and can be a result
     titles = ["title"]                 title of the section around it; `section/@title` where an attribute holds it
-    labels = ["label"]                 number of what follows, written before it
+    labels = ["label"]                 number of what follows, written before it; `head/@n` where an attribute of the title holds it
     names = ["fig/label"]              what people call the element around it, `Figure 2`: not text, but how its passages are cited
     headings = {h1 = 1}                begins a section that ends at the next heading of its level
     passages = ["p"]                   what is found; in another passage it begins a new line
@@ -30,6 +30,7 @@ counts, and of two as long the one without the star.
     cells = ["td"]
     marks = {bold = "b"}               inline, with the name that the mark gets
     references = {xref = "rid"}        inline, with the attribute that names what it refers to
+    filled = ["xref"]                  references that without text of their own get the title of what they refer to, else its id
     skipped = ["tex-math"]             not text
     breaks = ["br"]                    a gap between words
     parts = {abstract = "abstract"}    the part of the document that begins here
@@ -87,7 +88,7 @@ _LISTS = {
 }  # fmt: skip
 _TABLES = ("headings", "marks", "references", "parts", "citations", "metadata")
 _PATHS = ("id", "title", "language", "cites")
-_NAMES = ("roots", "languages", "ids", "whole", "preformatted")
+_NAMES = ("roots", "languages", "ids", "whole", "preformatted", "filled")
 _TEXTS = ("name", "format", "summary", "when", "semantic")
 BLOCKS = frozenset((Role.SECTION, Role.ELEMENT, Role.TITLE, Role.HEADING, Role.PASSAGE, Role.ROW))
 LIFTED = frozenset((Role.SECTION, Role.ELEMENT, Role.HEADING))
@@ -107,6 +108,8 @@ class Rule:
     part: str = ""
     citation: str = ""
     titled_by: str = ""
+    labelled_by: str = ""
+    filled: bool = False
     whole: bool = False
     preformatted: bool = False
 
@@ -240,6 +243,8 @@ def _rules(content: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...],
             of, _, attribute = path.partition("/@")
             if attribute and role is Role.TITLE:
                 note(of, titled_by=_attribute(attribute))
+            elif attribute and role is Role.LABEL:
+                note(of, labelled_by=_attribute(attribute))
             else:
                 note(path, role=role)
     for path, level in content.get("headings", {}).items():
@@ -257,6 +262,10 @@ def _rules(content: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...],
         if properties.get(path, {}).get("role") is not Role.PASSAGE:
             raise UsageError(f"whole: {path!r} is not named under passages")
         note(path, whole=True)
+    for path in content.get("filled", ()):
+        if not properties.get(path, {}).get("refers_by"):
+            raise UsageError(f"filled: {path!r} is not named under references")
+        note(path, filled=True)
     for path, part in content.get("parts", {}).items():
         note(path, part=_text(part, f"parts.{path}"))
     for path, citation in content.get("citations", {}).items():
@@ -265,6 +274,8 @@ def _rules(content: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...],
     for path, values in properties.items():
         if "titled_by" in values and not (values.get("role") is Role.SECTION or ("part" in values and "role" not in values)):
             raise UsageError(f"titles: {path!r} has a title in an attribute, but is not named under sections")
+        if "labelled_by" in values and values.get("role") is not Role.TITLE:
+            raise UsageError(f"labels: {path!r} has its number in an attribute, but is not named under titles")
         *around, tag = path.split("/")
         if not all(_TAG.fullmatch(step) for step in around) or not (tag == "*" or _TAG.fullmatch(tag)):
             raise UsageError(f"{path!r} is no tag; write it as `p`, as `list/p` for one right inside another, or as `front/*`")
@@ -318,12 +329,27 @@ def _xpath(path: str, key: str) -> etree.XPath:
     return compiled
 
 
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = re.compile(
+    r"\b(jan(?=uary\b|\b)|feb(?=ruary\b|\b)|mar(?=ch\b|\b)|apr(?=il\b|\b)|may\b|jun(?=e\b|\b)|jul(?=y\b|\b)|aug(?=ust\b|\b)"
+    r"|sep(?=t?\b|tember\b)|oct(?=ober\b|\b)|nov(?=ember\b|\b)|dec(?=ember\b|\b))",
+    re.IGNORECASE,
+)
+
+
 def iso_date(text: str) -> str:
     """A date as 2001-03-15, or as much of it as is there; nothing where it is none.
 
     >>> iso_date("20010315"), iso_date("2004 7 1"), iso_date("19420300"), iso_date("2008-09-25T02:04:44Z"), iso_date("May")
     ('2001-03-15', '2004-07-01', '1942-03', '2008-09-25', '')
+    >>> iso_date("2012 May"), iso_date("2004 June 1"), iso_date("7 Sept. 1998"), iso_date("March 3, 2001")
+    ('2012-05', '2004-06-01', '1998-09-07', '2001-03-03')
     """
+    if month := _MONTH.search(text):
+        # A month by its name stands anywhere among year and day, which are told apart by their size.
+        year, day = (re.search(rf"(?<![0-9])[0-9]{{{size}}}(?![0-9])", text) for size in ("4", "1,2"))
+        number = _MONTHS.index(month[1].lower()) + 1
+        text = f"{year[0]} {number} {day[0] if day else ''}" if year else ""
     digits = re.findall(r"[0-9]+", re.sub(r"(?<=-[0-9]{2})T.*", "", text))
     if len(digits) == 1 and len(digits[0]) == 8:
         digits = [digits[0][:4], digits[0][4:6], digits[0][6:]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perikope.document import Document, Kind, Place, TreeBuilder
 from perikope.formats._inline import Inline, Run
-from perikope.formats._profile import BLOCKS, LIFTED, Element, Profile, Role, Rule
+from perikope.formats._profile import BLOCKS, LIFTED, Element, Profile, Role, Rule, text_of
 from perikope.formats._source import Source, is_running_number, language_or_nothing
 from perikope.formats._xml import Tree, whole_text
 
@@ -38,6 +38,8 @@ class Walk:
         self._held: list[str] = []
         self._with_blocks = _around_blocks(profile, tree.root) if profile.semantic else set()
         self._around: list[_Container] = []
+        self._titles: dict[str, str] | None = None
+        """Titles by the ids of what has them, once they are asked for."""
 
     # What a schema may do in its own way.
 
@@ -94,7 +96,10 @@ class Walk:
         self.builder.close_headings()
         self._place(0, path, 0)
         self.finish()
-        return self.source.finish(self.builder)
+        document = self.source.finish(self.builder)
+        known = set(document.span_ids.values())
+        inside = tuple(reference for reference in document.references if reference[1] in known)
+        return document if len(inside) == len(document.references) else replace(document, references=inside)
 
     def found(self, key: str) -> list[str]:
         """What the paths of the profile under a key find; those of the first that finds anything, except for citations: all."""
@@ -134,6 +139,10 @@ class Walk:
             case Role.SECTION | Role.ELEMENT:
                 self._container(element, path, rule)
             case Role.TITLE:
+                if rule.labelled_by and (label := element.get(rule.labelled_by)) and not whole_text(element).lstrip().startswith(label):
+                    self._flush()
+                    self._leave_label()
+                    self._label, self._label_place = label, Place(path, self._offset, self._offset)
                 self._title(element, path)
             case Role.LABEL | Role.NAME:
                 self._flush()
@@ -162,6 +171,10 @@ class Walk:
         self._flush()
         start = self._offset
         kind = Kind.ELEMENT if rule.role in (Role.ELEMENT, Role.SEMANTIC) else Kind.SECTION
+        if kind is Kind.SECTION and self._is_hollow(element, rule):
+            # A reference list, say, of which nothing is text: a section without anything cannot be found, nor referred to.
+            self._offset += _length(element)
+            return
         number = self.builder.open(
             kind, self.tag_of(element), id=self._new_id(element), part=self.part_of(element, rule), language=self._language_of(element)
         )
@@ -345,8 +358,45 @@ class Walk:
             self._inline.line()
 
     def _refer(self, element: Element, rule: Rule) -> None:
-        for target in (element.get(rule.refers_by) or "").split():
-            self._inline.refer(target.removeprefix("#"))
+        targets = [target.removeprefix("#") for target in (element.get(rule.refers_by) or "").split()]
+        for target in targets:
+            self._inline.refer(target)
+        if rule.filled and targets and not _has_text(element):
+            self._inline.text(", ".join(map(self._name_of, targets)))
+
+    def _name_of(self, id: str) -> str:
+        """The title of what has an id, else the id: so do readers, and style sheets, call it."""
+        if self._titles is None:
+            self._titles = {}
+            waiting = [self.root]
+            while waiting:
+                element = waiting.pop()
+                rule = self.profile.rule(element)
+                # What is not text has no title here: a reference goes by the name of its list, `RFC2119`.
+                if rule.role is not Role.SKIPPED:
+                    names = filter(None, map(element.get, self.profile.ids))
+                    self._titles |= {name: self._title_of(element, rule) for name in names if name not in self._titles}
+                    waiting += reversed(element)
+        return self._titles.get(id) or id
+
+    def _title_of(self, element: Element, rule: Rule) -> str:
+        """The title of an element, which stands right inside it or in what is said about it."""
+        if rule.titled_by and (title := element.get(rule.titled_by)):
+            return " ".join(title.split())
+        for child in element:
+            role = self.profile.rule(child).role
+            for title in (child, *(child if role is None else ())):
+                if self.profile.rule(title).role is Role.TITLE:
+                    return text_of(title)
+        return ""
+
+    def _is_hollow(self, element: Element, rule: Rule) -> bool:
+        """Whether nothing in an element is text, or can be referred to."""
+        if rule.role is Role.SKIPPED:
+            return True
+        if _is_there(element.text) or rule.titled_by or any(map(element.get, self.profile.ids)):
+            return False
+        return all(not _is_there(child.tail) and self._is_hollow(child, self.profile.rule(child)) for child in element)
 
     def _labelled(self, run: Run) -> Run:
         """The run with the number that stands before it."""
@@ -394,6 +444,10 @@ class _Container:
     """Where the loose text begins that was not yet made a passage, plus 1; 0 where there is none."""
     name: str = ""
     """What people call it."""
+
+
+def _is_there(text: str | None) -> bool:
+    return bool(text and not text.isspace())
 
 
 def _length(element: Element) -> int:

@@ -99,7 +99,8 @@ class Patent:
             # In other languages than the patent's own their ids end with it.
             found = [piece for piece in claims if piece.id == id or piece.id == f"{id}-{piece.language}"]
         if not found:
-            ids = [piece.id or piece.path for piece in claims if piece.id or piece.path]
+            # What only announces the claims has a path, but no number.
+            ids = [piece.id for piece in claims if piece.id] or [piece.path for piece in claims if piece.path]
             raise UsageError(f"{self.name} has no claim {text!r}; it has {_some(ids)}")
         return found
 

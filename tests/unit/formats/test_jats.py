@@ -79,12 +79,14 @@ def test_a_paragraph_keeps_the_list_and_the_table_in_it(tmp_path: Path) -> None:
 
 def test_marks_and_cross_references(tmp_path: Path) -> None:
     document = article(
-        tmp_path, '<p id="p1">As <italic>in</italic> <xref rid="B1 B2">[1]</xref> and <sup><xref rid="F1">a</xref></sup>.</p>'
+        tmp_path,
+        '<p id="p1">As <italic>in</italic> <xref rid="B1 B2">[1]</xref> and <sup><xref rid="F1">a</xref></sup>.</p>'
+        '<fig id="F1"><caption><p>A pump.</p></caption></fig>',
     )
-    [passage] = document.of_kind(Kind.PASSAGE)
+    passage = next(document.of_kind(Kind.PASSAGE))
     marks = [(document.labels[document.spans.tag[mark]], document.text_of(mark)) for mark in document.of_kind(Kind.MARK)]
     assert marks == [("it", "in"), ("xref", "[1]"), ("sup", "a"), ("xref", "a")]
-    assert document.references == ((passage, "B1"), (passage, "B2"), (passage, "F1"))
+    assert document.references == ((passage, "F1"),)
     assert document.span_ids[passage] == "p1"
 
 

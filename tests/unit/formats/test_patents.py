@@ -69,6 +69,7 @@ def test_metadata_says_what_is_known_and_nothing_else() -> None:
         ("secondo le rivendicazioni 1 e 2", "1 2"),
         ("volgens conclusie 4", "4"),
         ("請求項1に記載の", "1"),
+        ("The method of claim 1further comprising", "1"),
         ("the pump of claim 12a", ""),
         ("claims priority of 12 patents", ""),
         ("claim 3 of US 4,111,222", ""),
@@ -106,12 +107,16 @@ def test_figures_examples_and_paragraphs_are_found() -> None:
         ("paragraph", "0042"),
     ]
     assert list(mentions("[0042] The pump.")) == []
+    assert list(mentions("FIG. 1is a chart and FIG. 2a a view")) == [("figure", "1"), ("figure", "2A")]
+    assert list(mentions("for example 10ml, Comparative Example 2, Production Examples 3 to 5, Example 6 of JP-A-7-295212")) == []
 
 
 def test_what_a_passage_is_about_stands_at_its_beginning() -> None:
     assert list(named_first("[0003] FIGS. 3 to 5 are views")) == [("figure", "3"), ("figure", "4"), ("figure", "5")]
     assert list(named_first("Examples 1 to 3")) == [("example", "1"), ("example", "2"), ("example", "3")]
     assert list(named_first("Die Figuren 1 und 2 zeigen")) == [("figure", "1"), ("figure", "2")]
+    assert list(named_first("FIG. 1is a flow-chart")) == [("figure", "1")]
+    assert list(named_first("(Example 1)")) == list(named_first("[Example 1] Glue")) == [("example", "1")]
     assert list(named_first("Further, Fig. 1")) == []
 
 
@@ -123,7 +128,9 @@ def test_lists_of_numbers_are_read_as_they_are_written(ranges: list[tuple[int, i
     assert [which for what, which in mentions(f"of claims {written}.") if what == "claim"] == list(expected)
 
 
-@pytest.mark.parametrize("piece", ["claims 1,", "FIG. 1 and ", "1. ", "claim ", "preceding ", "U.S. 1,111,", "Example 1 to "])
+@pytest.mark.parametrize(
+    "piece", ["claims 1,", "FIG. 1 and ", "1. ", "1 ", "\n 1 ", ".\n", " ", "claim ", "preceding ", "U.S. 1,111,", "Example 1 to "]
+)
 def test_words_are_read_in_linear_time(piece: str) -> None:
     def read(size: int) -> None:
         text = piece * size
@@ -251,6 +258,43 @@ def test_claims_that_ran_on_are_found_where_their_numbers_are_missing() -> None:
     ]  # fmt: skip
     assert claim_starts(["A pump of 1. Sort", "2.5 litres", "99. bottles"]) == []
     assert claim_starts([]) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["What is Claimed is", "1 A pump", "of 5 parts", "2. The pump of claim 1."], [(1, 1, 0), (2, 3, 0)]),
+        (["I CLAIM:", ".1. A pump with a rotor. 2. The pump of claim 1.", "3. A seal."], [(1, 1, 0), (2, 1, 25), (3, 2, 0)]),
+        (["", "a rotor in a casing; and", "a seal.", "2. The pump of claim 1."], [(1, 1, 0), (2, 3, 0)]),
+        (["We claim", "A rotor in a casing. 2. A seal.", "3. A lid.", "4. A plug."], [(1, 1, 0), (2, 1, 21), (3, 2, 0), (4, 3, 0)]),
+        (["9. A lid.\n10 A plug.", "1 1. A seal.", "12. A pump."], []),
+        (["1. A lid. 9", "\n 2 A plug. 3. A hat", "4. A seal."], [(1, 0, 0), (2, 1, 2), (3, 1, 12), (4, 2, 0)]),
+    ],
+)
+def test_the_first_claims_are_found_though_their_numbers_are_not(lines: list[str], expected: list[tuple[int, int, int]]) -> None:
+    assert claim_starts(lines) == expected
+
+
+def test_a_number_with_a_space_in_it_is_found_where_it_is_missing() -> None:
+    lines = [*(f"{number}. A pump." for number in range(1, 11)), "1 1. A seal.", "12. A lid."]
+    assert [number for number, _, _ in claim_starts(lines)] == list(range(1, 13))
+    assert [number for number, _, _ in claim_starts([*lines[:8], "1 2. A seal."])] == list(range(1, 9))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["AMENDED CLAIMS", "[received by the Bureau on 8 February 1995; original claims 2 and 3 amended]", "2. A pump.", "3. A seal."],
+        ["Patentansprüche", "2. Eine Pumpe.", "3. Eine Dichtung."],
+        ["The embodiments in which an exclusive property is claimed are:", "2. A pump.", "3. A seal."],
+    ],
+)
+def test_what_announces_claims_is_none(lines: list[str]) -> None:
+    assert [number for number, _, _ in claim_starts(lines)] == [2, 3]
+
+
+def test_steps_of_a_claim_are_no_list() -> None:
+    assert claim_starts(["A method of pumping, which comprises", "first opening, and then", "2) closing a valve"]) == [(2, 2, 0)]
 
 
 @given(st.lists(st.sampled_from(["pump", "a", "<b>", "seal,", "of", " ", "\n  "]), min_size=1, max_size=12), st.data())

@@ -48,9 +48,14 @@ class TestTei:
 
     def test_references_lead_to_ids(self) -> None:
         [found] = read(GOLDEN / "sources" / "tei.grobid.xml")
-        assert {target for _, target in found.references} == {"b0", "fig_0"}
+        assert {target for _, target in found.references} == {"fig_0"}
         assert "fig_0" in found.span_ids.values()
         assert found.cites == ("10.9999/eye",)
+
+    def test_numbers_of_sections_are_kept_and_reference_lists_leave_no_section(self) -> None:
+        [found] = read(GOLDEN / "sources" / "tei.grobid.xml")
+        assert titles(found) == ["Sorting shells by sound", "1 Introduction", "2 Method", "Acknowledgements"]
+        assert all(found.text_of(section) for section in found.of_kind(Kind.SECTION))
 
 
 class TestDocBook:
@@ -69,6 +74,13 @@ class TestDocBook:
             assert titles(found) == ["T", "C"]
             assert passages(found) == ["a", "x"]
             assert found.metadata["author"] == "A B"
+
+    def test_references_without_text_say_the_title(self, tmp_path: Path) -> None:
+        sections = '<section id="a"><title>Care</title><para>x</para></section>'
+        sections += '<section id="b"><info><title>Oil</title></info><para>y</para></section>'
+        found = document(tmp_path, f'<article>{sections}<para>See <xref linkend="a"/> and <xref linkend="b"/>.</para></article>')
+        assert passages(found)[-1] == "See Care and Oil."
+        assert {target for _, target in found.references} == {"a", "b"}
 
     def test_what_stands_in_another_file_is_asked_for(self, tmp_path: Path) -> None:
         (tmp_path / "c.xml").write_text("<para>c</para>")
@@ -91,6 +103,17 @@ class TestRfc:
     def test_a_list_in_a_paragraph_follows_it(self, tmp_path: Path) -> None:
         found = document(tmp_path, "<rfc><front><title>T</title></front><middle><t>a <list><t>b</t><t>c</t></list> d</t></middle></rfc>")
         assert passages(found) == ["a d", "b", "c"]
+
+    def test_months_have_names_and_references_too(self, tmp_path: Path) -> None:
+        front = '<front><title>T</title><date year="2004" month="June" day="3"/></front>'
+        back = '<back><references><reference anchor="RFC2119"><front><title>Words</title></front><seriesInfo name="RFC" value="2119"/>'
+        middle = (
+            '<middle><section anchor="s" title="Terms"><t>As in <xref target="RFC2119"/>, see <xref target="s"/>.</t></section></middle>'
+        )
+        found = document(tmp_path, f"<rfc>{front}{middle}{back}</reference></references></back></rfc>")
+        assert passages(found) == ["As in RFC2119, see Terms."]
+        assert [target for _, target in found.references] == ["s"]
+        assert (found.cites, found.metadata["date"]) == (("RFC2119",), "2004-06-03")
 
     def test_code_keeps_its_shape(self) -> None:
         [found] = read(GOLDEN / "sources" / "rfc.version3.xml")

@@ -331,6 +331,16 @@ def test_options_that_cannot_be(index, options, complaint):
 # Claims
 
 
+def test_what_announces_the_claims_is_not_offered_as_one():
+    builder = TreeBuilder("EP-1-A1")
+    with builder.span(Kind.SECTION, "claims", part="claims"):
+        builder.places[builder.passage("I claim:", tag="claim-statement")] = Place("/patent-document[1]/claims[1]/claim-statement[1]", 0, 8)
+        builder.places[builder.passage("A pump.", tag="claim", id="claim-1")] = Place("/patent-document[1]/claims[1]/claim[1]", 8, 15)
+    index = index_of([builder.build()])
+    with pytest.raises(UsageError, match=r"has no claim '9'; it has claim-1$"):
+        index.patent_query("EP-1-A1", [9])
+
+
 @pytest.mark.parametrize(
     "claims",
     [
