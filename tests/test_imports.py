@@ -11,7 +11,7 @@ ORDER = [
     "errors", "registry", "grammar", "parameters", "names", "codes", "kernels", "document", "families", "text", "translate",
     "sentences", "segment", "formats", "index", "query", "weighting", "fetch", "structure", "tables", "tags", "matches", "satisfaction",
     "signals", "models", "ranking", "document_ranking", "explain", "recipes", "feedback", "context", "lacking",
-    "api", "originals", "workers", "build", "io", "batch", "measures", "learning", "experiment", "demo", "cli",
+    "api", "originals", "workers", "build", "io", "batch", "measures", "learning", "experiment", "neural", "demo", "cli",
 ]  # fmt: skip
 
 

@@ -22,6 +22,7 @@ COMMANDS = (
     "locate",
     "run",
     "eval",
+    "graph",
     "learn",
     "tune",
     "experiment",

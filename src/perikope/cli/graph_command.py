@@ -1,0 +1,48 @@
+"""`perikope graph`: the passages and sections of a document, and what joins them."""
+
+from __future__ import annotations
+
+import json
+from typing import IO
+
+import click
+
+from perikope.cli.output import verbatim
+
+
+@click.command(name="graph")
+@click.argument("index", metavar="INDEX")
+@click.argument("document", metavar="DOCUMENT")
+@click.option("--svg", metavar="FILE", type=click.File("w", encoding="utf-8", lazy=True), help="Write a picture; - for standard output.")
+@click.option("--dot", is_flag=True, help="Print the graph for Graphviz.")
+@click.option("--json", "as_json", is_flag=True, help="Print nodes and edges as JSON.")
+def command(index: str, document: str, svg: IO[str] | None, dot: bool, as_json: bool) -> int:
+    """Show the graph of a document that the neural rankers read: its sections and passages, their order and their references.
+
+    \b
+    Example:
+      perikope graph idx EP-1000000-B1
+      perikope graph idx EP-1000000-B1 --svg graph.svg
+    """
+    from perikope.api import Index
+    from perikope.errors import UsageError
+    from perikope.neural.drawing import render_dot, render_lines, render_svg
+    from perikope.neural.graph import graph_of
+
+    if (svg is not None) + dot + as_json > 1:
+        raise UsageError("--svg, --dot and --json are three forms of the same graph; ask for one")
+    graph = graph_of(Index.open(index), document)
+    if svg is not None:
+        svg.write(render_svg(graph))
+    elif dot:
+        click.echo(verbatim(render_dot(graph)), nl=False)
+    elif as_json:
+        nodes = [
+            {"name": name, "kind": graph.kind(i), "text": text, "in": int(graph.parent[i]) if graph.parent[i] >= 0 else None}
+            for i, (name, text) in enumerate(zip(graph.names, graph.texts, strict=True))
+        ]
+        edges = [{"relation": relation, "from": source, "to": target} for relation, source, target in graph.list_edges()]
+        click.echo(json.dumps({"document": document, "nodes": nodes, "edges": edges}, ensure_ascii=False))
+    else:
+        click.echo(verbatim(render_lines(graph)))
+    return 0
