@@ -127,7 +127,7 @@ def us_class(text: str) -> str:
     # Where a file was indented anew, blanks before a class are lost; without decimals the width still tells.
     text = (text.strip() if "\n" in text or len(text.strip()) < 6 else text.rstrip()).upper().rjust(6)
     found = re.fullmatch(r"(PLT|D[ 0-9][0-9]|[ 0-9]{2}[0-9])([ 0-9]{0,2}[0-9])([0-9]*) *([A-Z]{0,3})", text)
-    if not found:
+    if not found or " " in found[2].lstrip():
         return ""
     name, whole, decimals, letters = found.groups()
     if len(decimals + letters) == 3 and " " not in text:
