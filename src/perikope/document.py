@@ -143,7 +143,7 @@ class TreeBuilder:
 
     >>> builder = TreeBuilder("d1", title="Pumps")
     >>> with builder.span(Kind.SECTION, "sec"):
-    ...     builder.title("Rotor")
+    ...     _ = builder.title("Rotor")
     ...     _ = builder.passage("The magnet drives the rotor.", marks=[("b", 4, 10)])
     >>> print(builder.build().outline(), end="")
     section document language=en
