@@ -62,3 +62,9 @@ values = st.recursive(
 )
 def test_what_is_written_parses_back(call):
     assert parse(str(call)) == call
+
+
+@pytest.mark.parametrize("text", ["nDCG@1e400", "P(rel=1e400)", "f(x=-1e999)"])
+def test_a_number_beyond_all_bounds_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="the number is too large"):
+        parse(text)
