@@ -120,6 +120,8 @@ class Matches:
     """A table by its name and kind, of the index or of those that come with the program, read when it is called."""
     parts_of_score: Callable[[int], Sequence[tuple[str, float]]] = _no_parts
     """What the score of a document is the sum of, in words; nothing where that is not known."""
+    snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
+    """The index that was looked into: for what is kept beside it, such as vectors. None where matches were put together by hand."""
     all_terms: Matches | None = None
     """The matches of all terms, where some stand only under NOT; see `with_negated`."""
     _made: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
@@ -225,6 +227,7 @@ def join(
             structure=cache(lambda: read_structure(snapshot, numbers)),
             place_of_document=cache(lambda: _places_by_id(snapshot, numbers)),
             table=partial(read_table, folder=snapshot.folder),
+            snapshot=snapshot,
             parts_of_score=lambda document: candidates.parts_of_score(int(numbers[document])),
         )
     )

@@ -23,6 +23,8 @@ COMMANDS = (
     "run",
     "eval",
     "graph",
+    "encode",
+    "train",
     "learn",
     "tune",
     "experiment",

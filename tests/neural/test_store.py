@@ -1,0 +1,280 @@
+"""Vectors of an index: kept, brought up to date, looked up and ranked by."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+from perikope.api import Index  # noqa: E402
+from perikope.errors import InputError, UsageError  # noqa: E402
+from perikope.fetch import Candidates  # noqa: E402
+from perikope.matches import join  # noqa: E402
+from perikope.neural import ranking  # noqa: E402
+from perikope.neural.ranking import add_vectors, colbert_column, max_sim, vector_column  # noqa: E402
+from perikope.neural.store import CODES, Codebook, Found, VectorStore, nearest, store_names, update_store  # noqa: E402
+from perikope.query.terms import parse_query  # noqa: E402
+from tests.neural.support import tiny_encoder  # noqa: E402
+from tests.support.collections import index_of, plain_document  # noqa: E402
+
+DOCUMENTS = [
+    plain_document("d1", "Pump", "A magnet drives the rotor of the pump.", "The seal keeps the fluid inside.", "Rotor, rotor!"),
+    plain_document("d2", "Valve", "The valve opens.", "A magnet closes the valve when the pump stops."),
+    plain_document("d3", "Rotor", "Cold water."),
+]
+
+
+def unit(generator, count, dimension=16):
+    vectors = generator.normal(size=(count, dimension)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def index():
+    return index_of(DOCUMENTS, [1])
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return tiny_encoder()
+
+
+def made(index, encoder, name="tiny", **options):
+    return update_store(
+        index._snapshot, name, encoder.encode, encoder.dimension, **{"code": "float16", "save_encoder": encoder.save, **options}
+    )
+
+
+def all_of(index, text="magnet rotor"):
+    snapshot = index._snapshot
+    numbers = np.array([snapshot.find_document(id) for id in ("d3", "d1", "d2") if snapshot.find_document(id) >= 0])
+    return join(snapshot, parse_query(text, snapshot.analyzer, ["en"]), Candidates(numbers, np.zeros(numbers.size)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from(CODES), st.integers(1, 40))
+def test_a_code_gives_back_what_it_took_nearly(seed, code, count):
+    vectors = unit(np.random.default_rng(seed), count)
+    book = Codebook.fit(code, 16, vectors)
+    rows = book.pack(vectors)
+    assert rows.shape == (count, book.bytes_a_token)
+    assert rows.dtype == np.uint8
+    found = book.unpack(rows)
+    limit = {"float16": 1e-3, "int8": 0.01, "residual": 0.6}[code]
+    assert np.abs(found - vectors).max() <= limit
+    assert (found * vectors).sum(axis=1).min() > {"float16": 0.999, "int8": 0.99, "residual": 0.6}[code]
+
+
+def test_a_residual_code_takes_34_bytes_at_128_dimensions_and_is_what_its_definition_says():
+    vectors = unit(np.random.default_rng(1), 300, 128)
+    book = Codebook.fit("residual", 128, vectors)
+    assert book.bytes_a_token == 34
+    packed, found = book.pack(vectors), book.unpack(book.pack(vectors))
+    for row, bytes_, back in zip(vectors[:20], packed[:20], found[:20], strict=True):
+        own = int(np.argmax(book.centroids @ row))
+        assert int(bytes_[0]) + 256 * int(bytes_[1]) == own
+        plain = []
+        for i, value in enumerate(row - book.centroids[own]):
+            level = int(np.argmin(np.abs(book.levels - value)))
+            assert int(bytes_[2 + i // 4]) >> 2 * (i % 4) & 3 == level
+            plain.append(book.centroids[own][i] + book.levels[level])
+        np.testing.assert_allclose(back, np.array(plain) / np.linalg.norm(plain), atol=1e-5)
+
+
+def test_more_like_vectors_are_coded_better_than_one_centroid_would():
+    generator = np.random.default_rng(2)
+    centres = unit(generator, 4, 32)
+    vectors = centres[generator.integers(4, size=500)] + 0.05 * generator.normal(size=(500, 32)).astype(np.float32)
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    book = Codebook.fit("residual", 32, vectors)
+    assert (book.unpack(book.pack(vectors)) * vectors).sum(axis=1).mean() > 0.985
+
+
+def test_nearest_is_the_largest_product():
+    generator = np.random.default_rng(3)
+    vectors, centroids = unit(generator, 50), unit(generator, 7)
+    assert nearest(vectors, centroids, at_once=8).tolist() == [int(np.argmax([c @ v for c in centroids])) for v in vectors]
+
+
+def in_pieces(vectors, counts, cut):
+    """Passages with so many vectors each, of two documents."""
+    book, counts = Codebook.fit("float16", 16, vectors), np.array(counts, np.int64)
+    border = int(counts[:cut].sum())
+    rows, tokens = book.pack(vectors), np.arange(vectors.shape[0])
+    return Found.of(book, [(rows[:border], tokens[:border], counts[:cut]), (rows[border:], tokens[border:], counts[cut:])])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**31), st.lists(st.integers(0, 5), max_size=6), st.integers(1, 4), st.sampled_from([1, 7, 1 << 20]), st.integers(0, 6)
+)
+def test_max_sim_of_passages_one_after_the_other(seed, counts, asked, pairs, cut):
+    generator = np.random.default_rng(seed)
+    first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    vectors, query = unit(generator, int(first[-1])), unit(generator, asked)
+    before, ranking._PAIRS = ranking._PAIRS, pairs
+    try:
+        found = max_sim(query, in_pieces(vectors, counts, cut))
+    finally:
+        ranking._PAIRS = before
+    wanted = [sum(max(float(q @ v) for v in vectors[a:b]) for q in query) if b > a else 0.0 for a, b in pairwise(first)]
+    np.testing.assert_allclose(found, wanted, atol=5e-3)
+
+
+def test_a_store_holds_what_the_encoder_makes(index, encoder):
+    store = made(index, encoder)
+    snapshot = index._snapshot
+    found = store.find(snapshot, np.array([snapshot.find_document("d1")]))
+    texts = ["Pump. A magnet drives the rotor of the pump.", "Pump. The seal keeps the fluid inside.", "Pump. Rotor, rotor!"]
+    wanted = sorted(encoder.encode(texts), key=lambda one: one[0])
+    np.testing.assert_allclose(
+        found.vectors(0, int(found.first_vector[-1])), np.concatenate([vectors for _, vectors, _ in wanted]), atol=1e-3
+    )
+    assert np.diff(found.first_vector).tolist() == [vectors.shape[0] for _, vectors, _ in wanted]
+    assert found.positions(0, int(found.first_vector[-1])).tolist() == np.concatenate([position for *_, position in wanted]).tolist()
+    assert store.missing(snapshot) == 0
+    assert store_names(index.folder) == ["tiny"]
+
+
+def test_only_new_documents_are_encoded(index, encoder):
+    seen = []
+
+    def counting(texts):
+        seen.extend(texts)
+        return encoder.encode(texts)
+
+    update_store(index._snapshot, "tiny", counting, 8, code="int8", save_encoder=encoder.save)
+    assert len(seen) == 6
+    seen.clear()
+    index.add([plain_document("d4", "Heat", "Warm water.")])
+    index.add([plain_document("d3", "Rotor", "Cold water inside.")], replace=True)
+    index.commit()
+    opened = VectorStore.open(index.folder, "tiny")
+    assert opened.missing(index._snapshot) == 2
+    with pytest.raises(UsageError, match="perikope encode"):
+        opened.find(index._snapshot, np.array([index._snapshot.find_document("d4")]))
+    updated = update_store(index._snapshot, "tiny", counting, 8, code="int8")
+    assert sorted(seen) == ["Heat. Warm water.", "Rotor. Cold water inside."]
+    assert updated.missing(index._snapshot) == 0
+    seen.clear()
+    index.compact()
+    merged = update_store(index._snapshot, "tiny", counting, 8, code="int8")
+    assert seen == []
+    assert merged.missing(index._snapshot) == 0
+    assert merged.documents == 4
+
+
+def test_how_an_index_was_cut_and_merged_does_not_change_scores(encoder):
+    scores = []
+    for cuts in ([], [1], [1, 2]):
+        index = index_of(DOCUMENTS, cuts)
+        store = made(index, encoder, code="residual")
+        matches = all_of(index)
+        column = colbert_column(index._snapshot, matches, store, encoder)
+        names = [index._snapshot.document_id(int(matches.number_of_document[d])) for d in matches.document_of_passage]
+        scores.append(sorted(zip(names, column.values.tolist(), strict=True)))
+    assert scores[0] == scores[1] == scores[2]
+
+
+def test_colbert_is_max_sim_and_says_which_tokens(index, encoder):
+    store = made(index, encoder)
+    matches = all_of(index, "magnet rotor")
+    column = colbert_column(index._snapshot, matches, store, encoder)
+    assert column.values.shape == (matches.passages,)
+    snapshot = index._snapshot
+    for row in range(matches.passages):
+        node = column.explain(row)
+        assert node.value == pytest.approx(column.values[row], abs=1e-4)
+        assert node.recomputed() == pytest.approx(node.value)
+        assert [child.label.split(" ~ ")[0] for child in node.children] == ["'[CLS]'", "'magnet'", "'rotor'", "'[SEP]'"]
+    first = int(matches.first_passage_of_document[matches.number_of_document.searchsorted(snapshot.find_document("d3"))])
+    with torch.inference_mode():
+        query, mask = encoder.queries(["magnet rotor"], full=False)
+        passage, own = encoder.passages(["Rotor. Cold water."], full=False)
+    products = (query[0][mask[0]] @ passage[0][own[0]].T).numpy()
+    assert column.values[first] == pytest.approx(products.max(axis=1).sum(), abs=5e-3)
+
+
+def test_elements_have_no_vectors(index, encoder):
+    store = made(index, encoder)
+    snapshot = index._snapshot
+    query = parse_query("magnet", snapshot.analyzer, ["en"])
+    matches = join(snapshot, query, Candidates(np.array([0]), np.zeros(1)), units="elements")
+    with pytest.raises(UsageError, match="passages"):
+        colbert_column(snapshot, matches, store, encoder)
+
+
+def test_vectors_of_ones_own(index):
+    snapshot = index._snapshot
+
+    def of_passages(texts):
+        return np.array([[len(text), text.count("r"), 1.0] for text in texts])
+
+    store = add_vectors(snapshot, "own", of_passages, lambda text: np.array([0.0, 1.0, 0.5]), 3)
+    matches = all_of(index)
+    column = vector_column(snapshot, matches, store, np.array([0.0, 1.0, 0.5], np.float32))
+    rows = matches.first_passage_of_document
+    d1 = matches.number_of_document.searchsorted(snapshot.find_document("d1"))
+    assert column.values[rows[d1] + 2] == pytest.approx("Pump. Rotor, rotor!".count("r") + 0.5)
+    with pytest.raises(UsageError, match="finite"):
+        add_vectors(snapshot, "wrong", lambda texts: np.full((len(texts), 3), np.nan), lambda text: np.zeros(3), 3)
+    assert store_names(index.folder) == ["own"]
+
+
+def test_a_store_is_not_changed_into_another(index, encoder):
+    made(index, encoder)
+    with pytest.raises(UsageError, match="made differently"):
+        made(index, encoder, code="int8")
+    with pytest.raises(UsageError, match="made differently"):
+        made(index, encoder, heading_path=False)
+    with pytest.raises(UsageError, match="there are: tiny"):
+        VectorStore.open(index.folder, "other")
+
+
+@pytest.mark.parametrize("harm", ["manifest", "vectors", "counts", "documents", "version", "centroids"])
+def test_a_damaged_store_is_refused(index, encoder, harm):
+    store = made(index, encoder, code="residual")
+    folder = store.folder
+    inside = next(folder.glob("vectors-*"))
+    if harm == "manifest":
+        (folder / "store.json").write_text("{")
+    elif harm == "version":
+        content = json.loads((folder / "store.json").read_text())
+        (folder / "store.json").write_text(json.dumps({**content, "version": 99}))
+    elif harm == "centroids":
+        np.save(folder / "centroids.npy", np.zeros((2, 3), np.float32))
+    elif harm == "vectors":
+        data = (inside / "vectors.npy").read_bytes()
+        (inside / "vectors.npy").write_bytes(data[: len(data) // 2])
+    else:
+        values = np.load(inside / f"{harm}.npy")
+        values[-1] += 1
+        np.save(inside / f"{harm}.npy", values)
+    with pytest.raises(InputError, match="make it again"):
+        VectorStore(folder)
+
+
+def test_a_centroid_that_is_not_there_is_noticed(index, encoder):
+    store = made(index, encoder, code="residual")
+    np.save(store.folder / "centroids.npy", store.codebook.centroids[:0])
+    broken = VectorStore(store.folder)
+    with pytest.raises(InputError, match="damaged"):
+        broken.find(index._snapshot, np.array([0])).vectors(0, 1)
+
+
+def test_a_search_ranks_by_a_store(index, encoder):
+    made(index, encoder, name="tiny")
+    results = index.search("magnet rotor", model='colbert(store="tiny")')
+    matches = results.matches
+    values = colbert_column(index._snapshot, matches, VectorStore.open(index.folder, "tiny"), encoder).values
+    assert results[0].score == pytest.approx(values.max(), abs=0.05)  # queries may be encoded in bfloat16
+    assert len(index.search("magnet rotor", model='fuse(models=[bm25,colbert(store="tiny")])')) == len(results)
+    with pytest.raises(UsageError, match="perikope encode"):
+        index.search("magnet", model='colbert(store="none")')
+    assert Index.open(index.folder).search("magnet rotor", model='colbert(store="tiny")')[0].name == results[0].name
