@@ -45,8 +45,11 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     from perikope.experiment.tuning import read_space, recipe_text, save_recipe
     from perikope.io.judgements import read_judgements
     from perikope.io.topics import read_topics
+    from perikope.measures import parse_measure
 
     own = {name: options.pop(name) for name in ("measure", "search", "trials", "seed", "folds", "k", "sweep", "save", "show", "workers")}
+    # Before anything is read, and in this process: in a worker's it would be told as a failure of the worker.
+    parse_measure(own["measure"])
     as_json = options.pop("as_json")
     text = str(options.pop("model"))
     arguments = search_arguments(options)

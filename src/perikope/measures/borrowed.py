@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,9 @@ def _value(theirs: ir_measures.Measure, ranked: Sequence[str], judged: Mapping[s
     scores: dict[str, Any] = {name: -float(rank) for rank, name in enumerate(ranked)}
     # pytrec_eval writes outside its memory on a negative grade; to trec_eval such a grade is worth 0.
     grades = {name: max(grade, 0) for name, grade in judged.items()}
-    value = float(ir_measures.calc_aggregate([theirs], {"q": grades}, {"q": scores})[theirs]) if scores and grades else 0.0
+    try:
+        value = float(ir_measures.calc_aggregate([theirs], {"q": grades}, {"q": scores})[theirs]) if scores and grades else 0.0
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise UsageError(f"{theirs}: the program that ir_measures runs for it failed ({type(error).__name__})") from None
     # Some have no value where nothing is relevant or returned; here such a query counts 0.
     return 0.0 if math.isnan(value) else value
