@@ -825,7 +825,8 @@ def _hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float
     own_span = int(matches.span_of_passage[row])
     span = int(segment["document.first_span"][local]) + own_span
     here = segment.characters(span)
-    metadata, citation = segment.metadata(local), segment.citations(local).get(own_span, "")
+    record = segment.record(local)
+    metadata, citation = segment.metadata(local, record), segment.citations(local, record).get(own_span, "")
 
     def neighbour(other: int) -> str:
         return text[segment.characters(segment.span_of("passage.span", local, other))] if other in passages else ""
@@ -845,8 +846,8 @@ def _hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float
         start=here.start,
         end=here.stop,
         metadata=metadata,
-        source=str(segment.record(local).get("member") or segment.source(local)[0]),
-        place=segment.places(local).get(own_span),
+        source=str(record.get("member") or segment.source(local)[0]),
+        place=segment.places(local, record).get(own_span),
         citation=f"{metadata.get('publication', segment.document_id(local))} {citation}" if citation else "",
     )
 

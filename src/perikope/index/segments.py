@@ -210,24 +210,26 @@ class Segment:
             raise self.columns.damaged(f"has damaged metadata (document {document})") from None
         return record
 
-    def metadata(self, document: int) -> dict[str, Any]:
-        """The metadata of a document."""
-        metadata = self.record(document).get("metadata", {})
+    def metadata(self, document: int, record: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The metadata of a document; who has its `record` gives it, since reading it takes longest."""
+        metadata = (self.record(document) if record is None else record).get("metadata", {})
         if not isinstance(metadata, dict):
             raise self.columns.damaged(f"has damaged metadata (document {document})")
         return metadata
 
-    def places(self, document: int) -> dict[int, Place]:
+    def places(self, document: int, record: Mapping[str, Any] | None = None) -> dict[int, Place]:
         """Where spans, by their number in the document, stand in the file it was read from; empty where its format has no such places."""
+        listed = (self.record(document) if record is None else record).get("places", ())
         try:
-            return {int(span): Place(str(path), int(start), int(end)) for span, path, start, end in self.record(document).get("places", ())}
+            return {int(span): Place(str(path), int(start), int(end)) for span, path, start, end in listed}
         except (TypeError, ValueError):
             raise self.columns.damaged(f"has damaged places (document {document})") from None
 
-    def citations(self, document: int) -> dict[int, str]:
+    def citations(self, document: int, record: Mapping[str, Any] | None = None) -> dict[int, str]:
         """How people cite spans, by their number in the document; empty where its format does not say."""
+        listed = (self.record(document) if record is None else record).get("citations", ())
         try:
-            return {int(span): str(citation) for span, citation in self.record(document).get("citations", ())}
+            return {int(span): str(citation) for span, citation in listed}
         except (TypeError, ValueError):
             raise self.columns.damaged(f"has damaged citations (document {document})") from None
 

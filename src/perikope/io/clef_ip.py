@@ -17,7 +17,7 @@ from perikope.document import Place
 from perikope.errors import InputError, PerikopeError, UsageError
 from perikope.io.lines import columns, number_in, numbered_lines, replacing
 from perikope.io.marked_up import Piece, pieces
-from perikope.io.scores import Run, check_column, falling
+from perikope.io.scores import Run, check_column, each_once, falling
 from perikope.io.topic import Numbered, Topic, at_line, without_fields
 from perikope.names import document_name, encode, normal_path, split_name
 
@@ -205,13 +205,8 @@ def by_path(ranking: Sequence[tuple[str, float]], place_of: Callable[[int], Plac
 
 def write_run(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[tuple[str, float]]]]) -> None:
     """Write rankings of passages that are named by their elements, best first, as a CLEF-IP run: the first 100 documents of each."""
-    written: set[str] = set()
     with replacing(path) as file:
-        for qid, ranking in rankings:
-            check_column("query id", qid)
-            if qid in written:
-                raise UsageError(f"query id {qid!r} is ranked twice")
-            written.add(qid)
+        for qid, ranking in each_once(rankings):
             documents = dict.fromkeys(document_name(name) for name, _ in ranking)
             kept = set(list(documents)[:MAX_DOCUMENTS])
             lines = [(name, score) for name, score in ranking if document_name(name) in kept]

@@ -17,7 +17,7 @@ from perikope.document import Place
 from perikope.errors import InputError, PerikopeError, UsageError
 from perikope.io.lines import columns, number_in, numbered_lines, replacing
 from perikope.io.marked_up import topics_in_xml
-from perikope.io.scores import Run, check_column, falling
+from perikope.io.scores import Run, check_column, each_once, falling
 from perikope.io.topic import Numbered, Topic, at_line, from_fields
 from perikope.names import document_name
 
@@ -209,13 +209,8 @@ def extracts(ranking: Sequence[tuple[str, float]], place_of: Callable[[int], Pla
 def write_run(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[Extract]]], tag: str = "perikope") -> None:
     """Write results, best first, as an INEX run with ranks from 1 and falling scores."""
     check_column("tag", tag)
-    written: set[str] = set()
     with replacing(path) as file:
-        for qid, ranking in rankings:
-            check_column("query id", qid)
-            if qid in written:
-                raise UsageError(f"query id {qid!r} is ranked twice")
-            written.add(qid)
+        for qid, ranking in each_once(rankings):
             for rank, (result, score) in enumerate(zip(ranking, falling([result.score for result in ranking]), strict=True), start=1):
                 check_column("name", result.document)
                 file.write(f"{qid} Q0 {result.document} {rank} {score:.9g} {tag} {result.start} {result.length}\n")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from perikope.errors import InputError, UsageError, unknown
 from perikope.io import clef_ip, inex
 from perikope.io.lines import columns, number_in, numbered_lines, replacing
-from perikope.io.scores import Run, check_column, falling
+from perikope.io.scores import Run, check_column, each_once, falling
 
 if TYPE_CHECKING:
     from perikope.api import Results
@@ -118,13 +118,8 @@ def write_run(
 
 def _write_trec(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str) -> None:
     check_column("tag", tag)
-    written: set[str] = set()
     with replacing(path) as file:
-        for qid, ranking in rankings:
-            check_column("query id", qid)
-            if qid in written:
-                raise UsageError(f"query id {qid!r} is ranked twice")
-            written.add(qid)
+        for qid, ranking in each_once(rankings):
             _write_ranking(file, qid, ranking, tag)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from perikope.errors import UsageError
 
 Run = dict[str, dict[str, float]]
 """Score by name by query id, in the order of the file; names as they stand there, percent-encoded."""
+
+Ranking = TypeVar("Ranking")
 
 _LARGEST = np.finfo(np.float32).max
 _LARGEST_KEY = int(_LARGEST.view(np.int32))
@@ -49,3 +52,14 @@ def check_column(what: str, text: str) -> None:
     """Refuse what would not be one column of a line."""
     if len(text.split()) != 1 or text != text.strip():
         raise UsageError(f"the {what} {text!r} cannot stand in a run: it is empty or holds white space")
+
+
+def each_once(rankings: Iterable[tuple[str, Ranking]]) -> Iterator[tuple[str, Ranking]]:
+    """The rankings of a run, as they come; a query id that cannot stand in a column, or comes twice, is an error."""
+    written: set[str] = set()
+    for qid, ranking in rankings:
+        check_column("query id", qid)
+        if qid in written:
+            raise UsageError(f"query id {qid!r} is ranked twice")
+        written.add(qid)
+        yield qid, ranking
