@@ -128,8 +128,8 @@ class Results(Sequence[Hit]):
         self.score = score
         self.ranking = ranking
         self._signals = signals
-        self._eligible = eligible
-        self._group_of_document = group_of_document
+        self.eligible = eligible
+        self.group_of_document = group_of_document
         self.is_complete = True
         """Whether all candidates are in `matches`, not only the documents of the best passages."""
 
@@ -198,9 +198,9 @@ class Results(Sequence[Hit]):
         """The best `k` documents by the scores of their passages, id and score of each; see `perikope.document_ranking`."""
         if not self.is_complete:
             raise UsageError("documents can be ranked by their passages only where a number of documents is looked into, not all")
-        groups = self._group_of_document
+        groups = self.group_of_document
         most = k if groups is None else max(k, self.matches.documents)
-        best = rank_documents(self.matches, self.score, parse_method(method), most, eligible=self._eligible)
+        best = rank_documents(self.matches, self.score, parse_method(method), most, eligible=self.eligible)
         kept = slice(None) if groups is None else first_of_group(groups[best.documents])
         numbers, scores = self.matches.number_of_document[best.documents[kept]], best.scores[kept]
         return [

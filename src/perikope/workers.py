@@ -151,7 +151,7 @@ def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: C
 
     This process works too: it has everything loaded, and others may take a second to start.
     """
-    context = _context()
+    context = process_context()
     forked = context.get_start_method() == "fork"
     processes = []
     feeders: list[_Feeder] = []
@@ -264,14 +264,14 @@ class _Feeder(threading.Thread):
         return value
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Have Linux end this process with its parent, also while it writes a segment that nobody will commit."""
     with contextlib.suppress(OSError, AttributeError):
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
-def _context() -> Any:
+def process_context() -> Any:
     """How processes start: forked where this one has a single thread, which is safe and takes no time; else spawned, a second each.
 
     A fork copies locks in whatever state other threads have them in.
@@ -287,7 +287,7 @@ def _work(connection: Connection, job: Job, name: str, inherited: list[Connectio
         for other in inherited:
             other.close()
         os.close(job.lock)
-        _die_with_parent()
+        die_with_parent()
     try:
         worker = SegmentWorker(job, name)
         while (task := connection.recv()) is not None:

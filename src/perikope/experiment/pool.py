@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from perikope.errors import PerikopeError
-from perikope.workers import _context, _die_with_parent
+from perikope.workers import die_with_parent, process_context
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -25,7 +25,7 @@ def _begin(make: Callable[[Any], Callable[[Any], Any]], setup: Any) -> None:
     # An interruption is for the process that deals out the work; it ends the others.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _die_with_parent()
+    die_with_parent()
     _work = make(setup)
 
 
@@ -62,7 +62,7 @@ def open_pool(make: Callable[[Any], Callable[[Task], Result]], setup: Any, worke
     if workers == 1:
         yield Pool(make(setup), None)
         return
-    executor = ProcessPoolExecutor(workers, mp_context=_context(), initializer=_begin, initargs=(make, setup))
+    executor = ProcessPoolExecutor(workers, mp_context=process_context(), initializer=_begin, initargs=(make, setup))
     try:
         yield Pool(None, executor)
     finally:

@@ -70,8 +70,8 @@ class View:
         self.matches = results.matches.shared()
         self.presentation = _presentation(options)
         self.judged = judged_rows(self.matches, results.rows_of(judged), judged)
-        self._allowed = results._eligible
-        self._groups = results._group_of_document
+        self._allowed = results.eligible
+        self._groups = results.group_of_document
         self._matching: NDArray[np.bool_] | None = None
         self._order: Integers | None = None
 
