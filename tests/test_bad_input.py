@@ -6,6 +6,7 @@ from perikope.api import Index
 from perikope.errors import UsageError
 from perikope.models import MODELS, parse_model
 from tests.support.collections import index_of, plain_document, structured_document
+from tests.support.models import READY
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def test_a_parameter_that_is_none_names_those_there_are(name):
         parse_model(f"{name}(sideways=1)")
 
 
-@pytest.mark.parametrize("name", MODELS.names())
+@pytest.mark.parametrize("name", READY)
 @pytest.mark.parametrize(
     ("query", "syntax"), [("zeppelin airship", "words"), ("zeppelin AND NOT pump", "boolean"), ("zepp* OR airship", "boolean")]
 )
@@ -69,12 +70,12 @@ def test_words_that_do_not_occur_find_nothing(index, name, query, syntax):
     assert len(index.search(query, model=name, syntax=syntax, documents="all")) == 0
 
 
-@pytest.mark.parametrize("name", MODELS.names())
+@pytest.mark.parametrize("name", READY)
 def test_a_word_that_does_not_occur_does_no_harm(index, name):
     assert len(index.search("zeppelin rotor", model=name)) > 0
 
 
-@pytest.mark.parametrize("name", MODELS.names())
+@pytest.mark.parametrize("name", READY)
 @pytest.mark.parametrize(
     ("query", "place"),
     [
@@ -121,7 +122,7 @@ NEEDS_PASSAGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MODELS.names())
+@pytest.mark.parametrize("name", READY)
 def test_a_model_that_cannot_score_elements_says_so(index, name):
     inner = {one.definition.name for one in parse_model(name).inner}
     if not ({name} | inner) & NEEDS_PASSAGES:

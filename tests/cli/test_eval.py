@@ -42,9 +42,13 @@ def means(capsys, *arguments):
 
 
 def test_a_run_of_passages_is_measured_by_characters(index, spans, passage_run, capsys):
-    found = means(capsys, spans, passage_run, "--index", index, "--measures", "iP[0.01] iP[1] gP[10] gR[10] MAgP MAgP(t2i=1) RR MAP(D)")
+    found = means(
+        capsys, spans, passage_run, "--index", index, "--measures", "iP[0.01] iP[1] gP[10] gR[10] MAgP T2I(1) T2I(9) MAgP(t2i=9) RR MAP(D)"
+    )
     # 9 relevant characters; passages of 20, 17, 15 and 18 characters. Query 2 is not in the run.
     document_1, document_2 = 2 * 3 / (3 + 35), 2 * 6 / (6 + 35)
+    # Of the first document 2 + 7 characters around the 3 relevant ones are read, of the second 9 that are not relevant.
+    tolerant = 2 * 3 / (3 + 12)
     expected = {
         "iP[0.01]": 3 / 20,
         "iP[1]": 9 / 70,
@@ -52,7 +56,9 @@ def test_a_run_of_passages_is_measured_by_characters(index, spans, passage_run, 
         "gR[10]": 1.0,
         "MAgP": (document_1 + (document_1 + document_2) / 2) / 2,
         # The first characters of both documents are irrelevant.
-        "MAgP(t2i=1)": 0.0,
+        "T2I(1)": 0.0,
+        "T2I(9)": (tolerant + tolerant / 2) / 2,
+        "MAgP(t2i=9)": (tolerant + tolerant / 2) / 2,
         "RR": 1.0,
         "MAP(D)": (1 + 1 / 2) / 2,
     }
@@ -178,9 +184,27 @@ def test_without_a_test_the_table_is_plain(systems, capsys):
 
 def test_one_run_is_compared_with_nobody(systems, capsys):
     qrels, (worse, _, _) = systems
-    code, table, _ = run(capsys, "eval", qrels, worse, "--measures", "RR", "--test", "t")
+    code, table, err = run(capsys, "eval", qrels, worse, "--measures", "RR", "--test", "t")
     assert code == 0
-    assert table.splitlines()[1].split() == ["a", str(worse), "0.5000", "12"]
+    assert [line.split() for line in table.splitlines()] == [["run", "RR", "queries"], [str(worse), "0.5000", "12"]]
+    assert err == "warning: there is one run, and nothing to compare it with\n"
+    # Whoever reads records finds the same keys in them.
+    assert json.loads(run(capsys, "eval", qrels, worse, "--measures", "RR", "--test", "t", "--json")[1])["beats"] == {"RR": []}
+
+
+def test_a_run_is_named_once(systems, capsys, tmp_path):
+    qrels, (worse, better, _) = systems
+    fails(capsys, f"{worse} is given twice: name each run once", "eval", qrels, worse, better, worse)
+    other = f"{tmp_path}/./worse.run"
+    fails(capsys, f"{other} is given twice, before as {worse}", "eval", qrels, worse, other)
+
+
+def test_what_is_empty_is_told(systems, capsys, tmp_path):
+    qrels, (worse, _, _) = systems
+    fails(capsys, "--measures is empty: give at least one", "eval", qrels, worse, "--measures", "")
+    fails(capsys, "--measures is empty: give at least one", "eval", qrels, worse, "--measures", "  ")
+    (tmp_path / "empty").write_text("\n\n")
+    fails(capsys, "empty: is empty: there is no judgement in it", "eval", tmp_path / "empty", worse)
 
 
 def test_settings_of_the_comparison_are_checked(systems, capsys):
@@ -195,4 +219,4 @@ def test_measures_are_listed_with_what_they_take(capsys):
     listed = run(capsys, "measures")[1]
     assert "iP@x " in listed
     assert "gP(beta=1.0,t2i=none)@k " in listed
-    assert "(also MAgP)" in listed
+    assert "(also MAgP" in listed

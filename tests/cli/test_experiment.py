@@ -57,6 +57,22 @@ def test_numbers_of_documents_are_tried_too(files, capsys):
     assert record["parameters"] == ["documents", "alpha"]
     assert len(record["settings"]) == 8
     assert record["folds"] == []
+    out = run(capsys, "tune", *given(files), *options, "--sweep", "2,9")[1]
+    best = next(line for line in out.splitlines() if line.startswith("best of 8 settings"))
+    assert best.endswith(f") --documents {record['chosen']['documents']}")
+    # One number is what was asked for.
+    assert "--documents" not in run(capsys, "tune", *given(files), *options, "--sweep", "9")[1]
+
+
+def test_the_surface_is_drawn(files, capsys):
+    options = ("--model", "qsf_section(alpha=[0.2,0.6,0.9],beta=[0.1,0.5])", "--workers", 1, "--folds", 0)
+    code, out, err = run(capsys, "tune", *given(files), *options, "--plot", files / "surface.svg")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1] == f"drawn in {files / 'surface.svg'}"
+    drawn = (files / "surface.svg").read_bytes()
+    assert drawn.count(b"M") > 6
+    assert run(capsys, "tune", *given(files), *options, "--plot", files / "surface.svg", "--json")[0] == 0
+    assert (files / "surface.svg").read_bytes() == drawn
 
 
 @pytest.mark.parametrize(
@@ -66,14 +82,27 @@ def test_numbers_of_documents_are_tried_too(files, capsys):
         (("--model", "psg"), "no parameter to tune"),
         (("--measure", "nDGC@10"), "did you mean 'nDCG'"),
         (("--sweep", "1,x"), "--sweep must be whole numbers"),
-        (("--save", "mine.txt", "--model", "qsf_v(alpha=[0.5])"), "ends in .toml"),
+        (("--save", "mine.txt"), "ends in .toml"),
+        (("--save", "there/is/none.toml"), "there is no folder there/is"),
+        (("--plot", "surface.png"), "a plot's file ends in .svg, not 'surface.png'"),
+        (("--plot", "surface.svg", "--model", "qsf_v(alpha=[0.5])"), "--plot has nothing to draw: there is one setting"),
+        (("--model", "qsf_v(alpha=[])"), "has no value to try"),
+        (("--model", "qsf_v(statistics)"), "statistics has no grid of several values"),
     ],
 )
 def test_mistakes_are_one_line(files, capsys, options, said):
-    code, _, err = run(capsys, "tune", *given(files), "--workers", 1, *options)
+    # Where the index is none: nothing may be looked into before.
+    code, _, err = run(capsys, "tune", files / "none", *given(files)[1:], "--workers", 1, *options)
     assert code == 2
     assert said in err
     assert len(err.splitlines()) == 1
+
+
+def test_judgements_without_any_are_named(files, capsys):
+    (files / "qrels.txt").write_text("")
+    code, _, err = run(capsys, "tune", *given(files), "--workers", 1)
+    assert code == 2
+    assert "qrels.txt: is empty: there is no judgement in it" in err
 
 
 def test_an_experiment_is_run_and_goes_on(files, capsys):
@@ -107,3 +136,11 @@ def test_a_wrong_file_is_named_with_its_key(files, capsys):
     assert "small.toml: [system bm25] model is wrong: unknown model 'bm52'; did you mean 'bm25'?" in err
     assert "name an experiment file" in run(capsys, "experiment")[2]
     assert not (files / "small").exists()
+
+
+def test_a_note_is_printed_and_is_no_failure(files, capsys):
+    plan = PLAN.replace("documents = [4, 100]", "documents = 4").replace('file = "topics.tsv"', 'file = "topics.tsv"\nsample = 26')
+    (files / "small.toml").write_text(plan)
+    code, _, err = run(capsys, "experiment", files / "small.toml", "--workers", 1)
+    assert code == 0
+    assert "  note: [topics] sample = 26 asks for more topics than the 25 there are" in err

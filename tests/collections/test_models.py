@@ -11,9 +11,10 @@ from perikope.api import Index
 from perikope.build import BuildOptions, build
 from perikope.formats import read
 from perikope.io.topics import read_topics
-from perikope.models import MODELS, parse_model
+from perikope.models import parse_model
 from perikope.models.prior import tenth_of_passage
 from perikope.query.terms import parse_query
+from tests.support.models import READY
 from tests.support.plain import PlainCollection
 from tests.support.proximity import PlainInfluence
 from tests.support.twins import DECAY, PlainTree, Twins
@@ -128,7 +129,7 @@ def test_a_model_equals_its_formula(collection, name, given):
 def test_only_a_model_without_context_leaves_passages_out(collection, paths):
     topics = read_topics(paths[1])[TOPICS]
     for topic, (matches, twins) in zip(topics, collection.topics, strict=True):
-        for name in MODELS.names():
+        for name in READY:
             found = collection.index.search(topic.query, model=name, k=10_000).ranking.rows
             assert sorted(found.tolist()) == np.flatnonzero(twins.matching | (not parse_model(name).matching_only)).tolist()
         assert 0 < twins.matching.sum() < matches.passages
@@ -232,4 +233,4 @@ def test_proximity_of_boolean_queries(collection, name, given):
 
 def test_no_model_is_left_out():
     tested = {name for name, _ in [*CASES, *PROXIMITY]} | {"position_prior", "fuse", "rrf"}
-    assert {*MODELS.names()} - tested == {"learned"}, "which adds up features that these models give"
+    assert {*READY} - tested == {"learned"}, "which adds up features that these models give"

@@ -6,6 +6,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from perikope.errors import UsageError
 from perikope.fetch import Candidates
 from perikope.fetch.models import parse_fetch_model
 from perikope.fetch.search import fetch
@@ -13,6 +14,7 @@ from perikope.matches import join
 from perikope.models import MODELS, parse_model
 from perikope.query.terms import parse_query
 from tests.support.collections import index_of, plain_document
+from tests.support.models import READY
 
 DOCUMENTS = [
     plain_document("d1", "Pumps", "A magnet drives the rotor of the pump.", "The seal keeps the fluid inside.", "Rotor, rotor and magnet."),
@@ -36,8 +38,13 @@ def matches(snapshot, query):
     return join(snapshot, query, fetch(snapshot, query, parse_fetch_model("bm25"), 10))
 
 
-@pytest.fixture(params=MODELS.names())
+@pytest.fixture(params=READY)
 def model(request):
+    return parse_model(request.param)
+
+
+@pytest.fixture(params=MODELS.names())
+def any_model(request):
     return parse_model(request.param)
 
 
@@ -84,8 +91,16 @@ def test_every_parent_of_an_explanation_follows_from_its_children(model, matches
         check(node)
 
 
-def test_its_name_parses_back(model):
-    assert str(parse_model(str(model))) == str(model)
+def test_its_name_parses_back(any_model):
+    assert str(parse_model(str(any_model))) == str(any_model)
+
+
+def test_a_model_that_needs_a_store_says_how_it_is_made(any_model, matches):
+    if any_model.definition.needs_store:
+        with pytest.raises(UsageError, match="make it with `perikope encode"):
+            any_model.score(matches)
+    else:
+        assert any_model.definition.name in READY
 
 
 def test_every_parameter_declares_its_range_and_a_grid_inside_it(model):
@@ -96,7 +111,7 @@ def test_every_parameter_declares_its_range_and_a_grid_inside_it(model):
             parameter.check(definition.name, value)
 
 
-def test_its_documentation_has_a_sentence_and_a_formula(model):
-    documentation = model.definition.combine.__doc__
-    assert model.definition.summary.endswith((".", "context."))
+def test_its_documentation_has_a_sentence_and_a_formula(any_model):
+    documentation = any_model.definition.combine.__doc__
+    assert any_model.definition.summary.endswith((".", "context."))
     assert "`" in documentation

@@ -79,7 +79,7 @@ def look(folder: Path) -> str:
     index = Index.open(folder)
     snapshot = index._snapshot
     seen: list[object] = [index.documents, index.passages, index.languages]
-    for model in MODELS.names():
+    for model in (name for name, found in MODELS.items() if not found.needs_store):
         results = index.search(QUERY, model=model, k=50)
         seen += [results.names(), list(results), [render(results.explain(row)) for row in range(min(3, len(results)))]]
     for name, _ in index.search(QUERY, k=2).names():

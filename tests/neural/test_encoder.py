@@ -202,3 +202,14 @@ def test_the_packaged_encoder_knows_what_is_alike():
         scores = similarity(*encoder.queries(["motor with magnets", "travel documents", "fruit"]), *encoder.passages(texts))
     assert scores.argmax(dim=1).tolist() == [0, 2, 1]
     assert encoder.settings == EncoderSettings()
+
+
+def test_what_queries_are_filled_with_counts():
+    encoder = tiny_encoder(fill_queries=True, query_tokens=12)
+    vectors, mask = encoder.queries(["pump"])
+    assert bool(mask.all())
+    np.testing.assert_allclose(torch.linalg.norm(vectors, dim=-1).detach().numpy(), 1.0, rtol=1e-5)
+    plain, plain_mask = tiny_encoder(query_tokens=12).queries(["pump"])
+    assert float(plain[~plain_mask].detach().abs().max()) == 0
+    # Nothing that was written attends to them.
+    np.testing.assert_allclose(vectors[0][plain_mask[0]].detach().numpy(), plain[0][plain_mask[0]].detach().numpy(), rtol=1e-4, atol=1e-6)

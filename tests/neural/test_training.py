@@ -1,6 +1,7 @@
 """Learning from triples: what is drawn, what is learned, and that it can be repeated and resumed."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,14 +29,14 @@ from perikope.neural.training import (  # noqa: E402
     triple_loss,
 )
 from perikope.neural.triples import (  # noqa: E402
-    STRATEGIES,
+    SOURCES,
     Texts,
     draw_negatives,
     draw_triples,
     hold_out,
-    load_texts,
+    join_texts,
+    join_topics,
     read_texts,
-    save_texts,
     topics_of,
     with_path,
 )
@@ -93,18 +94,6 @@ def test_texts_are_read_with_their_paths(texts):
     assert with_path([], "alone") == "alone"
 
 
-def test_texts_survive_a_file(texts, tmp_path):
-    save_texts(tmp_path / "texts", texts)
-    found = load_texts(tmp_path / "texts")
-    assert (found.documents, found.names, found.passages, found.paths, found.shared) == (
-        texts.documents, texts.names, texts.passages, texts.paths, texts.shared,
-    )  # fmt: skip
-    assert found.first_passage.tolist() == texts.first_passage.tolist()
-    (tmp_path / "texts").write_bytes(b"nothing")
-    with pytest.raises(PerikopeError):
-        load_texts(tmp_path / "texts")
-
-
 def some_texts():
     """Documents a, b, c of three passages each; a and b share a code."""
     names = tuple(f"{document}#@{i}" for document in "abc" for i in (1, 2, 3))
@@ -122,7 +111,7 @@ def test_negatives_come_from_where_their_strategy_says():
         "shared_codes": {1, 2, 3, 4, 5, 7, 8},
         "mixed": {1, 2, 3, 4, 5, 7, 8},
     }
-    assert set(pools) == set(STRATEGIES)
+    assert set(pools) == set(SOURCES) - {"ranked"}
     for strategy, pool in pools.items():
         assert set(draw_negatives(texts, topics, 0, 0, strategy, 300, [1]).tolist()) == pool, strategy
     only_a = topics_of(texts, {"q": "text"}, {"q": {"a#@1": 1}})
@@ -130,6 +119,29 @@ def test_negatives_come_from_where_their_strategy_says():
     mixed = draw_negatives(texts, only_a, 0, 0, "mixed", 4000, [1])
     # 0.4 from a's two, and 0.6 from the five of a and b.
     assert np.isin(mixed, [1, 2]).mean() == pytest.approx(0.4 + 0.6 * 2 / 5, abs=0.03)
+
+
+def test_negatives_from_a_ranking_and_in_turn():
+    texts = some_texts()
+    topics = replace(topics_of(texts, {"q": "text"}, {"q": {"a#@1": 1}}), ranked=(np.array([0, 4, 8]),))
+    assert set(draw_negatives(texts, topics, 0, 0, "ranked", 100, [1]).tolist()) == {4, 8}
+    in_turn = draw_negatives(texts, topics, 0, 0, "same_doc+ranked", 100, [1])
+    assert set(in_turn[::2].tolist()) == {1, 2}
+    assert set(in_turn[1::2].tolist()) == {4, 8}
+    with pytest.raises(UsageError, match="no ranking"):
+        draw_negatives(texts, replace(topics, ranked=()), 0, 0, "ranked", 1, [1])
+    with pytest.raises(UsageError, match="nowhere"):
+        draw_negatives(texts, topics, 0, 0, "same_doc+nowhere", 1, [1])
+
+
+def test_collections_are_joined():
+    one, other = some_texts(), some_texts()
+    joined = join_texts([one, other])
+    assert joined.first_passage.tolist() == [0, 3, 6, 9, 12, 15, 18]
+    topics = topics_of(other, {"q": "text"}, {"q": {"b#@2": 1}})
+    both = join_topics([one, other], [topics, topics])
+    assert [own.tolist() for own in both.relevant] == [[4], [13]]
+    assert [joined.names[own[0]] for own in both.relevant] == ["b#@2", "b#@2"]
 
 
 def test_a_document_without_anything_else_gets_negatives_from_elsewhere():
@@ -287,9 +299,26 @@ def test_the_neighbourhood_of_a_passage_is_all_that_it_depends_on(texts, graphs,
             written = list(graph.texts)
             for place, node in enumerate(graph.passage_node.tolist()):
                 written[node] = texts.written(heading_path=True)[int(texts.first_passage[document]) + place]
-            whole, whole_mask = context(graph, *ranker._encode(written))
+            whole, whole_mask = context(graph, *ranker._encode(written, graph.passage_node))
             place = passage - int(texts.first_passage[document])
             torch.testing.assert_close(some[row][mask[row]], whole[place][whole_mask[place]], atol=1e-5, rtol=0)
+
+
+def test_neighbours_that_do_not_learn_change_no_score_but_gradients(texts, graphs):
+    torch.manual_seed(3)
+    encoder = tiny_encoder(passage_tokens=24)
+    context = HGAT.variant("BASE", dimension=8, heads=2, layers=2).eval()
+    written = texts.written(heading_path=True)
+    gradients = []
+    for learns in (True, False):
+        ranker = ContextRanker(encoder, written, texts, graphs, context, neighbours_learn=learns).eval()
+        encoder.zero_grad()
+        scores = ranker(["when pump opens"], np.array([1, 6]))
+        scores.sum().backward()
+        gradients.append((scores.detach(), encoder.projection.weight.grad.clone()))
+    torch.testing.assert_close(gradients[0][0], gradients[1][0], atol=1e-5, rtol=1e-5)
+    assert float((gradients[0][1] - gradients[1][1]).abs().max()) > 1e-4
+    assert float(gradients[1][1].abs().max()) > 1e-4
 
 
 def test_context_is_learned_with_the_encoder(texts, topics, graphs):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
+import os
+import shutil
+from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -54,9 +58,27 @@ def collections(draw, min_size=1, max_size=5):
     return [draw(documents(id=id)) for id in ids]
 
 
+@cache
+def _folder(process: int) -> Path:
+    """The one folder of a test run, removed at its end; a test may look into an index that it holds no longer, so none goes before."""
+    folder = Path(mkdtemp(prefix="perikope-tests-"))
+
+    def remove() -> None:
+        if os.getpid() == process:  # a forked child must leave it alone
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
+
+
+_numbers = itertools.count()
+
+
 def index_of(documents: list[Document], cuts: list[int] = (), **settings) -> Index:
     """An index in a temporary folder; each cut is a place where a commit ends a segment."""
-    index = Index.create(Path(mkdtemp(), "index"), **settings)
+    place = _folder(os.getpid()) / str(next(_numbers))
+    place.mkdir()
+    index = Index.create(place / "index", **settings)
     bounds = [0, *sorted(cuts), len(documents)]
     for first, end in itertools.pairwise(bounds):
         index.add(documents[first:end])

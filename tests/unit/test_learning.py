@@ -368,7 +368,7 @@ def test_numbers_of_topics_stay(tmp_path):
 def test_single_models_are_those_that_stand_alone():
     names = single_models()
     assert {"bm25", "qsf_section", "prox"} <= set(names)
-    assert not {"fuse", "rrf", "learned", "position_prior"} & set(names)
+    assert not {"fuse", "rrf", "learned", "position_prior", "colbert", "hgat", "vectors"} & set(names)
 
 
 def test_tables_are_plain_json(source, tmp_path):

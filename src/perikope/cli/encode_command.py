@@ -12,52 +12,49 @@ from perikope.cli.output import count
 
 @click.command(name="encode")
 @click.argument("index", metavar="INDEX")
-@click.option("--name", default="colbert", show_default=True, metavar="NAME", help="Of the store; models call for it.")
-@click.option("--encoder", default="all-MiniLM-L6-v2", show_default=True, metavar="NAME|FOLDER", help="A Hugging Face or ColBERT model.")
+@click.option("--name", default="", metavar="NAME", help="Of the store, as models call for it; else colbert, hgat or dense, by its kind.")
 @click.option(
-    "--dimension", default=128, show_default=True, type=click.IntRange(0), metavar="N", help="Of the vectors; 0 for the encoder's own."
+    "--encoder",
+    default="",
+    metavar="NAME|FOLDER",
+    help="A Hugging Face or ColBERT model, or what `perikope train` made; all-MiniLM-L6-v2 where not given.",
 )
+@click.option("--pooled", is_flag=True, help="One vector a passage, the mean over its tokens, for `vectors`.")
+@click.option("--dimension", default=None, type=click.IntRange(0), metavar="N", help="Of token vectors: 128; 0 for the encoder's own.")
 @click.option(
     "--code",
-    default="residual",
-    show_default=True,
+    default=None,
     type=click.Choice(["float16", "int8", "residual"]),
-    help="How vectors are kept: at 128 dimensions 256, 130 or 34 bytes a token.",
+    help="How vectors are kept: at 128 dimensions 256, 130 or 36 bytes each. residual; float16 where pooled.",
 )
-@click.option("--heading-path/--no-heading-path", default=True, show_default=True, help="Put the titles above a passage in front of it.")
+@click.option("--heading-path/--no-heading-path", default=None, help="Whether the titles above a passage are put in front of it.")
 @click.option("--device", default="", metavar="NAME", help="cpu or cuda; a GPU where there is one.")
-def command(index: str, name: str, encoder: str, **options: Any) -> int:
+@click.option(
+    "--runtime",
+    default="torch",
+    show_default=True,
+    type=click.Choice(["torch", "onnx", "onnx-int8"]),
+    help="What computes token vectors; onnx-int8 is faster on a CPU and loses a little.",
+)
+def command(index: str, **options: Any) -> int:
     """Encode all passages, so that neural models can rank them; only what is new, where the store is there already.
 
+    What is not given is as the store was made. A folder of a trained ranker with graph attention makes a store for `hgat`.
+
     \b
-    Example:
-      perikope encode idx --name minilm
-      perikope search idx "magnetic coupling" --model 'fuse(models=[qsf_v_title,colbert(store="minilm")])'
+    Examples:
+      perikope encode idx
+      perikope search idx "magnetic coupling" --recipe hybrid
+      perikope encode idx --encoder my-ranker --name mine
+      perikope search idx "magnetic coupling" --model 'fuse(models=[qsf_v_title,hgat(store=mine)])'
     """
     from pathlib import Path
 
     from perikope.index.reader import Snapshot
-    from perikope.neural.encoder import Encoder
-    from perikope.neural.store import ENCODER, FOLDER, MANIFEST, VectorStore, update_store
+    from perikope.neural.encoding import EncodeOptions, encode_index
 
     snapshot = Snapshot.open(Path(index))
-    place = Path(index) / FOLDER / name
-    # A store keeps its encoder: the same name later means the same vectors.
-    known = str(place / ENCODER) if (place / MANIFEST).is_file() and (place / ENCODER).is_dir() else encoder
-    loaded = Encoder.load(known, options["dimension"], device=options["device"])
-    total = snapshot.totals.passages
-    with click.progressbar(length=total, label="passages", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        store: VectorStore = update_store(
-            snapshot,
-            name,
-            loaded.encode,
-            loaded.dimension,
-            code=options["code"],
-            heading_path=options["heading_path"],
-            save_encoder=loaded.save,
-            facts={"encoder": encoder},
-            on_document=bar.update,
-        )
-    size = store.codebook.bytes_a_token
-    click.echo(f"{count(store.documents, 'document')}, {count(store.tokens, 'vector')} of {size} bytes in {store.folder}")
+    with click.progressbar(length=snapshot.totals.passages, label="passages", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        store = encode_index(snapshot, EncodeOptions(**options), bar.update)
+    click.echo(f"{count(store.documents, 'document')}, {count(store.tokens, 'vector')} of {store.bytes_a_token} bytes in {store.folder}")
     return 0

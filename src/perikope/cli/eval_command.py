@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
 @click.option(
     "--measures",
-    default="",
+    default=None,
     metavar="NAMES",
     help="See `perikope measures`.  [default: nDCG@10 AP MAP(D); for INEX judgements nDCG@10 AP]",
 )
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 def command(
     qrels: str,
     runs: tuple[str, ...],
-    measures: str,
+    measures: str | None,
     qrels_format: str,
     run_format: str,
     index: str,
@@ -81,17 +81,28 @@ def command(
     \b
     Example:
       perikope eval qrels.txt bm25.run qsf_v.run --measures "nDCG@10 MAP(D) PRES@100" --test t
-      perikope eval spans.tsv bm25.run --index idx --measures "iP[0.01] MAiP MAgP(t2i=300)"
+      perikope eval spans.tsv bm25.run --index idx --measures "iP[0.01] MAiP MAgP T2I(300)"
     """
+    import os
+
     from perikope.errors import UsageError
     from perikope.io.judgements import disagreement
     from perikope.measures import parse_measures
     from perikope.measures.files import JudgementFile
-    from perikope.measures.significance import compare
+    from perikope.measures.significance import check_test, compare
 
-    named = parse_measures(measures)
-    if measures and not named:
-        raise UsageError("give at least one measure, such as nDCG@10; see `perikope measures`")
+    named = parse_measures(measures or "")
+    if measures is not None and not named:
+        raise UsageError("--measures is empty: give at least one, such as nDCG@10, or leave it out; see `perikope measures`")
+    names_of: dict[str, str] = {}
+    for path in runs:
+        place = os.path.realpath(path)
+        if place in names_of:
+            before = "" if names_of[place] == path else f", before as {names_of[place]}"
+            raise UsageError(f"{path} is given twice{before}: name each run once")
+        names_of[place] = path
+    if test != "none":
+        check_test(test)
     judgements = JudgementFile(qrels, qrels_format, index)
     wanted = named or parse_measures("nDCG@10 AP" if judgements.form == "inex" else "nDCG@10 AP MAP(D)")
     by_name = any(measure.level == "names" for measure in wanted)
@@ -120,6 +131,9 @@ def command(
         for path, evaluation in evaluations.items():
             click.echo(json.dumps(_record(path, evaluation, comparisons, per_query)))
         return 0
+    if len(runs) == 1 and comparisons:
+        click.echo("warning: there is one run, and nothing to compare it with", err=True)
+        comparisons = {}
     _table(names, evaluations, comparisons, per_query)
     if comparisons:
         note = f"letters: the runs that this one beats ({test}, {'not corrected' if correction == 'none' else correction}, p <= {alpha:g})"

@@ -63,6 +63,8 @@ def command(file: str, out: str, resume: bool, workers: int, list_protocols: boo
         click.echo(f"  {count(done.resumed, 'system')} finished before", err=True)
     for stage, seconds in sorted(done.seconds.items(), key=lambda item: -item[1]):
         click.echo(f"  {stage}: {seconds:.1f} s", err=True)
+    for note in done.notes:
+        click.echo(f"  note: {printable(note)}", err=True)
     for problem in done.problems[:20]:
         click.echo(f"  {printable(problem)}", err=True)
     return 1 if done.problems else 0

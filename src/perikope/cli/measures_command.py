@@ -23,6 +23,7 @@ def command() -> int:
         place = "@x" if definition.cutoff_is_recall else "@k"
         cutoff = (place if definition.needs_cutoff else f"[{place}]") if definition.takes_cutoff else ""
         called = f"{name}{f'({inside})' if inside else ''}{cutoff}"
-        others = f" (also {', '.join(definition.aliases)})" if definition.aliases else ""
+        spellings = [*definition.aliases, *(f"{short}({parameter})" for short, parameter in definition.short.items())]
+        others = f" (also {', '.join(spellings)})" if spellings else ""
         click.echo(f"{called:<26} {inspect.cleandoc(definition.function.__doc__ or '').splitlines()[0]}{others}")
     return 0

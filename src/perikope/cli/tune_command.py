@@ -24,6 +24,7 @@ from perikope.cli.output import count, printable
 @click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages a topic.")
 @click.option("--sweep", default="", metavar="N,…", help="Try these numbers of fetched documents too, as a parameter like the others.")
 @click.option("--save", default="", metavar="RECIPE.toml", help="Write the best setting as a recipe, for --recipe.")
+@click.option("--plot", default="", metavar="FILE.svg", help="Draw the scores by the values that were tried.")
 @click.option("--show", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="How many of the best settings to print.")
 @click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="How many processes; as many as cores where not given.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all settings with their scores.")
@@ -41,13 +42,15 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     """
     from pathlib import Path
 
+    from perikope.errors import UsageError
     from perikope.experiment.tune import tune
-    from perikope.experiment.tuning import read_space, recipe_text, save_recipe
-    from perikope.io.judgements import read_judgements
+    from perikope.experiment.tuning import check_target, read_space, recipe_text, save_recipe
     from perikope.io.topics import read_topics
     from perikope.measures import parse_measure
+    from perikope.measures.files import judgements_in
+    from perikope.recipes import SUFFIX
 
-    own = {name: options.pop(name) for name in ("measure", "search", "trials", "seed", "folds", "k", "sweep", "save", "show", "workers")}
+    own = {name: options.pop(name) for name in _OWN}
     # Before anything is read, and in this process: in a worker's it would be told as a failure of the worker.
     parse_measure(own["measure"])
     as_json = options.pop("as_json")
@@ -56,6 +59,12 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     arguments.pop("recipe")  # its options are among the others
     space = read_space(text, True, search=own["search"], trials=own["trials"], seed=own["seed"])
     sweep = _numbers(own["sweep"]) or [arguments["documents"]]
+    if own["save"]:
+        check_target(Path(own["save"]), "a recipe", SUFFIX)
+    if own["plot"]:
+        check_target(Path(own["plot"]), "a plot", ".svg")
+        if len(space.settings) * len(sweep) < 2:
+            raise UsageError("--plot has nothing to draw: there is one setting")
     with click.progressbar(length=100, label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         done = [0]
 
@@ -67,7 +76,7 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
         tuned, problems = tune(
             Path(index),
             read_topics(topics),
-            read_judgements(qrels),
+            judgements_in(qrels),
             space,
             own["measure"],
             arguments,
@@ -88,6 +97,12 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
         save_recipe(
             Path(own["save"]), recipe_text(f"{chosen.definition.name}, tuned", {**arguments, "documents": documents}, chosen, source)
         )
+    if own["plot"]:
+        from perikope.experiment.report.surface import write_surface
+
+        if not write_surface(Path(own["plot"]), tuned, chosen.definition.name):
+            click.echo("warning: there is nothing to draw: one setting was tried", err=True)
+            own["plot"] = ""
     if as_json:
         click.echo(json.dumps(_record(tuned, str(chosen)), ensure_ascii=False))
         return 1 if problems else 0
@@ -95,16 +110,22 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     for number in order[: own["show"]]:
         values = "  ".join(f"{path}={_shown(value)}" for path, value in zip(tuned.parameters, tuned.settings[number], strict=True))
         click.echo(f"{tuned.scores[number]:.4f}  {values}")
-    click.echo(f"best of {count(len(tuned.settings), 'setting')} on {count(tuned.topics, 'topic')}: {chosen}")
+    fetched = f" --documents {documents}" if len(sweep) > 1 else ""
+    click.echo(f"best of {count(len(tuned.settings), 'setting')} on {count(tuned.topics, 'topic')}: {chosen}{fetched}")
     if tuned.folds:
         topics_held_out = sum(fold.topics for fold in tuned.folds)
         held_out = sum(fold.score * fold.topics for fold in tuned.folds) / max(topics_held_out, 1)
         click.echo(f"{own['measure']} {held_out:.4f} on topics that did not choose ({count(len(tuned.folds), 'fold')})")
     if own["save"]:
         click.echo(f"saved as {own['save']}")
+    if own["plot"]:
+        click.echo(f"drawn in {own['plot']}")
     for problem in problems[:20]:
         click.echo(f"  passed over: {printable(problem)}", err=True)
     return 1 if problems else 0
+
+
+_OWN = ("measure", "search", "trials", "seed", "folds", "k", "sweep", "save", "plot", "show", "workers")
 
 
 def _numbers(text: str) -> list[int]:

@@ -128,6 +128,12 @@ class Plan:
     systems: tuple[SystemPlan, ...]
     source: str = ""
     """The text of the file."""
+    path: str = ""
+    """Its name, for what can only be found wrong once other files are read."""
+
+    def wrong(self, table: str, what: str) -> InputError:
+        """The error for a table of the file."""
+        return InputError(f"[{table}] {what}", path=self.path or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +202,8 @@ def parse_plan(text: str, path: str, folder: Path, given: Given | None = None) -
     common = _search_options(top.table("search"))
     sweep = top.table("sweep")
     sweep.allow(("documents",))
+    if "documents" in sweep.values and not sweep.wholes("documents"):
+        raise sweep.wrong("documents", "is empty: list how many documents are fetched, or leave [sweep] out")
     documents = tuple(sweep.wholes("documents")) or (int(common.pop("documents", 1000)),)
     if len(set(documents)) < len(documents) or min(documents) < 1:
         raise sweep.wrong("documents", "must be different whole numbers of at least 1")
@@ -216,7 +224,7 @@ def parse_plan(text: str, path: str, folder: Path, given: Given | None = None) -
         systems[system.name] = system
     return Plan(
         top.text("title") or Path(path).stem, top.text("description"), measures, k, seed, collection, topics, training, documents,
-        comparison, tuple(systems.values()), text,
+        comparison, tuple(systems.values()), text, path,
     )  # fmt: skip
 
 
@@ -299,6 +307,8 @@ def _collection(table: _Table, folder: Path, given: Given) -> CollectionPlan:
     if given.documents:
         return CollectionPlan(None, tuple(map(Path, given.documents)), build)
     index, documents = table.text("index"), table.texts("documents")
+    if "documents" in table.values and not documents:
+        raise table.wrong("documents", "is empty: name the files or folders that are indexed")
     if bool(index) == bool(documents):
         raise table.wrong("index", "or documents, one of them, must say what is searched (or --index, --documents)")
     if index:

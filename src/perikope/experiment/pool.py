@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -20,8 +21,10 @@ _work: Callable[[Any], Any] | None = None
 """Of a worker process: what it does with a task."""
 
 
-def _begin(make: Callable[[Any], Callable[[Any], Any]], setup: Any) -> None:
+def _begin(make: Callable[[Any], Callable[[Any], Any]], setup: Any, inherited: tuple[int, ...]) -> None:
     global _work
+    for descriptor in inherited:
+        os.close(descriptor)
     # An interruption is for the process that deals out the work; it ends the others.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -57,12 +60,19 @@ class Pool(Generic[Task, Result]):
 
 
 @contextmanager
-def open_pool(make: Callable[[Any], Callable[[Task], Result]], setup: Any, workers: int) -> Iterator[Pool[Task, Result]]:
-    """A pool of so many processes, each of which begins with `make(setup)`; one is this process itself."""
+def open_pool(
+    make: Callable[[Any], Callable[[Task], Result]], setup: Any, workers: int, *, locks: tuple[int, ...] = ()
+) -> Iterator[Pool[Task, Result]]:
+    """A pool of so many processes, each of which begins with `make(setup)`; one is this process itself.
+
+    `locks` are open files of this process that hold locks: a child that has them too would keep others out after our end.
+    """
     if workers == 1:
         yield Pool(make(setup), None)
         return
-    executor = ProcessPoolExecutor(workers, mp_context=process_context(), initializer=_begin, initargs=(make, setup))
+    context = process_context()
+    inherited = locks if context.get_start_method() == "fork" else ()
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(make, setup, inherited))
     try:
         yield Pool(None, executor)
     finally:

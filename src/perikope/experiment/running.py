@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 import platform
+import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,13 @@ import numpy as np
 from perikope import __version__
 from perikope.api import Index
 from perikope.build import build
-from perikope.errors import PerikopeError, UsageError
+from perikope.errors import MissingExtra, PerikopeError, UsageError
 from perikope.experiment.figures import RECALL_POINTS, precision_curve
 from perikope.experiment.measuring import Measuring, TopicFigures
 from perikope.experiment.outcome import FILE, VALUES, Outcome, Sweep, SystemOutcome, TuningOutcome, slug, system_facts, system_of
-from perikope.experiment.plan import Plan, SystemPlan, TopicsPlan
+from perikope.experiment.plan import Plan, SystemPlan, TopicsPlan, TrainingPlan
 from perikope.experiment.pool import Pool, open_pool
-from perikope.experiment.state import State, digest, file_digest, remove_others
+from perikope.experiment.state import State, digest, file_digest, locked, remove_others
 from perikope.experiment.topics import (
     CANDIDATES,
     Ranked,
@@ -39,15 +41,18 @@ from perikope.experiment.topics import (
     add_seconds,
 )
 from perikope.experiment.tuning import outcome_of
+from perikope.experiment.views import Looking
 from perikope.grammar import Call, parse
 from perikope.index.reader import Snapshot
-from perikope.io.judgements import Judgements, read_judgements
-from perikope.io.runs import read_run
+from perikope.io.judgements import Judgements
+from perikope.io.runs import Run, read_run
 from perikope.io.topics import Topic, read_topics
 from perikope.learning.examples import Group, Source
 from perikope.learning.prior import learn_prior_of_run
 from perikope.learning.validation import NORMALIZATION, Learner, fold_of_documents, fold_of_topic
 from perikope.measures import parse_measure, parse_measures, ranked_names
+from perikope.measures.files import judgements_in
+from perikope.measures.significance import check_test
 from perikope.models import Model, parse_model
 from perikope.models.features import VERSION as FEATURES_VERSION
 from perikope.recipes import load_recipe
@@ -55,7 +60,10 @@ from perikope.tags import Selection, learn_tags
 from perikope.workers import usable_cores
 
 CHUNK = 20
-"""Topics that are looked into at a time; what an interruption can lose."""
+"""Topics that are ranked at a time; what an interruption can lose."""
+
+TRAINING_CHUNK = 5
+"""Training topics that are looked into at a time: all settings of all systems score each, which takes longer than to rank it once."""
 
 _KEPT = ("done.json", "chosen.json")
 """Of a system that is finished."""
@@ -75,41 +83,53 @@ class Done:
     """Where the time of all processes went."""
     resumed: int
     """Systems, counted once a sweep, that were finished before."""
+    notes: tuple[str, ...] = ()
+    """What is not as the file says, and is no mistake."""
 
 
 def run_experiment(
     plan: Plan, folder: Path, *, fresh: bool = False, workers: int | None = None, on_progress: OnProgress = lambda stage, done, all: None
 ) -> Done:
     """Run an experiment in a folder, or what is left of it; writes runs, values, `experiment.json` and the report."""
-    folder.mkdir(parents=True, exist_ok=True)
     _check_folder(folder)
-    if fresh:
-        remove_others(folder, ())
-    index = Index.open(plan.collection.index) if plan.collection.index is not None else _built(plan, folder, on_progress)
-    problems: list[str] = []
-    material = _material(plan, problems)
-    experiment = _Experiment(plan, folder, index, material, on_progress)
-    setup = Setup(
-        index.folder,
-        plan.systems,
-        material.topics,
-        material.judgements,
-        material.training_topics,
-        material.training_judgements,
-        plan.measures,
-        plan.training.measure if plan.training is not None and plan.training.measure else plan.measures[0],
-        plan.k,
-        plan.seed,
-        plan.topics.text,
-        None if plan.training is None else (plan.training.topics or plan.topics).text,
-    )
-    with open_pool(TopicWork, setup, workers or usable_cores()) as pool:
-        sweeps = tuple(experiment.sweep(documents, pool) for documents in plan.documents)
-    experiment.tidy()
-    outcome = Outcome(plan.title, plan.description, _facts(plan, index, material), plan.measures, sweeps, plan.comparison)
-    outcome.save(folder)
-    _write_report(outcome, folder)
-    return Done(outcome, tuple(dict.fromkeys([*problems, *experiment.problems])), experiment.seconds, experiment.resumed)
+    _check_installed(plan)
+    material = _material(plan)
+    runs = {system.name: _read_run(plan, system) for system in plan.systems if system.run is not None}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {folder} (--out): {error.strerror}") from None
+    with locked(folder) as lock:
+        if fresh:
+            remove_others(folder, ())
+        index = Index.open(plan.collection.index) if plan.collection.index is not None else _built(plan, folder, on_progress)
+        experiment = _Experiment(plan, folder, index, material, on_progress)
+        experiment.measure_runs(runs)
+        # They can be large, and forked workers would hold them too.
+        runs.clear()
+        experiment.rehearse()
+        setup = Setup(
+            index.folder,
+            plan.systems,
+            material.topics,
+            material.judgements,
+            material.training_topics,
+            material.training_judgements,
+            plan.measures,
+            plan.training.measure if plan.training is not None and plan.training.measure else plan.measures[0],
+            plan.k,
+            plan.seed,
+            plan.topics.text,
+            None if plan.training is None else (plan.training.topics or plan.topics).text,
+        )
+        with open_pool(TopicWork, setup, workers or usable_cores(), locks=(lock,)) as pool:
+            sweeps = tuple(experiment.sweep(documents, pool) for documents in plan.documents)
+        experiment.tidy()
+        outcome = Outcome(plan.title, plan.description, _facts(plan, index, material), plan.measures, sweeps, plan.comparison)
+        outcome.save(folder)
+        _write_report(outcome, folder)
+    problems = tuple(dict.fromkeys([*material.problems, *experiment.problems]))
+    return Done(outcome, problems, experiment.seconds, experiment.resumed, material.notes)
 
 
 def _write_report(outcome: Outcome, folder: Path) -> None:
@@ -122,10 +142,22 @@ def _write_report(outcome: Outcome, folder: Path) -> None:
 
 def _check_folder(folder: Path) -> None:
     """Results are put in place of older ones, and of nothing else."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is a file; results need a folder of their own (--out)")
     known = {FILE, VALUES, "runs", "index", "index.json", ".work"}
     others = [file.name for file in folder.iterdir() if file.name not in known]
     if others and not (folder / FILE).exists() and not (folder / ".work").exists():
         raise UsageError(f"{folder} holds other files, such as {sorted(others)[0]}; name a folder of its own (--out)")
+
+
+def _check_installed(plan: Plan) -> None:
+    """What is needed at the end, or in the middle, must be there at the beginning."""
+    if len(plan.systems) > 1:
+        check_test(plan.comparison.test)
+    if _uses_trees(plan) and find_spec("lightgbm") is None:
+        raise MissingExtra("lightgbm", "ltr")
 
 
 def _built(plan: Plan, folder: Path, on_progress: OnProgress) -> Index:
@@ -164,36 +196,64 @@ class _Material:
     training_judgements: Judgements
     fold: Mapping[str, int]
     """Of each reported topic; empty without a cross-validation."""
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @property
     def folds(self) -> int:
         return max(self.fold.values(), default=-1) + 1
 
 
-def _material(plan: Plan, problems: list[str]) -> _Material:
-    topics, judgements = _read(plan.topics, plan.seed, problems)
+def _material(plan: Plan) -> _Material:
+    """All that the plan names and that can be read without an index, so that a mistake in it is told before anything runs."""
+    problems: list[str] = []
+    notes: list[str] = []
+    topics, judgements = _read(plan.topics, problems)
+    topics = _sampled(topics, plan.topics.sample, plan.seed, "topics", notes)
     training = plan.training
     if training is None:
-        return _Material(topics, judgements, (), {}, {})
+        return _Material(topics, judgements, (), {}, {}, tuple(problems), tuple(notes))
+    own, judged, fold = topics, judgements, dict[str, int]()
     if training.topics is not None:
-        own, judged = _read(training.topics, plan.seed, [])
-        return _Material(topics, judgements, _sampled(_with_relevant(own, judged), training.sample, plan.seed), judged, {})
-    qids = [topic.qid for topic in topics]
-    if training.folds_by == "documents":
-        fold = fold_of_documents(qids, judgements, training.folds, plan.seed)
+        own, judged = _read(training.topics, [])
     else:
-        fold = fold_of_topic(qids, training.folds, plan.seed)
-    taught = _sampled(_with_relevant(topics, judgements), training.sample, plan.seed)
-    return _Material(topics, judgements, taught, judgements, fold)
+        fold = _folds(plan, training, topics, judgements)
+    taught = _sampled(_with_relevant(own, judged), training.sample, plan.seed, "training", notes)
+    trains = any(system.space is not None or system.learn for system in plan.systems)
+    if fold and trains and len({fold[topic.qid] for topic in taught}) < 2:
+        raise plan.wrong("training", "leaves a fold no topic to tune on or to learn from; use fewer folds, or a larger sample")
+    return _Material(topics, judgements, taught, judged, fold, tuple(problems), tuple(notes))
 
 
-def _read(plan: TopicsPlan, seed: int, problems: list[str]) -> tuple[tuple[Topic, ...], Judgements]:
-    topics, judgements = read_topics(plan.file, plan.form, plan.field), read_judgements(plan.judgements, plan.judgement_form)
+def _folds(plan: Plan, training: TrainingPlan, topics: Sequence[Topic], judgements: Judgements) -> dict[str, int]:
+    qids = [topic.qid for topic in topics]
+    try:
+        if training.folds_by == "documents":
+            return fold_of_documents(qids, judgements, training.folds, plan.seed)
+        return fold_of_topic(qids, training.folds, plan.seed)
+    except UsageError as error:
+        # What the command line calls --folds-by is folds_by in a file.
+        said = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), str(error))
+        raise plan.wrong("training", said) from error
+
+
+def _read(plan: TopicsPlan, problems: list[str]) -> tuple[tuple[Topic, ...], Judgements]:
+    topics, judgements = read_topics(plan.file, plan.form, plan.field), judgements_in(plan.judgements, plan.judgement_form)
+    if plan.spans:
+        judgements_in(plan.spans)
     judged = tuple(topic for topic in topics if topic.qid in judgements)
     if not judged:
         raise UsageError(f"{plan.judgements} judges no topic of {plan.file}")
     problems += [f"topic {topic.qid}: nobody judged it" for topic in topics if topic.qid not in judgements]
-    return _sampled(judged, plan.sample, seed), judgements
+    return judged, judgements
+
+
+def _read_run(plan: Plan, system: SystemPlan) -> Run:
+    assert system.run is not None
+    try:
+        return read_run(system.run)
+    except PerikopeError as error:
+        raise plan.wrong(f"system {system.name}", f"run is wrong: {error}") from error
 
 
 def _with_relevant(topics: Iterable[Topic], judgements: Judgements) -> tuple[Topic, ...]:
@@ -203,9 +263,11 @@ def _with_relevant(topics: Iterable[Topic], judgements: Judgements) -> tuple[Top
     return found
 
 
-def _sampled(topics: Sequence[Topic], sample: int | None, seed: int) -> tuple[Topic, ...]:
+def _sampled(topics: Sequence[Topic], sample: int | None, seed: int, table: str, notes: list[str]) -> tuple[Topic, ...]:
     """Some topics by chance, in their order; it depends on which topics there are and not on that order."""
     if sample is None or sample >= len(topics):
+        if sample is not None and sample > len(topics):
+            notes.append(f"[{table}] sample = {sample} asks for more topics than the {len(topics)} there are: all of them are taken")
         return tuple(topics)
     by_name = sorted(topic.qid for topic in topics)
     drawn = np.random.default_rng(seed).choice(len(by_name), sample, replace=False)
@@ -237,6 +299,8 @@ def _facts(plan: Plan, index: Index, material: _Material) -> dict[str, str]:
             taught += f" of their own, fingerprint {_topics_digest(material.training_topics, material.training_judgements)[:16]}"
         facts["training"] = taught
         facts["tuned for"] = plan.training.measure or plan.measures[0]
+    if material.notes:
+        facts["notes"] = "; ".join(material.notes)
     return facts
 
 
@@ -276,6 +340,7 @@ class _Experiment:
         self.problems: list[str] = []
         self.seconds: dict[str, float] = {}
         self.resumed = 0
+        self._measured: dict[str, SystemOutcome] = {}
         self._keys: dict[tuple[str, int], str] = {}
         self._common = [
             __version__, FEATURES_VERSION, CHUNK, index.fingerprint, _topics_digest(material.topics, material.judgements),
@@ -319,9 +384,7 @@ class _Experiment:
         left = [work for work in works if finished[work.system.name] is None]
         self._rank(left, documents, pool, label)
         made = {work.system.name: self._finish(work, documents) for work in left}
-        for system in self.plan.systems:
-            if system.run is not None and finished[system.name] is None:
-                made[system.name] = self._measure_run(system)
+        made |= self._measured
         return Sweep(label, tuple(made.get(system.name) or _there(finished[system.name]) for system in self.plan.systems))
 
     def _finished(self, system: SystemPlan, documents: int) -> SystemOutcome | None:
@@ -364,11 +427,11 @@ class _Experiment:
         scores: dict[int, dict[int, Any]] = {work.number: {} for work in works if work.system.space is not None}
         groups: dict[int, list[Group]] = {work.number: [] for work in works if work.system.space is None}
         tasks = []
-        for chunk, numbers in enumerate(_chunks(len(topics))):
+        for chunk, numbers in enumerate(_chunks(len(topics), TRAINING_CHUNK)):
             missing = []
             for work in works:
                 space = work.system.space
-                kept = None if space is None else work.state.read_scores(chunk, len(space.settings), len(numbers))
+                kept = None if space is None else work.state.read_scores(numbers, len(space.settings))
                 if kept is None:
                     missing.append(work.number)
                 else:
@@ -382,7 +445,7 @@ class _Experiment:
             add_seconds(self.seconds, result.seconds)
             for number, rows in result.scores.items():
                 scores[number][task.chunk] = np.array(rows, np.float64)
-                state_of[number].write_scores(task.chunk, scores[number][task.chunk])
+                state_of[number].write_scores(task.numbers, scores[number][task.chunk])
             for number, own in result.groups.items():
                 by_chunk[number, task.chunk] = own
             self.on_progress(f"{label}: training", done, len(tasks))
@@ -545,10 +608,34 @@ class _Experiment:
             notes += load_recipe(work.system.recipe).complaints(self.index.settings)
         return notes
 
-    def _measure_run(self, system: SystemPlan) -> SystemOutcome:
+    def measure_runs(self, runs: Mapping[str, Run]) -> None:
+        """Measure the runs of other systems: what is wrong with one must be told before the systems of the plan have taken their time."""
+        for system in self.plan.systems:
+            if system.run is not None:
+                try:
+                    self._measured[system.name] = self._measure_run(system.name, system.run.name, runs[system.name])
+                except PerikopeError as error:
+                    raise self.plan.wrong(f"system {system.name}", f"run is wrong: {error}") from error
+
+    def rehearse(self) -> None:
+        """Look into a document with every system: what only the index can refuse (a table, a part, a tag) must be told now as well."""
+        looking = Looking(self.index, {})
+        for system in self.plan.systems:
+            options = {**system.options, "documents": 1}
+            topic = next((topic for topic in self.material.topics if not looking.check(topic, options)), None)
+            if system.run is not None or topic is None:
+                continue
+            try:
+                matches = looking.view(topic, options).matches
+                if not system.of and system.learn != "fusion":
+                    model = parse_model(system.model) if system.space is None else system.space.model(system.space.settings[0])
+                    # Not the combination: of values to tune, some may not go together.
+                    model.signals(matches)
+            except PerikopeError as error:
+                raise self.plan.wrong(f"system {system.name}", str(error)) from error
+
+    def _measure_run(self, name: str, file: str, run: Run) -> SystemOutcome:
         """A run of another system, as it is."""
-        assert system.run is not None
-        run = read_run(system.run)
         measuring = Measuring(self.material.judgements, self.plan.topics.text, self.index.folder)
         rankings = {qid: [(name, scores[name]) for name in ranked_names(scores)] for qid, scores in run.items()}
         qids = [topic.qid for topic in self.material.topics]
@@ -556,7 +643,7 @@ class _Experiment:
         figures = [measuring.figures(self.measures, qid, rankings.get(qid, [])) for qid in qids]
         notes = ["a run that was there already: the number of documents fetched does not change it"]
         notes += [f"{missing} topics are not in it and count 0"] if missing else []
-        return self._outcome(system.name, f"run {system.run.name}", figures, None, notes)
+        return self._outcome(name, f"run {file}", figures, None, notes)
 
     def tidy(self) -> None:
         """Remove what belongs to no system of the plan, and what an interruption has left of a finished one."""
@@ -587,5 +674,5 @@ def _can_be_written(tag: str) -> bool:
     return list(call.arguments) == [tag]
 
 
-def _chunks(topics: int) -> list[tuple[int, ...]]:
-    return [tuple(range(first, min(first + CHUNK, topics))) for first in range(0, topics, CHUNK)]
+def _chunks(topics: int, size: int = CHUNK) -> list[tuple[int, ...]]:
+    return [tuple(range(first, min(first + size, topics))) for first in range(0, topics, size)]

@@ -8,17 +8,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.errors import IndexFormatError, UsageError
+from perikope.index.commit import take_lock
 from perikope.io.lines import replacing
 
 FOLDER = ".work"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[int]:
+    """Keep other experiments out of a folder; gives the open file that holds the lock, which a forked child must close."""
+    place = folder / FOLDER
+    place.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = take_lock(place, 0.0)
+    except IndexFormatError:
+        if not os.access(place, os.W_OK):
+            raise
+        raise UsageError(f"another experiment is writing to {folder}: wait until it is done, or name another folder (--out)") from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def digest(value: object) -> str:
@@ -51,21 +72,26 @@ class State:
         with replacing(self.folder / f"{name}.json") as file:
             file.write(json.dumps(value, ensure_ascii=False) + "\n")
 
-    def read_scores(self, chunk: int, settings: int, topics: int) -> NDArray[np.float64] | None:
-        """The scores of settings for some topics, a row a topic; None where they are not there."""
+    def read_scores(self, topics: Sequence[int], settings: int) -> NDArray[np.float64] | None:
+        """The scores of settings for topics by number, a row a topic; None where they are not there."""
         try:
-            found = np.load(self.folder / f"scores-{chunk}.npy", allow_pickle=False)
+            found = np.load(self._scores(topics), allow_pickle=False)
         except (OSError, ValueError, EOFError):
             return None
-        return found if found.shape == (topics, settings) and found.dtype == np.float64 else None
+        return found if found.shape == (len(topics), settings) and found.dtype == np.float64 else None
 
-    def write_scores(self, chunk: int, scores: NDArray[np.float64]) -> None:
-        """Keep the scores of settings for some topics."""
+    def write_scores(self, topics: Sequence[int], scores: NDArray[np.float64]) -> None:
+        """Keep the scores of settings for topics that follow each other."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / f".scores-{chunk}.part"
+        target = self._scores(topics)
+        part = target.with_name(f".{target.name}.part")
         with open(part, "wb") as file:
             np.save(file, scores)
-        part.replace(self.folder / f"scores-{chunk}.npy")
+        part.replace(target)
+
+    def _scores(self, topics: Sequence[int]) -> Path:
+        # Named by the topics, not by the number of a piece: pieces of another size must not be taken for these.
+        return self.folder / f"scores-{topics[0]}-{topics[-1]}.npy"
 
     def run(self, chunk: int) -> Path:
         """Where the run of some topics stands."""

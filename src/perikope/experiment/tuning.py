@@ -104,27 +104,48 @@ def read_space(text: str, wanted: Wanted = (), *, search: Search = "grid", trial
     parameters = {path: declared[path] for path in declared if path in chosen}
     if not parameters:
         raise UsageError(f"{call.name} has no parameter to tune; write those to tune as {call.name}(name)")
+    given = {path: _checked(call, path, parameter, chosen[path]) for path, parameter in parameters.items()}
     if search == "random":
-        given = {path: chosen[path] for path in parameters}
-        settings = draw_settings(parameters, given, trials, seed)
-        return _checked(Space(call, dict.fromkeys(parameters, ()), settings))
-    values = {path: chosen[path] or _grid(call, path, parameter) for path, parameter in parameters.items()}
+        for path, parameter in parameters.items():
+            if given[path] is None and not _is_share(parameter):
+                _grid(call, path, parameter)
+        return _possible(Space(call, dict.fromkeys(parameters, ()), draw_settings(parameters, given, trials, seed)))
+    values = {path: given[path] or _grid(call, path, parameter) for path, parameter in parameters.items()}
     if math.prod(map(len, values.values())) > MOST_SETTINGS:
         raise UsageError(f"there are more than {MOST_SETTINGS} settings; tune fewer parameters, or draw some of them: --search random")
-    return _checked(Space(call, values, tuple(itertools.product(*values.values()))))
+    return _possible(Space(call, values, tuple(itertools.product(*values.values()))))
 
 
-def _checked(space: Space) -> Space:
+def _possible(space: Space) -> Space:
     if not space.settings:
         raise UsageError("there is no setting to try")
     space.model(space.settings[0])
     return space
 
 
+def _checked(call: Call, path: str, parameter: Parameter, values: tuple[object, ...] | None) -> tuple[object, ...] | None:
+    """The values to try, each once and each allowed: one that is not must be told now, and not when its turn comes."""
+    if values is None:
+        return None
+    if not values:
+        raise UsageError(f"{call.name}: {path}=[] has no value to try; list some, or write {path} alone for its declared grid")
+    named = replace(parameter, name=path)
+    kept: dict[str, object] = {}
+    for value in values:
+        allowed = named.check(call.name, value)
+        if parameter.nested is not None:
+            kept.setdefault(str(value), value)
+        else:
+            # An unquoted word is a call until it is known to be one of the choices.
+            kept.setdefault(repr(allowed), allowed if isinstance(value, Call) else value)
+    return tuple(kept.values())
+
+
 def _grid(call: Call, path: str, parameter: Parameter) -> tuple[object, ...]:
     values = parameter.grid_values()
-    if not values or any(value is Signature.empty for value in values):
-        raise UsageError(f"{call.name}: {path} has no grid; write the values to try as {path}=[…]")
+    if len(values) < 2 or any(value is Signature.empty for value in values):
+        allowed = parameter.describe_range()
+        raise UsageError(f"{call.name}: {path} has no grid of several values; write those to try as {path}=[…] ({allowed})")
     return values
 
 
@@ -228,13 +249,17 @@ def _draw(parameter: Parameter, given: tuple[object, ...] | None, chance: np.ran
     numbers = [float(value) for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
     if given or parameter.type not in (int, float) or len(numbers) < 1:
         return values[int(chance.integers(len(values)))]
-    limits = parameter.range
-    is_share = parameter.type is float and limits is not None and (limits.low, limits.high) == (0, 1)
-    low, high = (0.0, 1.0) if is_share else (min(numbers), max(numbers))
+    low, high = (0.0, 1.0) if _is_share(parameter) else (min(numbers), max(numbers))
     is_wide = low > 0 and high >= 10 * low
     value = math.exp(chance.uniform(math.log(low), math.log(high))) if is_wide else chance.uniform(low, high)
     # Four digits: a setting that people can read, and that no machine rounds otherwise.
     return round(value) if parameter.type is int else float(f"{value:.4g}")
+
+
+def _is_share(parameter: Parameter) -> bool:
+    """Whether it is a number from 0 to 1, which is drawn from its range and needs no grid."""
+    limits = parameter.range
+    return parameter.type is float and limits is not None and (limits.low, limits.high) == (0, 1)
 
 
 def scores_of_settings(
@@ -331,12 +356,21 @@ def recipe_text(title: str, options: Options, model: Model, source: str) -> str:
     return "\n".join([*lines, "", "[sources]", f"model = {toml_value(source)}", ""])
 
 
+def check_target(path: Path, what: str, suffix: str) -> None:
+    """Whether a file can be written there: asked before the work that it is to hold, and not after."""
+    if path.suffix != suffix:
+        raise UsageError(f"{what}'s file ends in {suffix}, not {path.name!r}")
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder")
+
+
 def save_recipe(path: Path, text: str) -> None:
     """Write a recipe, after checking that it can be read."""
     from perikope.recipes import SUFFIX, parse_recipe
 
-    if path.suffix != SUFFIX:
-        raise UsageError(f"a recipe's file ends in {SUFFIX}, not {path.name!r}")
+    check_target(path, "a recipe", SUFFIX)
     parse_recipe(path.stem, text, str(path))
     with replacing(path) as file:
         file.write(text)

@@ -44,7 +44,7 @@ def create(folder: Path, analyzer: Analyzer, language: str) -> None:
     manifest = Manifest(analyzer.settings(), language_code(language))
     try:
         files.make_folder(folder)
-        lock = _lock(folder, 0.0)
+        lock = take_lock(folder, 0.0)
         try:
             # Again, now that nobody else can: two programs may have been told to make the same index.
             _check_free(folder)
@@ -73,7 +73,7 @@ class IndexWriter:
         manifests.load(folder)
         self._failed = False
         self._process = os.getpid()
-        self._lock = _lock(folder, wait)
+        self._lock = take_lock(folder, wait)
         try:
             # Read under the lock: another writer may have committed meanwhile.
             self._open(Snapshot.open(folder))
@@ -315,7 +315,8 @@ class IndexWriter:
         return [path for path in self.folder.glob("segment-*.columns") if path.name not in known]
 
 
-def _lock(folder: Path, wait: float) -> int:
+def take_lock(folder: Path, wait: float) -> int:
+    """The open file that holds the lock of a folder, for as long as it is open; an error where another process has it."""
     try:
         descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:

@@ -80,8 +80,8 @@ HELD_OUT = "learned, held out"
 
 
 def single_models() -> tuple[str, ...]:
-    """The models that are neither built of others nor learned."""
-    return tuple(name for name in MODELS.names() if not parse_model(name).inner and name != "learned")
+    """The models that are neither built of others nor learned, and need nothing that has to be made first."""
+    return tuple(name for name, found in MODELS.items() if not (found.needs_store or parse_model(name).inner or name == "learned"))
 
 
 def fold_of_topic(qids: Sequence[str], folds: int, seed: int) -> dict[str, int]:

@@ -108,13 +108,13 @@ def generalised_recall(ranked: Sequence[Stretch], judged: Mapping[str, Relevant]
     return found / relevant if relevant else 0.0
 
 
-@measure("AgP", aliases=("MAgP",), level="context")
+@measure("AgP", aliases=("MAgP",), level="context", short={"T2I": "t2i"})
 def average_generalised_precision(
     ranked: Sequence[Stretch], judged: Mapping[str, Relevant], *, beta: Beta = 1.0, t2i: Tolerance = None
 ) -> float:
     """The generalised precision at the ranks of relevant documents, of all relevant ones: `Σ_{d_r relevant} gP@r / R`.
 
-    β = 1 is the harmonic mean of the papers, 0.25 the default of the official program; for T2I(n) see gP.
+    β = 1 is the harmonic mean of the papers, 0.25 the default of the official program. `T2I(300)` is the measure with t2i=300; see gP.
 
     >>> from perikope.io.inex import Extract, RelevantText
     >>> relevant = RelevantText(((0, 300),), 300, 900, 0)

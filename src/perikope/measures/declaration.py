@@ -20,6 +20,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Literal, TypeVar, get_type_hints
 
 from perikope.errors import UsageError, unknown
@@ -44,6 +45,8 @@ class Definition:
     default_cutoff: float | None
     level: Level = "names"
     cutoff_is_recall: bool = False
+    short: Mapping[str, str] = field(default_factory=dict)
+    """Names under which one parameter is given as a bare value: `T2I(300)`, with the parameter's name."""
 
     @property
     def example(self) -> str:
@@ -99,8 +102,13 @@ class Measure:
 MEASURES: Registry[Definition] = Registry("measure", "perikope.measures")
 
 
-def measure(name: str, aliases: Iterable[str] = (), *, level: Level = "names") -> Callable[[Function], Function]:
-    """Register the function below under its canonical name; an alias such as `MAP(D)` may hold a word in parentheses."""
+def measure(
+    name: str, aliases: Iterable[str] = (), *, level: Level = "names", short: Mapping[str, str] | None = None
+) -> Callable[[Function], Function]:
+    """Register the function below under its canonical name; an alias such as `MAP(D)` may hold a word in parentheses.
+
+    With `short={"T2I": "t2i"}`, `T2I(300)` is the measure with `t2i=300`.
+    """
 
     def register(function: Function) -> Function:
         cutoff = inspect.signature(function).parameters.get("cutoff")
@@ -108,7 +116,8 @@ def measure(name: str, aliases: Iterable[str] = (), *, level: Level = "names") -
         default = None if cutoff is None or needs else cutoff.default
         is_recall = get_type_hints(function).get("cutoff") is float
         declared = parameters_of(function)
-        MEASURES.add(name, Definition(name, tuple(aliases), function, declared, cutoff is not None, needs, default, level, is_recall))
+        made = Definition(name, tuple(aliases), function, declared, cutoff is not None, needs, default, level, is_recall, short or {})
+        MEASURES.add(name, made)
         return function
 
     return register
@@ -123,8 +132,10 @@ def parse_measure(text: str) -> Measure:
     'MAP(D)'
     >>> parse_measure("iP[.01]"), parse_measure("gP[10]"), parse_measure("MAgP(t2i=300)")
     (iP@0.01, gP@10, AgP(t2i=300))
+    >>> parse_measure("T2I(300)") == parse_measure("MAgP(t2i=300)")
+    True
     """
-    call = parse(text)
+    call = _in_full(parse(text))
     borrowed = None if call.name in _definitions() else _borrowed(call)
     if borrowed is not None:
         return Measure(borrowed, asked=text.strip())
@@ -164,6 +175,17 @@ def _definitions() -> dict[str, Definition]:
     return definitions | {alias: definition for definition in definitions.values() for alias in definition.aliases}
 
 
+def _in_full(call: Call) -> Call:
+    """A short name with its bare value as the measure and parameter that it stands for; any other call as it is."""
+    for name, definition in MEASURES.items():
+        if call.name in definition.short:
+            parameter = definition.short[call.name]
+            if len(call.positional) != 1 or parameter in call.arguments:
+                raise UsageError(f"{call.name} takes one value: {call.name}({parameter}), such as {call.name}(300)")
+            return Call(name, {parameter: call.positional[0], **call.arguments}, cutoff=call.cutoff)
+    return call
+
+
 def _borrowed(call: Call) -> Definition | None:
     """The measure of this name that ir_measures has, where that is installed."""
     from perikope.measures.borrowed import borrow
@@ -181,4 +203,8 @@ def _find(call: Call) -> Definition:
         known = definitions[call.name]
         names = ", ".join(known.parameters) or "(none)"
         raise UsageError(f"{spelling}: parameters of {call.name} are given as name=value; there are: {names}")
-    raise unknown("measure", spelling, definitions)
+    short = [f"{name}({parameter})" for definition in dict(MEASURES.items()).values() for name, parameter in definition.short.items()]
+    complaint = unknown("measure", spelling, [*definitions, *short])
+    if find_spec("ir_measures") is None:
+        raise UsageError(f"{complaint}; those of ir_measures too with: pip install 'perikope[eval]'")
+    raise complaint

@@ -19,16 +19,26 @@ if TYPE_CHECKING:
     from perikope.io.spans import PassageRanges
 
 
+def judgements_in(path: str, form: str = "auto") -> dict[str, dict[str, int]]:
+    """The judgements of a file as `read_judgements` gives them; one that holds none is an error, since nothing can be measured by it."""
+    from perikope.io.judgements import read_judgements
+
+    found = read_judgements(path, form)
+    if not found:
+        raise InputError("is empty: there is no judgement in it", path=path)
+    return found
+
+
 class JudgementFile:
     """The judgements of a file; `index` is the folder of an index that knows where the passages stand."""
 
     def __init__(self, path: str, form: str = "auto", index: str = "") -> None:
-        from perikope.io.judgements import judgement_form, read_judgements
+        from perikope.io.judgements import judgement_form
 
         self.path = path
         self.index = index
         self.form = judgement_form(path) if form == "auto" else form
-        self.names = read_judgements(path, self.form)
+        self.names = judgements_in(path, self.form)
 
     @cached_property
     def ranges(self) -> PassageRanges:

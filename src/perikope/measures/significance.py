@@ -84,6 +84,12 @@ def compare(
     return Comparison(p, beaten, labels, test, correction, alpha)
 
 
+def check_test(test: str) -> None:
+    """Raise where a test needs what is not installed: so that nobody has to run everything to be told."""
+    if test != "randomisation":
+        _scipy()
+
+
 def label(number: int) -> str:
     """The letter of the system with this number (from 0), one that can stand beside others without a space.
 

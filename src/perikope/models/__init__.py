@@ -59,6 +59,11 @@ class ModelDefinition:
     needs: Needs = needs_nothing
 
     @property
+    def needs_store(self) -> bool:
+        """Whether it reads vectors that were made before, by `perikope encode`: it then takes the name of a store."""
+        return "store" in self.shape
+
+    @property
     def summary(self) -> str:
         """The first line of the documentation."""
         return (self.combine.__doc__ or "").strip().split("\n")[0]

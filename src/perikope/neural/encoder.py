@@ -14,15 +14,17 @@ import hashlib
 import json
 import string
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.errors import InputError, MissingExtra, UsageError
+from perikope.errors import InputError, MissingExtra, UsageError, unknown
 
 try:
     import torch
@@ -43,10 +45,13 @@ QUERY_TOKENS = 120
 DIMENSION = 128
 SETTINGS = "perikope-encoder.json"
 WEIGHTS = "model.safetensors"
+RUNTIMES = ("torch", "onnx", "onnx-int8")
+"""What computes the vectors; see `perikope.neural.onnx`."""
 _PROJECTION = "linear.weight"
 """As ColBERT's own checkpoints call it."""
 _AT_ONCE = 1 << 14
-"""Tokens that are encoded at a time."""
+_AT_ONCE_ON_CPU = 1 << 10
+"""Tokens that are encoded at a time; on a CPU few, which measured 1.6 to 2 times as fast as 1 << 14 (presumably for its cache)."""
 
 Vectors = NDArray[np.float32]
 
@@ -79,6 +84,7 @@ class Encoder(nn.Module):
         self.projection = nn.Linear(width, dimension, bias=False) if dimension else None
         self.dimension = dimension or width
         self._check_lengths()
+        self._remembered: dict[tuple[int, str], list[int]] = {}
         skipped = [i for token, i in tokenizer.get_vocab().items() if token and all(sign in string.punctuation for sign in token)]
         punctuation = torch.zeros(1 + max(tokenizer.get_vocab().values(), default=0), dtype=torch.bool)
         punctuation[skipped] = True
@@ -93,12 +99,18 @@ class Encoder(nn.Module):
         device: str = "",
         precision: str = "auto",
         settings: EncoderSettings | None = None,
+        runtime: str = "torch",
     ) -> Encoder:
         """An encoder by name or folder.
 
         What a saved encoder or a ColBERT checkpoint says of itself (dimension, markers) counts over `dimension`. `precision` is `float32`,
-        `bfloat16`, or `auto`: bfloat16 where the device computes with it, which takes half the time at no loss.
+        `bfloat16`, or `auto`: bfloat16 where the device computes with it, which takes half the time at no loss. `runtime` is `torch`, or
+        `onnx` or `onnx-int8` for encoding on the CPU by ONNX Runtime.
         """
+        if runtime not in RUNTIMES:
+            raise unknown("runtime", runtime, RUNTIMES)
+        if runtime != "torch" and (device not in ("", "cpu") or precision not in ("auto", "float32")):
+            raise UsageError(f"{runtime} computes on the CPU, and has its precision in its name: leave out device and precision")
         folder = _folder_of(name)
         known = json.loads((folder / SETTINGS).read_text("utf-8")) if folder and (folder / SETTINGS).is_file() else None
         weights = _weights_of(folder) if folder else {}
@@ -121,6 +133,10 @@ class Encoder(nn.Module):
             encoder.projection.weight.data.copy_(projection)
         elif encoder.projection is not None:
             encoder.fit_projection(_words_of(tokenizer))
+        if runtime != "torch":
+            from perikope.neural.onnx import OnnxEncoder
+
+            return OnnxEncoder(encoder, int8=runtime == "onnx-int8")
         place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         return encoder.to(device=place, dtype=_precision(precision, place)).eval()
 
@@ -147,20 +163,21 @@ class Encoder(nn.Module):
         tokens, mask = self._tokens(texts, settings.query_tokens, settings.query_marker, full or settings.fill_queries)
         if settings.fill_queries:
             tokens = torch.where(mask, tokens, self.tokenizer.mask_token_id)
+            # Nothing attends to the mask tokens, but what becomes of them counts.
             return self(tokens, mask), torch.ones_like(mask)
-        return self(tokens, mask), mask
+        return self(tokens, mask) * mask.unsqueeze(-1), mask
 
     def passages(self, texts: Sequence[str], *, full: bool = True) -> tuple[Tensor, Tensor]:
         """As `queries`, of passages: without the tokens that are punctuation."""
         tokens, mask = self._tokens(texts, self.settings.passage_tokens, self.settings.passage_marker, full)
-        return self(tokens, mask), mask & ~self._skipped(tokens)
+        return self(tokens, mask) * mask.unsqueeze(-1), mask & ~self._skipped(tokens)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """`normalise(W · encoder(tokens))`, in float32; vectors of padding are 0."""
+        """`normalise(W · encoder(tokens))`, in float32."""
         states = self.transformer(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
         if self.projection is not None:
             states = self.projection(states)
-        return nn.functional.normalize(states.float(), dim=-1) * mask.unsqueeze(-1)
+        return nn.functional.normalize(states.float(), dim=-1)
 
     def written(self, text: str, *, query: bool) -> list[str]:
         """The tokens of a text as they are written, one a vector; what an explanation shows."""
@@ -169,15 +186,19 @@ class Encoder(nn.Module):
         found: list[str] = self.tokenizer.convert_ids_to_tokens(tokens[0].tolist())
         return found
 
-    def encode(self, texts: Sequence[str], *, tokens_at_once: int = _AT_ONCE) -> Iterator[tuple[int, Vectors, NDArray[np.int64]]]:
-        """Of each passage its number, the vectors that count, and which token of it each is; long ones together, so not in order."""
+    def encode(self, texts: Sequence[str], *, tokens_at_once: int = 0) -> Iterator[tuple[int, Vectors, NDArray[np.int64]]]:
+        """Of each passage its number, the vectors that count, and which token of it each is; long ones together, so not in order.
+
+        `tokens_at_once` 0 is what suits the device.
+        """
+        at_once = tokens_at_once or (_AT_ONCE_ON_CPU if self.device.type == "cpu" else _AT_ONCE)
         limit, marker = self._limits(False)
         lengths = np.array([min(len(ids), limit) for ids in self._ids(texts, limit)] if texts else [], np.int64)
         order = np.argsort(-lengths, kind="stable")
         start = 0
         with torch.inference_mode():
             while start < order.size:
-                rows = order[start : start + max(tokens_at_once // int(lengths[order[start]] + bool(marker)), 1)]
+                rows = order[start : start + max(at_once // int(lengths[order[start]] + bool(marker)), 1)]
                 vectors, mask = self.passages([texts[row] for row in rows.tolist()], full=False)
                 values, kept = vectors.cpu().numpy(), mask.cpu().numpy()
                 for row, own, counted in zip(rows.tolist(), values, kept, strict=True):
@@ -224,9 +245,30 @@ class Encoder(nn.Module):
         settings = self.settings
         return (settings.query_tokens, settings.query_marker) if query else (settings.passage_tokens, settings.passage_marker)
 
+    def remember(self, texts: Sequence[str], *, query: bool = False) -> None:
+        """Keep the tokens of texts that will be encoded again and again, as in training: cutting them costs more than a GPU does."""
+        limit, marker = self._limits(query)
+        limit -= bool(marker)
+        for text, ids in zip(texts, self._ids(texts, limit) if texts else (), strict=True):
+            self._remembered[limit, text] = ids
+
+    def copied(self) -> Encoder:
+        """The same with weights of its own; the tokenizer and what is remembered are shared."""
+        found = Encoder(deepcopy(self.transformer), self.tokenizer, self.dimension if self.projection is not None else 0, self.settings)
+        found.load_state_dict(self.state_dict())
+        found.share_remembered(self)
+        return found.to(self.device).eval()
+
+    def share_remembered(self, other: Encoder) -> None:
+        """Take the tokens that another encoder with the same tokenizer remembers."""
+        self._remembered = other._remembered
+
     def _ids(self, texts: Sequence[str], limit: int) -> list[list[int]]:
-        found: list[list[int]] = self.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
-        return found
+        kept = [self._remembered.get((limit, text)) for text in texts] if self._remembered else [None] * len(texts)
+        rest = [text for text, ids in zip(texts, kept, strict=True) if ids is None]
+        cut: list[list[int]] = self.tokenizer(rest, truncation=True, max_length=limit)["input_ids"] if rest else []
+        new = iter(cut)
+        return [next(new) if ids is None else ids for ids in kept]
 
     def _tokens(self, texts: Sequence[str], limit: int, marker: str, full: bool) -> tuple[Tensor, Tensor]:
         """The tokens of texts, padded, and which of them are none of padding."""
@@ -234,13 +276,12 @@ class Encoder(nn.Module):
         if marker:
             own = self.tokenizer.convert_tokens_to_ids(marker)
             ids = [[*one[:1], own, *one[1:]] for one in ids]
-        width = limit if full else max((len(one) for one in ids), default=1)
-        tokens = torch.full((len(ids), width), int(self.tokenizer.pad_token_id or 0))
-        mask = torch.zeros(len(ids), width, dtype=torch.bool)
-        for row, one in enumerate(ids):
-            tokens[row, : len(one)] = torch.tensor(one)
-            mask[row, : len(one)] = True
-        return tokens.to(self.device), mask.to(self.device)
+        lengths = np.array([len(one) for one in ids], np.int64)
+        width = limit if full else int(lengths.max(initial=1))
+        there = np.arange(width) < lengths[:, None]
+        tokens = np.full(there.shape, int(self.tokenizer.pad_token_id or 0), np.int64)
+        tokens[there] = np.fromiter(chain.from_iterable(ids), np.int64, int(lengths.sum()))
+        return torch.from_numpy(tokens).to(self.device), torch.from_numpy(there).to(self.device)
 
     def _skipped(self, tokens: Tensor) -> Tensor:
         found: Tensor = self._punctuation[tokens] if self.settings.skip_punctuation else torch.zeros_like(tokens, dtype=torch.bool)  # type: ignore[index]

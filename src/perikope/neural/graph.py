@@ -40,6 +40,8 @@ FORWARD = ("order", "structural", "internal", "external")
 INVERSE: Mapping[str, str] = MappingProxyType({name: f"{name}_i" for name in FORWARD} | {f"{name}_i": name for name in FORWARD})
 RELATIONS = ("order", "order_i", "structural", "structural_i", "internal", "internal_i", "external", "external_i")
 SELF = "self"
+OPENING = "opening"
+"""Our own: from the first passage of a document, which tells what it is about, to all its others. Only models that ask for it hear it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,13 @@ def read_graph(snapshot: Snapshot, number: int) -> DocumentGraph:
         texts=(*node_texts, *(_title(*snapshot.locate(other)) for other in cited)),
         is_passage=np.concatenate([is_passage[spans], np.zeros(len(cited), bool)]),
         parent=np.concatenate([parent, np.full(len(cited), -1)]).astype(np.int64),
-        edges=with_inverses(edges),
+        edges=with_opening(with_inverses(edges), passages),
     )
+
+
+def with_opening(edges: Mapping[str, Integers], passages: Integers) -> dict[str, Integers]:
+    """The edges of one document, and those of its opening."""
+    return {**edges, OPENING: np.stack([np.repeat(passages[:1], max(passages.size - 1, 0)), passages[1:]]).astype(np.int64)}
 
 
 def with_inverses(edges: Mapping[str, Any]) -> dict[str, Integers]:
@@ -157,7 +164,7 @@ def merge_graphs(graphs: Sequence[DocumentGraph]) -> DocumentGraph:
         parent=np.concatenate([np.zeros(0, np.int64), *(np.where(graph.parent >= 0, graph.parent + base, -1) for graph, base in based)]),
         edges={
             name: np.concatenate([np.zeros((2, 0), np.int64), *(graph.edges[name] + base for graph, base in based)], axis=1)
-            for name in RELATIONS
+            for name in (graphs[0].edges if graphs else RELATIONS)
         },
     )
 

@@ -36,7 +36,7 @@ from torch.nn import functional
 
 from perikope.errors import UsageError, unknown
 from perikope.index.layout import offsets, ranges
-from perikope.neural.graph import RELATIONS, SELF, DocumentGraph, merge_graphs
+from perikope.neural.graph import OPENING, RELATIONS, SELF, DocumentGraph, merge_graphs
 from perikope.neural.sharing import OF_CONTEXT, OF_SELF, OF_TARGET, LayerPlan, Neighbourhoods, Plan, make_plan
 
 Integers = NDArray[np.int64]
@@ -58,8 +58,11 @@ LATE_FUSION = ("NO_NS", "NO_LB_NS")
 
 _QUERY_ROWS = 512
 """Questions to the same keys are cut into pieces of so many rows, which are alike in size then."""
-_PAIRS = 1 << 21
+_PAIRS, _PAIRS_ON_GPU = 1 << 21, 1 << 24
 """Pairs of tokens that are compared at a time, padding included."""
+_SIZES: Integers = np.array([8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512])
+_SIZES_ON_GPU: Integers = np.array([32, 96, 192, 512])
+"""Sizes that attentions are padded to. A GPU would rather compute more than be asked more often."""
 _MESSAGE_ROWS = 1 << 21
 """Rows of messages of one layer; where there would be more, targets are computed some after the others."""
 
@@ -95,8 +98,8 @@ class HGAT(nn.Module):
     ) -> None:
         super().__init__()
         for name in relations:
-            if name not in RELATIONS:
-                raise unknown("relation", name, RELATIONS)
+            if name not in (*RELATIONS, OPENING):
+                raise unknown("relation", name, (*RELATIONS, OPENING))
         if layers < 1 or heads < 1 or dimension % heads:
             raise UsageError(f"there must be at least one layer, and heads that divide the dimension: not {layers}, {heads}, {dimension}")
         self.settings: dict[str, Any] = {
@@ -230,7 +233,7 @@ class HGAT(nn.Module):
         rows, nodes = self._rows_before_last(batch, plan)
         last = plan.layers[-1]
         rows = self._stack[-1](rows, nodes, last, batch)
-        chosen: Tensor = rows[batch.index(batch.rows_of(last.node_of_state, plan.state_of_target))]
+        chosen = _taken(rows, batch.index(batch.rows_of(last.node_of_state, plan.state_of_target)))
         return functional.normalize(chosen, dim=-1) if self.normalize_output else chosen
 
 
@@ -339,12 +342,12 @@ class _Layer(nn.Module):
         parts = self._project(sums, plan.node_of_aggregate, plan.relation_of_aggregate, plan.messages_of_aggregate, batch)
         of_state = batch.index(batch.rows_of(plan.node_of_state, plan.state_of_part))
         of_aggregate = batch.index(batch.rows_of(plan.node_of_aggregate, plan.aggregate_of_part))
-        said = parts[of_aggregate]
+        said = _taken(parts, of_aggregate)
         if self.is_split:
             role = np.repeat(plan.role_of_part, batch.count[plan.node_of_state[plan.state_of_part]])
             said = said * self._shares(rows.dtype)[batch.index(role)][:, None]
         if self.residual:
-            begin = rows[batch.index(batch.rows_of(nodes, plan.before))]
+            begin = _taken(rows, batch.index(batch.rows_of(nodes, plan.before)))
         else:
             begin = rows.new_zeros(int(batch.count[plan.node_of_state].sum()), rows.shape[1])
         return begin.index_add(0, of_state, said.to(begin.dtype))
@@ -377,8 +380,10 @@ class _Layer(nn.Module):
         query = _Projected(plan.relation_of_message, plan.query_of_message, nodes, batch)
         key = _Projected(plan.relation_of_message, plan.key_of_message, nodes, batch)
         dimension = rows.shape[1]
-        queries = torch.cat([self._in(name, rows[which], 0, dimension) for name, which in query.gathered(self.names)])
-        keys_and_values = torch.cat([self._in(name, rows[which], dimension, 3 * dimension) for name, which in key.gathered(self.names)])
+        queries = torch.cat([self._in(name, _taken(rows, which), 0, dimension) for name, which in query.gathered(self.names)])
+        keys_and_values = torch.cat(
+            [self._in(name, _taken(rows, which), dimension, 3 * dimension) for name, which in key.gathered(self.names)]
+        )
         # Messages with the same keys come one after the other: their questions are one matrix.
         order = np.argsort(key.of_message, kind="stable")
         asked = batch.count[nodes[plan.query_of_message]]
@@ -395,7 +400,7 @@ class _Layer(nn.Module):
         # Back to the order of messages.
         first = np.empty(order.size, np.int64)
         first[order] = offsets(asked[order])[:-1]
-        return answers[batch.index(ranges(first, first + asked))]
+        return _taken(answers, batch.index(ranges(first, first + asked)))
 
     def _in(self, relation: str, rows: Tensor, first: int, end: int) -> Tensor:
         attention = self._attention_of(relation)
@@ -410,12 +415,12 @@ class _Layer(nn.Module):
             if terms.size:
                 into = batch.index(batch.rows_of(plan.node_of_aggregate, plan.aggregate_of_term[terms]))
                 of = batch.index(batch.rows_of(asked, plan.message_of_term[terms]))
-                sums = sums.index_add(0, into, heard[of], alpha=sign)
+                sums = sums.index_add(0, into, _taken(heard, of), alpha=sign)
         begun = np.flatnonzero(plan.begun_from >= 0)
         if begun.size:
             into = batch.index(batch.rows_of(plan.node_of_aggregate, begun))
             of = batch.index(batch.rows_of(plan.node_of_aggregate, plan.begun_from[begun]))
-            sums = sums.index_add(0, into, sums[of])
+            sums = sums.index_add(0, into, _taken(sums, of))
         return sums
 
     def _project(self, sums: Tensor, nodes: Integers, relations: Integers, messages: Integers, batch: _Tokens) -> Tensor:
@@ -476,13 +481,13 @@ def _attend_in_batches(
     first_question = offsets(asked_of_key)[:-1][key_of_piece] + inside
     questions = np.minimum(asked_of_key[key_of_piece] - inside, _QUERY_ROWS)
     keys = np.diff(first_row_of_key)[key_of_piece]
-    by_size = np.lexsort((questions, _rounded(questions), _rounded(keys)))
+    on_gpu = device.type != "cpu"
     found, places = [], []
-    for batch in _batches(by_size, questions, keys):
+    for batch in _batches(questions, keys, _SIZES_ON_GPU if on_gpu else _SIZES, _PAIRS_ON_GPU if on_gpu else _PAIRS):
         asked, asked_there = _padded(first_question[batch], questions[batch])
         heard, heard_there = _padded(first_row_of_key[key_of_piece[batch]], keys[batch])
-        query = _by_heads(queries[torch.from_numpy(row_of_question[asked]).to(device)], heads)
-        both = keys_and_values[torch.from_numpy(heard).to(device)]
+        query = _by_heads(_taken(queries, torch.from_numpy(row_of_question[asked]).to(device)), heads)
+        both = _taken(keys_and_values, torch.from_numpy(heard).to(device))
         key, value = (_by_heads(half, heads) for half in torch.split(both, dimension, dim=-1))
         allowed = None if heard_there.all() else torch.from_numpy(heard_there).to(device)[:, None, None, :]
         answer = functional.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout)
@@ -493,26 +498,32 @@ def _attend_in_batches(
         return queries[:0]
     back = np.empty(row_of_question.size, np.int64)
     back[np.concatenate(places)] = np.arange(row_of_question.size)
-    return torch.cat(found)[torch.from_numpy(back).to(device)]
+    return _taken(torch.cat(found), torch.from_numpy(back).to(device))
+
+
+def _taken(rows: Tensor, which: Tensor) -> Tensor:
+    """Rows by their numbers. As an embedding: its backward pass adds rows up several times faster than that of indexing on a GPU."""
+    return functional.embedding(which, rows)
 
 
 def _by_heads(rows: Tensor, heads: int) -> Tensor:
     return rows.reshape(*rows.shape[:2], heads, -1).transpose(1, 2)
 
 
-def _rounded(sizes: Integers) -> Integers:
-    """The next of 8, 12, 16, 24, 32, 48, 64, 96 …: sizes that are padded to the same are computed together."""
-    power = 2 ** np.ceil(np.log2(np.maximum(sizes, 8))).astype(np.int64)
-    return np.where(sizes * 4 <= power * 3, np.maximum(power * 3 // 4, 8), power)
+def _rounded(sizes: Integers, steps: Integers) -> Integers:
+    """The next of some sizes: what is padded to the same is computed together."""
+    found: Integers = steps[np.minimum(np.searchsorted(steps, sizes), steps.size - 1)]
+    return np.maximum(found, sizes)
 
 
-def _batches(order: Integers, questions: Integers, keys: Integers) -> list[Integers]:
-    """Cut pieces in order of size into batches of one size, and of a bounded number of pairs."""
-    wide, deep = _rounded(questions[order]), _rounded(keys[order])
-    changes = np.flatnonzero((np.diff(wide) != 0) | (np.diff(deep) != 0)) + 1
+def _batches(questions: Integers, keys: Integers, sizes: Integers, pairs: int) -> list[Integers]:
+    """Pieces of one size together, and not more of them than have so many pairs."""
+    wide, deep = _rounded(questions, sizes), _rounded(keys, sizes)
+    order = np.lexsort((questions, wide, deep))
+    changes = np.flatnonzero((np.diff(wide[order]) != 0) | (np.diff(deep[order]) != 0)) + 1
     found = []
     for batch in np.split(order, changes) if order.size else []:
-        most = max(1, _PAIRS // (int(questions[batch].max()) * int(keys[batch].max())))
+        most = max(1, pairs // (int(questions[batch].max()) * int(keys[batch].max())))
         found += [batch[first : first + most] for first in range(0, batch.size, most)]
     return found
 

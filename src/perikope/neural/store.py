@@ -1,13 +1,16 @@
 """Vectors of all passages of an index, computed once, kept compactly and mapped into memory; ranking looks them up.
 
 A store is a folder `neural/NAME` of the index: the encoder that made it, files of vectors for each time that it was brought up to date,
-and a manifest, replaced atomically. A document is known by the hash of its texts: what is there already is not encoded again, however
-the index was merged meanwhile. Which vectors a document of a segment has is worked out once a segment and kept.
+and a manifest, replaced atomically. A document is known by the hash of all that its vectors depend on: what is there already is not encoded
+again, however the index was merged meanwhile. Where the documents of each segment lie is written down when they are encoded.
 
-    float16    2 · d bytes a token
+What is kept of a passage is its kind: a vector a token (`tokens`), the same as graph attention sees the passage in its document (`context`,
+and in late fusion those of the passage alone beside them), one vector (`pooled`), or one that a user brought (`own`).
+
+    float16    2 · d bytes a vector
     int8       d bytes and two for the scale
-    residual   the nearest of up to 65,536 centroids in two bytes, and of what is left two bits a dimension: d / 4 + 2 bytes,
-               34 for d = 128 (Santhanam et al. 2022, ColBERTv2)
+    residual   the nearest of up to 65,536 centroids in two bytes, two for the scale, and of what is left two bits a dimension:
+               d / 4 + 4 bytes, 36 for d = 128 (Santhanam et al. 2022, ColBERTv2, whose vectors all have length 1)
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ import hashlib
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +34,7 @@ from perikope.errors import InputError, UsageError, unknown
 from perikope.index import files
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
+from perikope.kernels.vectors import CENTRED, PLAIN, SCALED, unpack_halves, unpack_integers, unpack_residuals
 from perikope.neural.triples import passages_of, with_path
 from perikope.tables import check_name
 
@@ -36,20 +42,37 @@ FOLDER = "neural"
 """Of an index."""
 MANIFEST = "store.json"
 ENCODER = "encoder"
-VERSION = 1
+VERSION = 2
 Code = Literal["float16", "int8", "residual"]
 CODES: tuple[Code, ...] = get_args(Code)
+Kind = Literal["tokens", "context", "pooled", "own"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_OPTIONS: Mapping[Kind, str] = {"tokens": "", "context": " --encoder FOLDER", "pooled": " --pooled", "own": " --pooled"}
+"""Of `perikope encode`, by what it makes."""
+VECTORS, CONTENT = "vectors", "content"
+"""The matrices of a passage: those it is ranked by, and in late fusion those of the passage alone."""
 LEVELS = 4
 """Of a residual: two bits a dimension."""
 _SAMPLE = 1 << 17
+_SAMPLED_PASSAGES = 32
+"""Of a document."""
 _MOST_CENTROIDS = 1 << 13
 _ROUNDS = 6
 _DOCUMENTS_AT_ONCE = 64
+_KEY = 16
+"""Bytes of what a document is known by."""
+_LARGEST = 6e4
+"""What float16 can hold, about."""
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 Encode = Callable[[Sequence[str]], Iterator[tuple[int, Floats, Integers]]]
 """Of texts: the number of each, its vectors, and which tokens they are of; in any order."""
+
+HALVES: Floats = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+"""The number that each pattern of float16 stands for."""
+_OF_INTEGERS: Floats = np.where(np.isfinite(HALVES), HALVES, np.float32(np.inf)).astype(np.float32) / np.float32(127)
 
 
 @dataclass(frozen=True)
@@ -59,66 +82,100 @@ class Codebook:
     code: Code
     dimension: int
     centroids: Floats
+    """Of length 1."""
     levels: Floats
     """The four values of a residual's dimension."""
 
     @classmethod
     def fit(cls, code: Code, dimension: int, sample: Floats, *, seed: int = 1) -> Codebook:
-        """Made for vectors like those of a sample."""
+        """Made for vectors like those of a sample; their lengths do not matter."""
         if code not in CODES:
             raise unknown("code of vectors", code, CODES)
-        if code != "residual" or not sample.shape[0]:
-            return cls(code, dimension, np.zeros((1 if code == "residual" else 0, dimension), np.float32), np.zeros(LEVELS, np.float32))
-        if dimension % 4:
+        if code == "residual" and dimension % 4:
             raise UsageError(f"a residual code needs vectors whose number of values is a multiple of 4, not {dimension}")
+        directions, lengths = _directions(sample)
+        directions = directions[lengths > 0]
+        if code != "residual" or not directions.shape[0]:
+            return cls(code, dimension, np.zeros((1 if code == "residual" else 0, dimension), np.float32), np.zeros(LEVELS, np.float32))
         # As ColBERTv2 has it: a number of centroids that grows with the root of the number of vectors, here of the sample.
-        count = int(min(_MOST_CENTROIDS, max(1, 2 ** round(np.log2(8 * np.sqrt(sample.shape[0]))), 1), sample.shape[0]))
-        centroids = _cluster(sample, count, seed)
-        residuals = (sample - centroids[nearest(sample, centroids)]).ravel()
+        count = int(min(_MOST_CENTROIDS, max(1, 2 ** round(np.log2(8 * np.sqrt(directions.shape[0])))), directions.shape[0]))
+        centroids = _cluster(directions, count, seed)
+        residuals = (directions - centroids[nearest(directions, centroids)]).ravel()
         cuts = np.quantile(residuals, [0.125, 0.375, 0.625, 0.875])
         return cls(code, dimension, centroids, _fit_levels(residuals, cuts.astype(np.float32)))
 
     @property
+    def head(self) -> int:
+        """How many bytes of a row belong to all of its values."""
+        return {"float16": PLAIN, "int8": SCALED, "residual": CENTRED}[self.code]
+
+    @property
     def bytes_a_token(self) -> int:
         """How many bytes a vector takes."""
-        return {"float16": 2 * self.dimension, "int8": self.dimension + 2, "residual": self.dimension // 4 + 2}[self.code]
+        return self.head + {"float16": 2 * self.dimension, "int8": self.dimension, "residual": self.dimension // 4}[self.code]
 
-    def pack(self, vectors: Floats) -> NDArray[np.uint8]:
+    def pack(self, vectors: Floats) -> Bytes:
         """Bytes of vectors, a row each."""
+        if vectors.size and not float(np.abs(vectors).max()) < _LARGEST:
+            raise UsageError("vectors must be finite, and their values below 60,000: this encoder gives others")
         if self.code == "float16":
             return vectors.astype("<f2").view(np.uint8)
         if self.code == "int8":
-            scale = np.maximum(np.abs(vectors).max(axis=1, initial=0.0), 1e-8).astype("<f2").astype(np.float32)
-            rounded = np.clip(np.rint(vectors * (127 / scale[:, None])), -127, 127).astype(np.int8)
-            return np.concatenate([scale.astype("<f2")[:, None].view(np.uint8), rounded.view(np.uint8)], axis=1)
-        own = nearest(vectors, self.centroids)
-        residuals = vectors - self.centroids[own]
+            scale = np.maximum(np.abs(vectors).max(axis=1, initial=0.0), 1e-5).astype("<f2")
+            rounded = np.clip(np.rint(vectors * (127 / scale.astype(np.float32)[:, None])), -127, 127).astype(np.int8)
+            return np.concatenate([scale[:, None].view(np.uint8), rounded.view(np.uint8)], axis=1)
+        directions, lengths = _directions(vectors)
+        own = nearest(directions, self.centroids)
+        residuals = directions - self.centroids[own]
         bits = np.searchsorted((self.levels[1:] + self.levels[:-1]) / 2, residuals).astype(np.uint8)
-        four = bits.reshape(bits.shape[0], -1, 4)
+        # What comes back is made as long as what was given.
+        scale = lengths / np.maximum(np.linalg.norm(self.centroids[own] + self.levels[bits], axis=1), 1e-8)
+        four = bits.reshape(bits.shape[0], self.dimension // 4, 4)
         packed = four[:, :, 0] | four[:, :, 1] << 2 | four[:, :, 2] << 4 | four[:, :, 3] << 6
-        return np.concatenate([own.astype("<u2")[:, None].view(np.uint8), packed.astype(np.uint8)], axis=1)
+        head = np.stack([own.astype("<u2"), np.minimum(scale, _LARGEST).astype("<f2").view("<u2")], axis=1)
+        return np.concatenate([head.view(np.uint8), packed.astype(np.uint8)], axis=1)
 
-    def unpack(self, rows: NDArray[np.uint8]) -> Floats:
-        """Vectors of bytes; those of a residual code have length 1 again."""
-        if self.code == "float16":
-            return np.ascontiguousarray(rows).view("<f2").astype(np.float32)
-        head = np.ascontiguousarray(rows[:, :2])
-        if self.code == "int8":
-            scale = head.view("<f2").astype(np.float32)
-            values: Floats = rows[:, 2:].view(np.int8).astype(np.float32) * (scale / np.float32(127))
-            return values
-        own = head.view("<u2")[:, 0].astype(np.int64)
-        if own.size and int(own.max()) >= self.centroids.shape[0]:
-            raise InputError("a store of vectors is damaged: make it again")
-        found: Floats = self.centroids[own] + self._four_levels[rows[:, 2:]].reshape(rows.shape[0], -1)
-        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-8)
-        return found
+    def unpack(self, rows: Bytes) -> Floats:
+        """Vectors of bytes."""
+        vectors = np.empty((rows.shape[0], self.dimension), np.float32)
+        self.unpack_values(rows, vectors)
+        if self.head:
+            vectors *= self._scales(rows)
+        if self.code == "residual":
+            own = np.ascontiguousarray(rows[:, :2]).view("<u2")[:, 0].astype(np.int64)
+            if own.size and int(own.max()) >= self.centroids.shape[0]:
+                raise damaged()
+            vectors += self.centroids[own] * self._scales(rows)
+        return vectors
+
+    def unpack_values(self, rows: Bytes, vectors: Floats) -> None:
+        """What follows the head of each row: without the scale, and of a residual code without the centroid."""
+        if self.code == "residual":
+            unpack_residuals(rows, self._values_of_byte, vectors.view(np.complex128))
+        elif self.code == "int8":
+            unpack_integers(rows, vectors)
+        else:
+            unpack_halves(rows.view("<u2"), HALVES, vectors)
+
+    @property
+    def scale_of_half(self) -> Floats:
+        """What values are multiplied with, by the two bytes that say so."""
+        return _OF_INTEGERS if self.code == "int8" else HALVES
+
+    def _scales(self, rows: Bytes) -> Floats:
+        return self.scale_of_half[np.ascontiguousarray(rows[:, self.head - 2 : self.head]).view("<u2")]
 
     @cached_property
-    def _four_levels(self) -> Floats:
-        """The four values that a byte stands for."""
+    def _values_of_byte(self) -> NDArray[np.complex128]:
+        """The four values that a byte stands for, as one of 16 bytes."""
         byte = np.arange(256)
-        return self.levels[np.stack([byte >> shift & 3 for shift in (0, 2, 4, 6)], axis=1)].astype(np.float32)
+        four = self.levels[np.stack([byte >> shift & 3 for shift in (0, 2, 4, 6)], axis=1)].astype(np.float32)
+        return np.ascontiguousarray(four).view(np.complex128)[:, 0]
+
+
+def damaged() -> InputError:
+    """The error for vectors that cannot be."""
+    return InputError("a store of vectors is damaged: make it again")
 
 
 def nearest(vectors: Floats, centroids: Floats, *, at_once: int = 1 << 12) -> Integers:
@@ -128,6 +185,12 @@ def nearest(vectors: Floats, centroids: Floats, *, at_once: int = 1 << 12) -> In
         piece = slice(start, start + at_once)
         found[piece] = (vectors[piece] @ centroids.T).argmax(axis=1)
     return found
+
+
+def _directions(vectors: Floats) -> tuple[Floats, Floats]:
+    """Vectors of length 1, and the lengths that they had."""
+    lengths = np.linalg.norm(vectors, axis=1).astype(np.float32)
+    return vectors / np.maximum(lengths, 1e-12)[:, None], lengths
 
 
 def _cluster(sample: Floats, count: int, seed: int) -> Floats:
@@ -154,43 +217,46 @@ def _fit_levels(residuals: Floats, levels: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """The vectors of a document as they lie in the store."""
+
+    rows: Bytes
+    position: NDArray[np.uint16]
+    """Which token of its text each vector is of."""
+    count: NDArray[np.uint16]
+    """How many vectors each passage has."""
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
-    """The vectors of some passages, one after the other; packed as they lie in the store until they are asked for."""
+    """The vectors of some passages, document by document; packed until they are asked for."""
 
     codebook: Codebook
-    packed: Sequence[NDArray[np.uint8]]
-    """Pieces, one a document."""
-    tokens: Sequence[Integers]
-    """Which token of its text each vector is of, in the same pieces."""
+    pieces: Sequence[Piece]
     first_vector: Integers
     """Where each passage's begin; one value more than there are passages."""
     first_of_piece: Integers
-    """Where each piece begins; one value more than there are pieces."""
+    """Where each piece's vectors begin; one value more than there are pieces."""
+    first_passage_of_piece: Integers
 
     @classmethod
-    def of(cls, codebook: Codebook, pieces: Sequence[tuple[NDArray[np.uint8], Integers, Integers]]) -> Found:
-        """Of pieces: bytes and tokens of vectors, and how many each passage has."""
-        counts = np.concatenate([np.zeros(0, np.int64), *(count for *_, count in pieces)])
-        sizes = np.array([rows.shape[0] for rows, *_ in pieces], np.int64)
-        first = [np.concatenate([[0], np.cumsum(column, dtype=np.int64)]) for column in (counts, sizes)]
-        return cls(codebook, [rows for rows, *_ in pieces], [tokens for _, tokens, _ in pieces], *first)
+    def of(cls, codebook: Codebook, pieces: Sequence[Piece]) -> Found:
+        """Of pieces, one a document."""
+        counts = np.concatenate([np.zeros(0, np.int64), *(piece.count for piece in pieces)])
+        sizes = [np.array([getattr(piece, name).shape[0] for piece in pieces], np.int64) for name in ("rows", "count")]
+        return cls(codebook, pieces, *(np.concatenate([[0], np.cumsum(column, dtype=np.int64)]) for column in (counts, *sizes)))
 
-    def vectors(self, first: int, end: int) -> Floats:
-        """Some of them, from `first` to before `end`."""
-        rows = self._some(self.packed, first, end)
-        return self.codebook.unpack(
-            rows[0] if len(rows) == 1 else np.concatenate([np.zeros((0, self.codebook.bytes_a_token), np.uint8), *rows])
-        )
+    @property
+    def passages(self) -> int:
+        """How many there are."""
+        return self.first_vector.size - 1
 
-    def positions(self, first: int, end: int) -> Integers:
-        """Which tokens of their texts these are of."""
-        return np.concatenate([np.zeros(0, np.int64), *self._some(self.tokens, first, end)])
-
-    def _some(self, pieces: Sequence[NDArray[Any]], first: int, end: int) -> list[NDArray[Any]]:
-        begin, stop = np.searchsorted(self.first_of_piece, [first, end], "right").tolist()
-        numbers = range(begin - 1, min(stop, len(pieces)))
-        base = self.first_of_piece
-        return [pieces[i][max(first - int(base[i]), 0) : max(end - int(base[i]), 0)] for i in numbers]
+    def vectors(self, passage: int) -> tuple[Floats, Integers]:
+        """Those of a passage, and which tokens of its text they are of."""
+        number = int(np.searchsorted(self.first_passage_of_piece, passage, "right")) - 1
+        first, end = (self.first_vector[passage : passage + 2] - self.first_of_piece[number]).tolist()
+        piece = self.pieces[number]
+        return self.codebook.unpack(piece.rows[first:end]), piece.position[first:end].astype(np.int64)
 
 
 class VectorStore:
@@ -199,38 +265,63 @@ class VectorStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            self._content: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
-            if self._content["version"] != VERSION or self._content["code"] not in CODES:
+            self.content: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
+            if self.content["version"] != VERSION:
                 raise InputError(
-                    f"is a store of version {self._content['version']!r}, this program reads {VERSION}: make it again", path=folder
+                    f"is a store of version {self.content['version']!r}, this program reads {VERSION}: make it again", path=folder
                 )
-            self.codebook = Codebook(
-                self._content["code"], int(self._content["dimension"]), *(self._array(f"{name}.npy") for name in ("centroids", "levels"))
-            )
-            self._files = [_VectorFile(folder / entry, self.codebook.bytes_a_token) for entry in self._content["files"]]
-            self._documents = {key: (int(file), int(number)) for key, (file, number) in self._content["documents"].items()}
+            if self.content["code"] not in CODES or self.content["kind"] not in KINDS or VECTORS not in self.content["matrices"]:
+                raise ValueError("kind")
+            self.codebooks = {name: self._codebook(name) for name in self.content["matrices"]}
+            widths = {name: book.bytes_a_token for name, book in self.codebooks.items()}
+            self._files = [_VectorFile(folder / entry, widths) for entry in self.content["files"]]
+            self._keys = self._array(self.content["keys"], np.uint8, (None, _KEY))
+            self._rows_of_key = self._array(self.content["rows"], np.int64, (self._keys.shape[0], 2))
+            self._check_rows(self._rows_of_key)
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"is no store of vectors, or is damaged ({type(error).__name__}): make it again", path=folder) from None
-        if self.codebook.centroids.shape[1:] != (self.codebook.dimension,) or self.codebook.levels.shape != (LEVELS,):
-            raise InputError("is damaged (centroids): make it again", path=folder)
-        self._rows_of_segment = lru_cache(maxsize=64)(self._locate)
+        self._rows_of_segment: WeakKeyDictionary[Segment, Integers] = WeakKeyDictionary()
 
     @classmethod
-    def open(cls, index: Path, name: str) -> VectorStore:
-        """A store of an index by its name."""
+    def open(cls, index: Path, name: str, kind: Kind = "tokens") -> VectorStore:
+        """A store of an index by its name; where it is not there, the error says how one of this kind is made."""
         check_name(name)
         folder = index / FOLDER / name
         if not (folder / MANIFEST).is_file():
-            known = ", ".join(store_names(index)) or "none"
-            raise UsageError(
-                f"there is no store of vectors {name!r} in {index} (there are: {known}); make it with `perikope encode {index}`"
-            )
+            known, make = ", ".join(store_names(index)) or "none", f"perikope encode {index}{_OPTIONS[kind]} --name {name}"
+            raise UsageError(f"there is no store of vectors {name!r} in {index} (there are: {known}); make it with `{make}`")
         return cls(folder)
+
+    @property
+    def name(self) -> str:
+        """That models call for."""
+        return self.folder.name
+
+    @property
+    def kind(self) -> Kind:
+        """What is kept of a passage."""
+        found: Kind = self.content["kind"]
+        return found
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What made the vectors: the encoder's name, and of `context` its variant and α."""
+        return dict(self.content["facts"])
+
+    @property
+    def codebook(self) -> Codebook:
+        """Of the vectors that passages are ranked by."""
+        return self.codebooks[VECTORS]
+
+    @property
+    def bytes_a_token(self) -> int:
+        """Of all matrices."""
+        return sum(book.bytes_a_token for book in self.codebooks.values())
 
     @property
     def heading_path(self) -> bool:
         """Whether passages were encoded behind the titles above them."""
-        return bool(self._content["heading_path"])
+        return bool(self.content["heading_path"])
 
     @property
     def encoder(self) -> Path | None:
@@ -239,80 +330,160 @@ class VectorStore:
 
     @property
     def tokens(self) -> int:
-        """How many vectors there are, those of documents that have gone included."""
-        return sum(file.rows.shape[0] for file in self._files)
+        """How many vectors a matrix has, those of documents that have gone included."""
+        return sum(file.rows[VECTORS].shape[0] for file in self._files)
 
     @property
     def documents(self) -> int:
         """How many documents it knows."""
-        return len(self._documents)
+        return int(self._keys.shape[0])
+
+    @cached_property
+    def known(self) -> dict[bytes, tuple[int, int]]:
+        """File and number in it of each document, by what it is known by."""
+        return {
+            key.tobytes(): (file, number) for key, (file, number) in zip(np.asarray(self._keys), self._rows_of_key.tolist(), strict=True)
+        }
 
     def missing(self, snapshot: Snapshot) -> int:
         """How many documents of an index have no vectors here."""
-        return sum(int((self._rows_of_segment(segment)[segment.alive, 0] < 0).sum()) for segment in snapshot.segments)
+        return sum(int((self.rows_of(snapshot, segment)[segment.alive, 0] < 0).sum()) for segment in snapshot.segments)
 
-    def find(self, snapshot: Snapshot, documents: Integers) -> Found:
+    def find(self, snapshot: Snapshot, documents: Integers, matrix: str = VECTORS) -> Found:
         """The vectors of all passages of some documents, by their numbers, in order."""
         pieces = []
         for number in documents.tolist():
             segment, local = snapshot.locate(number)
-            file, own = self._rows_of_segment(segment)[local].tolist()
+            file, own = self.rows_of(snapshot, segment)[local].tolist()
             if file < 0:
                 raise UsageError(
-                    f"the store {self.folder.name!r} has no vectors of document {segment.document_id(local)!r}: "
-                    f"the index has changed; bring it up to date with `perikope encode {snapshot.folder} --name {self.folder.name}`"
+                    f"the store {self.name!r} has no vectors of document {segment.document_id(local)!r}: "
+                    f"the index has changed; bring it up to date with `perikope encode {snapshot.folder} --name {self.name}`"
                 )
-            pieces.append(self._files[file].document(own))
-        return Found.of(self.codebook, pieces)
+            pieces.append(self._files[file].document(own, matrix))
+        return Found.of(self.codebooks[matrix], pieces)
 
-    def _locate(self, segment: Segment) -> NDArray[np.int64]:
+    def rows_of(self, snapshot: Snapshot, segment: Segment) -> Integers:
         """File and number in it of each document of a segment, or -1."""
-        found = np.full((segment.documents, 2), -1, np.int64)
-        for local in np.flatnonzero(segment.alive).tolist():
-            found[local] = self._documents.get(document_hash(segment, local, self.heading_path), (-1, -1))
+        found = self._rows_of_segment.get(segment)
+        if found is None:
+            found = self._rows_of_segment[segment] = self._locate(snapshot, segment)
         return found
 
-    def _array(self, name: str) -> Floats:
-        found: Floats = np.load(self.folder / name, allow_pickle=False).astype(np.float32)
+    def _locate(self, snapshot: Snapshot, segment: Segment) -> Integers:
+        saved = self._saved_rows(segment)
+        found = np.full((segment.documents, 2), -1, np.int64) if saved is None else saved[:, :2].copy()
+        unsure = segment.alive.copy()
+        if saved is not None:
+            # A segment never changes, but what its documents cite may lie in others.
+            unsure &= (saved[:, 2] != 0) & (snapshot.manifest.fingerprint != self.content["index"])
+        for local in np.flatnonzero(unsure).tolist():
+            found[local] = self.known.get(document_key(snapshot, segment, local, self.kind, self.heading_path), (-1, -1))
         return found
+
+    def _saved_rows(self, segment: Segment) -> Integers | None:
+        """What was written down when the documents of a segment were encoded: file, number, and whether others matter."""
+        entry = self.content["segments"].get(segment.entry["file"])
+        if entry is None or entry["checksum"] != segment.entry["checksum"]:
+            return None
+        try:
+            found = self._array(entry["rows"], np.int64, (segment.documents, 3))
+            self._check_rows(found[found[:, 0] >= 0])
+        except FileNotFoundError:
+            return None  # the store was brought up to date meanwhile
+        except (OSError, ValueError):
+            raise InputError("is damaged (rows of a segment): make it again", path=self.folder) from None
+        return found
+
+    def _check_rows(self, rows: Integers) -> None:
+        counts = np.array([file.documents for file in self._files], np.int64)
+        file, number = rows[:, 0], rows[:, 1]
+        if rows.size and (int(file.min()) < 0 or int(file.max()) >= counts.size or int(number.min()) < 0 or np.any(number >= counts[file])):
+            raise ValueError("rows")
+
+    def _codebook(self, matrix: str) -> Codebook:
+        dimension = int(self.content["dimension"])
+        centroids = self._array(f"{matrix}-centroids.npy", np.float32, (None, dimension))
+        levels = self._array(f"{matrix}-levels.npy", np.float32, (LEVELS,))
+        if not (np.isfinite(centroids).all() and np.isfinite(levels).all()):
+            raise ValueError("centroids")
+        return Codebook(self.content["code"], dimension, centroids, levels)
+
+    def _array(self, name: str, kind: Any, shape: tuple[int | None, ...]) -> NDArray[Any]:
+        found = np.load(self.folder / name, allow_pickle=False)
+        if (
+            found.dtype != kind
+            or found.ndim != len(shape)
+            or any(wanted not in (None, own) for wanted, own in zip(shape, found.shape, strict=True))
+        ):
+            raise ValueError(name)
+        return np.asarray(found)
 
 
 class _VectorFile:
-    """Vectors of some documents: bytes, tokens and counts, mapped."""
+    """Vectors of some documents: bytes of each matrix, tokens and counts, mapped."""
 
-    def __init__(self, folder: Path, width: int) -> None:
-        self.rows: NDArray[np.uint8] = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
-        self._position = np.load(folder / "positions.npy", mmap_mode="r", allow_pickle=False)
-        self._count = np.load(folder / "counts.npy", mmap_mode="r", allow_pickle=False)
+    def __init__(self, folder: Path, widths: Mapping[str, int]) -> None:
+        self.rows: dict[str, Bytes] = {name: _mapped(folder / f"{name}.npy") for name in widths}
+        self._position, self._count = _mapped(folder / "positions.npy"), _mapped(folder / "counts.npy")
         self._first_passage = np.load(folder / "documents.npy", allow_pickle=False).astype(np.int64)
         self._first_row = np.concatenate([[0], np.cumsum(self._count, dtype=np.int64)])
-        rising = bool(np.all(np.diff(self._first_passage) >= 0))
+        right = [
+            rows.ndim == 2 and rows.dtype == np.uint8 and rows.shape == (int(self._first_row[-1]), widths[name]) and rows.flags.c_contiguous
+            for name, rows in self.rows.items()
+        ]
         if (
-            self.rows.ndim != 2
-            or self.rows.shape[1:] != (width,)
-            or self.rows.dtype != np.uint8
-            or self._position.shape != self.rows.shape[:1]
-            or int(self._first_row[-1]) != self.rows.shape[0]
-            or not rising
+            not all(right)
+            or self._count.dtype != np.uint16
+            or self._position.dtype != np.uint16
+            or self._position.shape != self._first_row[-1:]
+            or self._first_passage.ndim != 1
+            or int(self._first_passage[0]) != 0
+            or not bool(np.all(np.diff(self._first_passage) >= 0))
             or int(self._first_passage[-1]) != self._count.size
         ):
             raise ValueError("sizes")
 
-    def document(self, number: int) -> tuple[NDArray[np.uint8], Integers, Integers]:
-        """Bytes and positions of a document's vectors, and how many each passage has."""
+    @property
+    def documents(self) -> int:
+        """How many there are."""
+        return self._first_passage.size - 1
+
+    def document(self, number: int, matrix: str) -> Piece:
+        """What is kept of a document."""
         first, end = self._first_passage[number : number + 2].tolist()
         inside = slice(int(self._first_row[first]), int(self._first_row[end]))
-        return self.rows[inside], self._position[inside], self._count[first:end]
+        return Piece(self.rows[matrix][inside], self._position[inside], self._count[first:end])
 
 
-def document_hash(segment: Segment, local: int, heading_path: bool) -> str:
-    """What the vectors of a document depend on: its id and the texts as they are encoded."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name, text, path in passages_of(segment, local, segment.document_id(local)):
-        for piece in (name, with_path(path if heading_path else (), text)):
-            data = piece.encode("utf-8", "surrogatepass")
-            digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()
+def _mapped(path: Path) -> NDArray[Any]:
+    # As a plain array: kernels are compiled for these.
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def document_key(snapshot: Snapshot, segment: Segment, local: int, kind: Kind, heading_path: bool) -> bytes:
+    """A hash of what the vectors of a document depend on: its id, names and texts as they are encoded; of `context` the whole graph."""
+    digest = hashlib.blake2b(digest_size=_KEY)
+    document = segment.document_id(local)
+    pieces: list[str] = [document]
+    for name, text, path in passages_of(segment, local, document):
+        pieces += [name, with_path(path if heading_path else (), text)]
+    for piece in pieces:
+        _add(digest, piece.encode("utf-8", "surrogatepass"))
+    if kind == "context":
+        from perikope.neural.graph import FORWARD, read_graph
+
+        graph = read_graph(snapshot, int(snapshot.first_document[snapshot.segments.index(segment)]) + local)
+        for text in graph.texts:
+            _add(digest, text.encode("utf-8", "surrogatepass"))
+        _add(digest, graph.is_passage.tobytes())
+        for relation in FORWARD:
+            _add(digest, np.ascontiguousarray(graph.edges[relation], "<i8").tobytes())
+    return digest.digest()
+
+
+def _add(digest: Any, data: bytes) -> None:
+    digest.update(len(data).to_bytes(8, "little") + data)
 
 
 def store_names(index: Path) -> list[str]:
@@ -321,14 +492,98 @@ def store_names(index: Path) -> list[str]:
     return sorted(one.name for one in place.iterdir() if (one / MANIFEST).is_file()) if place.is_dir() else []
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The vectors of a passage: one matrix or several of the same tokens, and which tokens of its text they are of."""
+
+    matrices: tuple[Floats, ...]
+    position: Integers
+
+
+class Source(Protocol):
+    """What makes vectors of documents."""
+
+    @property
+    def kind(self) -> Kind:
+        """What is kept of a passage."""
+
+    @property
+    def dimension(self) -> int:
+        """How many values a vector has."""
+
+    @property
+    def heading_path(self) -> bool:
+        """Whether passages are encoded behind the titles above them."""
+
+    @property
+    def matrices(self) -> tuple[str, ...]:
+        """The names of the matrices of a passage."""
+
+    def encode(self, snapshot: Snapshot, documents: Sequence[int]) -> Iterable[list[Encoded]]:
+        """Of documents, by their numbers, in order: the vectors of each passage."""
+
+    def sample(self, snapshot: Snapshot, document: int, passages: Sequence[int]) -> list[Encoded]:
+        """The vectors of some passages of a document."""
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """Passages that are encoded one by one, by their texts."""
+
+    texts: Encode
+    dimension: int
+    heading_path: bool = True
+    kind: Kind = "tokens"
+    matrices: tuple[str, ...] = (VECTORS,)
+
+    def encode(self, snapshot: Snapshot, documents: Sequence[int]) -> Iterable[list[Encoded]]:
+        """See `Source`."""
+        texts = [self._written(snapshot, document) for document in documents]
+        found = self._encoded([text for own in texts for text in own])
+        first = np.cumsum([0, *map(len, texts)]).tolist()
+        return [found[start:end] for start, end in pairwise(first)]
+
+    def sample(self, snapshot: Snapshot, document: int, passages: Sequence[int]) -> list[Encoded]:
+        """See `Source`."""
+        texts = self._written(snapshot, document)
+        return self._encoded([texts[passage] for passage in passages])
+
+    def _written(self, snapshot: Snapshot, document: int) -> list[str]:
+        return written_passages(snapshot, document, self.heading_path)
+
+    def _encoded(self, texts: Sequence[str]) -> list[Encoded]:
+        found = [Encoded((np.zeros((0, self.dimension), np.float32),), np.zeros(0, np.int64))] * len(texts)
+        for number, vectors, position in self.texts(texts):
+            found[number] = Encoded((vectors,), position)
+        return found
+
+
+def written_passages(snapshot: Snapshot, document: int, heading_path: bool) -> list[str]:
+    """The passages of a document as they are encoded."""
+    segment, local = snapshot.locate(document)
+    return [with_path(path if heading_path else (), text) for _, text, path in passages_of(segment, local, segment.document_id(local))]
+
+
 def update_store(
     snapshot: Snapshot,
     name: str,
     encode: Encode,
     dimension: int,
     *,
-    code: Code = "residual",
     heading_path: bool = True,
+    kind: Kind = "tokens",
+    **options: Any,
+) -> VectorStore:
+    """As `update_store_from`, of what encodes texts one by one."""
+    return update_store_from(snapshot, name, TextSource(encode, dimension, heading_path, kind), **options)
+
+
+def update_store_from(
+    snapshot: Snapshot,
+    name: str,
+    source: Source,
+    *,
+    code: Code = "residual",
     save_encoder: Callable[[Path], None] | None = None,
     facts: Mapping[str, Any] | None = None,
     on_document: Callable[[int], None] = lambda passages: None,
@@ -341,52 +596,102 @@ def update_store(
     """
     check_name(name)
     folder = snapshot.folder / FOLDER / name
-    wanted = {"code": code, "heading_path": heading_path, "dimension": dimension, "facts": dict(facts or {})}
+    wanted = {
+        "kind": source.kind,
+        "code": code,
+        "heading_path": source.heading_path,
+        "dimension": source.dimension,
+        "matrices": list(source.matrices),
+        "facts": dict(facts or {}),
+    }
     old = VectorStore(folder) if (folder / MANIFEST).is_file() else None
     if old is not None:
-        differing = [key for key, value in wanted.items() if old._content.get(key) != value]
+        differing = [key for key, value in wanted.items() if old.content.get(key) != value]
         if differing:
-            own = ", ".join(f"{key} {old._content.get(key)!r}" for key in differing)
+            own = ", ".join(f"{key} {old.content.get(key)!r}" for key in differing)
             raise UsageError(f"the store {name!r} was made differently ({own}); give it another name, or remove {folder}")
     files.make_folder(folder)
     if save_encoder is not None and not (folder / ENCODER).is_dir():
         temporary = folder / f".{ENCODER}.{secrets.token_hex(4)}"
         save_encoder(temporary)
         temporary.replace(folder / ENCODER)
-    kept: dict[str, list[int]] = {}
-    new: list[tuple[str, Segment, int]] = []
-    for segment in snapshot.segments:
-        for local in np.flatnonzero(segment.alive).tolist():
-            key = document_hash(segment, local, heading_path)
-            if old is not None and key in old._documents:
-                kept[key] = list(old._documents[key])
-            else:
-                new.append((key, segment, local))
-    entries = list(old._content["files"]) if old is not None else []
-    codebook = old.codebook if old is not None else _fit(new, encode, code, dimension, heading_path, seed)
-    if old is None:
-        for array, values in (("centroids", codebook.centroids), ("levels", codebook.levels)):
-            np.save(folder / f"{array}.npy", values)
+    kept, new, documents_of_segment = _compare(snapshot, source, old)
+    entries = list(old.content["files"]) if old is not None else []
+    ready: dict[int, list[Encoded]] = {}
+    if old is not None:
+        codebooks = old.codebooks
+    else:
+        codebooks, ready = _fit(snapshot, new, source, code, seed)
+        for matrix, book in codebooks.items():
+            np.save(folder / f"{matrix}-centroids.npy", book.centroids)
+            np.save(folder / f"{matrix}-levels.npy", book.levels)
     if new:
-        entry = f"vectors-{secrets.token_hex(8)}"
-        for number, key in enumerate(_write(folder / entry, new, encode, codebook, heading_path, on_document)):
-            kept[key] = [len(entries), number]
+        entry = f"batch-{secrets.token_hex(8)}"
+        _write(folder / entry, snapshot, list(new.values()), source, codebooks, ready, on_document)
+        kept |= {key: (len(entries), number) for number, key in enumerate(new)}
         entries.append(entry)
     # A file that no document uses any more goes; the others keep their order.
     used = sorted({file for file, _ in kept.values()})
     place = {file: number for number, file in enumerate(used)}
+    kept = {key: (place[file], number) for key, (file, number) in sorted(kept.items())}
+    stamp = secrets.token_hex(8)
+    _save(folder / f"keys-{stamp}.npy", np.frombuffer(b"".join(kept), np.uint8).reshape(-1, _KEY))
+    _save(folder / f"rows-{stamp}.npy", np.array(list(kept.values()), np.int64).reshape(-1, 2))
+    segments = {}
+    for number, (segment, documents) in enumerate(zip(snapshot.segments, documents_of_segment, strict=True)):
+        rows = np.full((segment.documents, 3), -1, np.int64)
+        for local, (key, alone) in documents.items():
+            rows[local] = *kept[key], not alone
+        _save(folder / f"segment-{stamp}-{number}.npy", rows)
+        segments[segment.entry["file"]] = {"checksum": segment.entry["checksum"], "rows": f"segment-{stamp}-{number}.npy"}
     content = {
         "perikope": "vectors",
         "version": VERSION,
         **wanted,
         "files": [entries[file] for file in used],
-        "documents": {key: [place[file], number] for key, (file, number) in sorted(kept.items())},
+        "keys": f"keys-{stamp}.npy",
+        "rows": f"rows-{stamp}.npy",
+        "segments": segments,
+        "index": snapshot.manifest.fingerprint,
     }
     _replace(folder / MANIFEST, json.dumps(content).encode())
-    for number, entry in enumerate(entries):
-        if number not in place:
-            shutil.rmtree(folder / entry, ignore_errors=True)
+    _tidy(folder, content)
     return VectorStore(folder)
+
+
+Located = dict[int, tuple[bytes, bool]]
+"""Of the living documents of a segment: what each is known by, and whether it depends on no other document."""
+
+
+def _compare(
+    snapshot: Snapshot, source: Source, old: VectorStore | None
+) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int], list[Located]]:
+    """What a store knows already, the numbers of the documents that are new, and the documents of every segment."""
+    kept: dict[bytes, tuple[int, int]] = {}
+    new: dict[bytes, int] = {}
+    of_segment: list[Located] = []
+    for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
+        own: Located = {}
+        for local in np.flatnonzero(segment.alive).tolist():
+            key = document_key(snapshot, segment, local, source.kind, source.heading_path)
+            own[local] = key, source.kind != "context" or not segment.record(local).get("cites")
+            if old is not None and key in old.known:
+                kept[key] = old.known[key]
+            else:
+                new[key] = base + local
+        of_segment.append(own)
+    return kept, new, of_segment
+
+
+def _save(path: Path, values: NDArray[Any]) -> None:
+    """Write an array so that it is on disk before anything names it."""
+    file = files.NewFile(path)
+    try:
+        np.lib.format.write_array(file, np.ascontiguousarray(values), allow_pickle=False)
+        file.finish()
+    except BaseException:
+        file.discard()
+        raise
 
 
 def _replace(path: Path, data: bytes) -> None:
@@ -402,77 +707,99 @@ def _replace(path: Path, data: bytes) -> None:
     files.sync_folder(path.parent)
 
 
-def _texts(document: tuple[str, Segment, int], heading_path: bool) -> list[str]:
-    _, segment, local = document
-    return [with_path(path if heading_path else (), text) for _, text, path in passages_of(segment, local, segment.document_id(local))]
+def _tidy(folder: Path, content: Mapping[str, Any]) -> None:
+    """Remove what the manifest does not name any more."""
+    named = {*content["files"], content["keys"], content["rows"], *(entry["rows"] for entry in content["segments"].values())}
+    for path in folder.iterdir():
+        if path.name not in named and path.name.startswith(("batch-", "keys-", "rows-", "segment-")):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def _fit(
-    documents: Sequence[tuple[str, Segment, int]], encode: Encode, code: Code, dimension: int, heading_path: bool, seed: int
-) -> Codebook:
-    """A code for vectors like those of some documents, drawn by chance."""
+    snapshot: Snapshot, documents: Mapping[bytes, int], source: Source, code: Code, seed: int
+) -> tuple[dict[str, Codebook], dict[int, list[Encoded]]]:
+    """Codes for vectors like those of some documents, drawn by chance; and what was encoded whole on the way."""
+    whole: dict[int, list[Encoded]] = {}
+    empty = np.zeros((0, source.dimension), np.float32)
     if code != "residual":
-        return Codebook.fit(code, dimension, np.zeros((0, dimension), np.float32))
+        return {name: Codebook.fit(code, source.dimension, empty) for name in source.matrices}, whole
     generator = np.random.default_rng(seed)
-    sample: list[Floats] = []
+    sample: list[list[Floats]] = [[empty] for _ in source.matrices]
     count = 0
     # In the order of hashes: how the index came to be must not decide.
-    ordered = sorted(documents, key=lambda document: document[0])
-    for number in generator.permutation(len(ordered)).tolist():
-        texts = _texts(ordered[number], heading_path)
-        chosen = generator.permutation(len(texts))[:32].tolist()
-        sample += [vectors for _, vectors, _ in sorted(encode([texts[i] for i in sorted(chosen)]), key=lambda found: found[0])]
-        count = sum(vectors.shape[0] for vectors in sample)
+    ordered = [documents[key] for key in sorted(documents)]
+    for place in generator.permutation(len(ordered)).tolist():
+        segment, local = snapshot.locate(ordered[place])
+        passages = len(segment.passages_of(local))
+        chosen = np.sort(generator.permutation(passages)[:_SAMPLED_PASSAGES]).tolist()
+        found = source.sample(snapshot, ordered[place], chosen)
+        if len(chosen) == passages:
+            whole[ordered[place]] = found
+        for own, matrices in zip(sample, zip(*(one.matrices for one in found), strict=True), strict=False):
+            own += matrices
+        count += sum(one.position.size for one in found)
         if count >= _SAMPLE:
             break
-    return Codebook.fit(code, dimension, np.concatenate(sample)[:_SAMPLE] if count else np.zeros((0, dimension), np.float32), seed=seed)
+    books = [Codebook.fit(code, source.dimension, np.concatenate(own)[:_SAMPLE], seed=seed) for own in sample]
+    return dict(zip(source.matrices, books, strict=True)), whole
 
 
 def _write(
     folder: Path,
-    documents: Sequence[tuple[str, Segment, int]],
-    encode: Encode,
-    codebook: Codebook,
-    heading_path: bool,
+    snapshot: Snapshot,
+    documents: Sequence[int],
+    source: Source,
+    codebooks: Mapping[str, Codebook],
+    ready: dict[int, list[Encoded]],
     on_document: Callable[[int], None],
-) -> list[str]:
-    """Encode documents into a new folder; returns their hashes in the order they are written."""
+) -> None:
+    """Encode documents, by their numbers, into a new folder; what is ready is not encoded again."""
     folder.mkdir()
-    counts: list[Integers] = []
+    counts: list[int] = []
     positions: list[Integers] = []
     first_passage = [0]
-    rows = 0
     try:
-        with (folder / "vectors.bin").open("wb") as file:
+        writers = {name: (folder / f"{name}.bin").open("wb") for name in codebooks}
+        try:
             for start in range(0, len(documents), _DOCUMENTS_AT_ONCE):
-                batch = [_texts(document, heading_path) for document in documents[start : start + _DOCUMENTS_AT_ONCE]]
-                flat = [text for texts in batch for text in texts]
-                found: list[tuple[NDArray[np.uint8], Integers]] = [
-                    (np.zeros((0, codebook.bytes_a_token), np.uint8), np.zeros(0, np.int64))
-                ] * len(flat)
-                for number, vectors, position in encode(flat):
-                    found[number] = codebook.pack(vectors), position
-                for packed, position in found:
-                    file.write(packed.tobytes())
-                    rows += packed.shape[0]
-                    positions.append(position)
-                counts.append(np.array([packed.shape[0] for packed, _ in found], np.int64))
-                for texts in batch:
-                    first_passage.append(first_passage[-1] + len(texts))
-                    on_document(len(texts))
-        _with_header(folder / "vectors.bin", folder / "vectors.npy", (rows, codebook.bytes_a_token))
-        np.save(folder / "positions.npy", np.concatenate([np.zeros(0, np.int64), *positions]).astype(np.uint16))
-        np.save(folder / "counts.npy", np.concatenate([np.zeros(0, np.int64), *counts]).astype(np.uint16))
-        np.save(folder / "documents.npy", np.array(first_passage, np.int64))
+                batch = documents[start : start + _DOCUMENTS_AT_ONCE]
+                missing = [document for document in batch if document not in ready]
+                fresh = iter(source.encode(snapshot, missing) if missing else ())
+                for document in batch:
+                    encoded = ready.pop(document) if document in ready else next(fresh)
+                    for passage in encoded:
+                        for (name, book), vectors in zip(codebooks.items(), passage.matrices, strict=True):
+                            writers[name].write(book.pack(vectors).tobytes())
+                        positions.append(passage.position)
+                        counts.append(passage.position.size)
+                    first_passage.append(first_passage[-1] + len(encoded))
+                    on_document(len(encoded))
+        finally:
+            for writer in writers.values():
+                writer.close()
+        for name, book in codebooks.items():
+            _with_header(folder / f"{name}.bin", folder / f"{name}.npy", (sum(counts), book.bytes_a_token))
+        _save(folder / "positions.npy", np.concatenate([np.zeros(0, np.int64), *positions]).astype(np.uint16))
+        _save(folder / "counts.npy", np.array(counts, np.uint16))
+        _save(folder / "documents.npy", np.array(first_passage, np.int64))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return [key for key, _, _ in documents]
 
 
 def _with_header(data: Path, path: Path, shape: tuple[int, int]) -> None:
     """Bytes as a file that numpy maps."""
-    with path.open("wb") as file, data.open("rb") as source:
-        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
-        shutil.copyfileobj(source, file, 1 << 22)
+    file = files.NewFile(path)
+    try:
+        with data.open("rb") as source:
+            np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})  # type: ignore[arg-type]
+            while piece := source.read(1 << 22):
+                file.write(piece)
+        file.finish()
+    except BaseException:
+        file.discard()
+        raise
     data.unlink()

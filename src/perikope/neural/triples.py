@@ -1,31 +1,29 @@
 """What neural rankers learn from: texts, topics, and triples of a query, a relevant passage and one that is not.
 
-`Texts` and `Topics` are plain data, read from an index once and kept in a file, so that a machine that has torch and no index can learn.
+`Texts` and `Topics` are plain data, read from an index once; `collection` keeps them in a file.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.errors import InputError, UsageError, unknown
+from perikope.errors import UsageError, unknown
 
 if TYPE_CHECKING:
     from perikope.index.reader import Snapshot
     from perikope.index.segments import Segment
 
 Integers = NDArray[np.int64]
-Strategy = Literal["random", "same_doc", "relevant_docs", "shared_codes", "mixed"]
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+Source = Literal["random", "same_doc", "relevant_docs", "shared_codes", "mixed", "ranked"]
+SOURCES: tuple[Source, ...] = get_args(Source)
+"""Where negatives come from; the first five are those of the paper."""
 RELEVANT_DOCS_SHARE = 0.4
 """Of `mixed`; the rest is `shared_codes` (Albarede et al. 2023, 5.2.3)."""
 _TRIES = 32
@@ -91,6 +89,8 @@ class Topics:
     """All judgements by name, of passages that the texts hold or not."""
     codes: tuple[frozenset[str], ...]
     """Of the patent that each topic is about; empty where it is about none."""
+    ranked: tuple[Integers, ...] = ()
+    """The passages that another ranker puts first for each topic, whether relevant or not; none where they are not known."""
 
     def __len__(self) -> int:
         return len(self.qids)
@@ -100,7 +100,8 @@ class Topics:
         chosen = list(rows)
         qids, queries = tuple(self.qids[row] for row in chosen), tuple(self.queries[row] for row in chosen)
         relevant, judged = tuple(self.relevant[row] for row in chosen), tuple(self.judged[row] for row in chosen)
-        return Topics(qids, queries, relevant, judged, tuple(self.codes[row] for row in chosen))
+        ranked = tuple(self.ranked[row] for row in chosen) if self.ranked else ()
+        return Topics(qids, queries, relevant, judged, tuple(self.codes[row] for row in chosen), ranked)
 
 
 def topics_of(texts: Texts, queries: Mapping[str, str], judgements: Mapping[str, Mapping[str, int]]) -> Topics:
@@ -117,8 +118,8 @@ def topics_of(texts: Texts, queries: Mapping[str, str], judgements: Mapping[str,
     return Topics(qids, asked, found, judged_of_topic, (frozenset(),) * len(kept))
 
 
-def hold_out(texts: Texts, topics: Topics, share: float, seed: int) -> tuple[Topics, Topics]:
-    """Topics to learn from, and about this share of them to choose by; those that share a relevant document stay together."""
+def group_topics(texts: Texts, topics: Topics) -> Integers:
+    """The group of each topic: those that share a relevant document, directly or through others, are in one."""
     group = np.arange(len(topics))
     first: dict[int, int] = {}
 
@@ -131,7 +132,12 @@ def hold_out(texts: Texts, topics: Topics, share: float, seed: int) -> tuple[Top
         for document in np.unique(texts.document_of_passage[relevant]).tolist():
             one, other = leader(topic), leader(first.setdefault(document, topic))
             group[max(one, other)] = min(one, other)
-    leaders = np.array([leader(topic) for topic in range(len(topics))])
+    return np.array([leader(topic) for topic in range(len(topics))], np.int64)
+
+
+def hold_out(texts: Texts, topics: Topics, share: float, seed: int) -> tuple[Topics, Topics]:
+    """Topics to learn from, and about this share of them to choose by; those that share a relevant document stay together."""
+    leaders = group_topics(texts, topics)
     # By names: the order of topics in a file must not decide.
     names = sorted(np.unique(leaders).tolist(), key=lambda topic: topics.qids[topic])
     if len(names) < 2:
@@ -150,61 +156,87 @@ def hold_out(texts: Texts, topics: Topics, share: float, seed: int) -> tuple[Top
     return topics.some(np.flatnonzero(~is_held_out).tolist()), topics.some(np.flatnonzero(is_held_out).tolist())
 
 
-def draw_negatives(
-    texts: Texts, topics: Topics, topic: int, positive: int, strategy: Strategy, count: int, seed: Sequence[int]
-) -> Integers:
+def sources_of(strategy: str) -> tuple[Source, ...]:
+    """Where negatives come from, in turn: one source, or several joined by `+`.
+
+    >>> sources_of("same_doc+ranked")
+    ('same_doc', 'ranked')
+    """
+    found: list[Source] = []
+    for name in strategy.split("+"):
+        known = [source for source in SOURCES if source == name]
+        if not known:
+            raise unknown("strategy of negatives", name, SOURCES)
+        found += known
+    return tuple(found)
+
+
+def draw_negatives(texts: Texts, topics: Topics, topic: int, positive: int, strategy: str, count: int, seed: Sequence[int]) -> Integers:
     """Passages that nobody judged relevant, for a topic and one of its relevant passages (Albarede et al. 2023, 5.2.3).
 
     `random`: of the whole collection. `same_doc`: of the relevant passage's document. `relevant_docs`: of all documents with something
     relevant. `shared_codes`: of documents that share a code with the topic's patent, or where it has none, with a relevant document.
-    `mixed`: `relevant_docs` with probability 0.4, else `shared_codes`. Where a document has nothing else to offer, of the whole collection.
-    The draw depends on the seed alone.
+    `mixed`: `relevant_docs` with probability 0.4, else `shared_codes`. `ranked`: of those that another ranker puts first. Several joined
+    by `+` take turns. Where there is nothing else to offer, of the whole collection. The draw depends on the seed alone.
     """
-    if strategy not in STRATEGIES:
-        raise unknown("strategy of negatives", strategy, STRATEGIES)
+    sources = sources_of(strategy)
     generator = np.random.default_rng(list(seed))
     own = topics.relevant[topic]
-    found = [_draw(texts, own, positive, _pool(texts, topics, topic, positive, strategy, generator), generator) for _ in range(count)]
+    found = [
+        _draw(texts, own, _pool(texts, topics, topic, positive, sources[number % len(sources)], generator), generator)
+        for number in range(count)
+    ]
     return np.array(found, np.int64)
 
 
-def _pool(texts: Texts, topics: Topics, topic: int, positive: int, strategy: Strategy, generator: np.random.Generator) -> Integers | None:
-    """The documents that negatives come from; None for all."""
-    if strategy == "mixed":
-        strategy = "relevant_docs" if generator.random() < RELEVANT_DOCS_SHARE else "shared_codes"
-    if strategy == "random":
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Passages to draw from, as ranges of their numbers."""
+
+    first: Integers
+    size: Integers
+
+
+def _pool(texts: Texts, topics: Topics, topic: int, positive: int, source: Source, generator: np.random.Generator) -> _Pool | None:
+    """What negatives are drawn from; None for everything."""
+    if source == "mixed":
+        source = "relevant_docs" if generator.random() < RELEVANT_DOCS_SHARE else "shared_codes"
+    if source == "random":
         return None
-    if strategy == "same_doc":
-        return texts.document_of_passage[[positive]]
+    if source == "ranked":
+        if not topics.ranked:
+            raise UsageError("no ranking was given to draw negatives from")
+        return _Pool(topics.ranked[topic], np.ones_like(topics.ranked[topic]))
+    if source == "same_doc":
+        return _pool_of_documents(texts, texts.document_of_passage[[positive]])
     relevant = np.unique(texts.document_of_passage[topics.relevant[topic]])
-    if strategy == "relevant_docs":
-        return relevant
+    if source == "relevant_docs":
+        return _pool_of_documents(texts, relevant)
     codes = topics.codes[topic] or frozenset().union(*(texts.shared[document] for document in relevant.tolist()))
     sharing = [texts.documents_sharing[code] for code in sorted(codes) if code in texts.documents_sharing]
-    return np.unique(np.concatenate(sharing)) if sharing else None
+    return _pool_of_documents(texts, np.unique(np.concatenate(sharing))) if sharing else None
 
 
-def _draw(texts: Texts, relevant: Integers, positive: int, pool: Integers | None, generator: np.random.Generator) -> int:
-    """A passage of these documents, each as likely as any other, that is not relevant."""
-    for documents in (pool, None):
-        if documents is None:
-            first, sizes = np.zeros(1, np.int64), np.array([len(texts.names)])
-        else:
-            first = texts.first_passage[documents]
-            sizes = texts.first_passage[documents + 1] - first
-        ends = np.cumsum(sizes)
-        for _ in range(_TRIES if ends[-1] else 0):
+def _pool_of_documents(texts: Texts, documents: Integers) -> _Pool:
+    first = texts.first_passage[documents]
+    return _Pool(first, texts.first_passage[documents + 1] - first)
+
+
+def _draw(texts: Texts, relevant: Integers, pool: _Pool | None, generator: np.random.Generator) -> int:
+    """A passage of a pool, each as likely as any other, that is not relevant; of all where the pool seems to have none."""
+    everything = _Pool(np.zeros(1, np.int64), np.array([len(texts.names)]))
+    for chosen in (everything if pool is None else pool, everything):
+        ends = np.cumsum(chosen.size)
+        for _ in range(_TRIES if ends.size and ends[-1] else 0):
             place = int(generator.integers(int(ends[-1])))
             piece = int(np.searchsorted(ends, place, "right"))
-            found = int(first[piece] + place - (ends[piece] - sizes[piece]))
+            found = int(chosen.first[piece] + place - (ends[piece] - chosen.size[piece]))
             if found not in relevant:
                 return found
     raise UsageError("there is no passage that is not relevant; negatives cannot be drawn")
 
 
-def draw_triples(
-    texts: Texts, topics: Topics, strategy: Strategy = "mixed", *, seed: int = 1, epoch: int = 0, negatives: int = 1
-) -> Integers:
+def draw_triples(texts: Texts, topics: Topics, strategy: str = "mixed", *, seed: int = 1, epoch: int = 0, negatives: int = 1) -> Integers:
     """Every relevant passage of every topic with new negatives, in an order drawn by chance: topic, positive, negatives, a row each."""
     rows = []
     for topic, relevant in enumerate(topics.relevant):
@@ -214,6 +246,34 @@ def draw_triples(
             rows.append([topic, positive, *drawn.tolist()])
     order = np.random.default_rng([seed, epoch]).permutation(len(rows))
     return np.array(rows, np.int64)[order]
+
+
+def join_texts(collections: Sequence[Texts]) -> Texts:
+    """Several collections as one; passages of the second come behind those of the first."""
+    first = np.cumsum([0, *(len(texts.names) for texts in collections)]).tolist()
+    return Texts(
+        tuple(document for texts in collections for document in texts.documents),
+        np.concatenate([*(texts.first_passage[:-1] + base for texts, base in zip(collections, first, strict=False)), first[-1:]]),
+        tuple(name for texts in collections for name in texts.names),
+        tuple(passage for texts in collections for passage in texts.passages),
+        tuple(path for texts in collections for path in texts.paths),
+        tuple(shared for texts in collections for shared in texts.shared),
+    )
+
+
+def join_topics(collections: Sequence[Texts], topics: Sequence[Topics]) -> Topics:
+    """The topics of several collections as those of `join_texts`; a ranking to draw from is kept where all have one."""
+    first = np.cumsum([0, *(len(texts.names) for texts in collections)]).tolist()
+    based = list(zip(topics, first, strict=False))
+    with_rankings = all(own.ranked for own in topics)
+    return Topics(
+        tuple(qid for own in topics for qid in own.qids),
+        tuple(query for own in topics for query in own.queries),
+        tuple(relevant + base for own, base in based for relevant in own.relevant),
+        tuple(judged for own in topics for judged in own.judged),
+        tuple(codes for own in topics for codes in own.codes),
+        tuple(ranked + base for own, base in based for ranked in own.ranked) if with_rankings else (),
+    )
 
 
 def read_texts(snapshot: Snapshot) -> Texts:
@@ -272,32 +332,3 @@ def _values(metadata: Mapping[str, Any]) -> frozenset[str]:
     """Values of metadata as `field=value`."""
     pairs = ((field, value) for field, given in metadata.items() for value in (given if isinstance(given, list) else [given]))
     return frozenset(f"{field}={value}" for field, value in pairs if isinstance(value, (str, int)) and str(value))
-
-
-def save_texts(path: Path, texts: Texts) -> None:
-    """Write texts as one file of compressed JSON, for a machine that has no index."""
-    columns = (
-        texts.documents,
-        texts.first_passage.tolist(),
-        texts.names,
-        texts.passages,
-        texts.paths,
-        [sorted(own) for own in texts.shared],
-    )
-    path.write_bytes(gzip.compress(json.dumps(columns, ensure_ascii=False).encode("utf-8", "surrogatepass"), mtime=0))
-
-
-def load_texts(path: Path) -> Texts:
-    """Read what `save_texts` wrote."""
-    try:
-        documents, first, names, passages, paths, shared = json.loads(gzip.decompress(path.read_bytes()))
-        return Texts(
-            tuple(documents),
-            np.array(first, np.int64),
-            tuple(names),
-            tuple(passages),
-            tuple(map(tuple, paths)),
-            tuple(map(frozenset, shared)),
-        )
-    except (OSError, EOFError, zlib.error, ValueError, TypeError):
-        raise InputError("holds no texts, or is damaged", path=path) from None

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import etree
 
-from perikope.experiment.outcome import SystemOutcome
+from perikope.experiment.outcome import SystemOutcome, TuningOutcome
 from perikope.experiment.report.drawing import Axis, dots, listed_axis, number, numeric_axis
 from perikope.experiment.report.findings import Figure, Row
 from perikope.experiment.report.plots import BARS, HIGHLIGHTED, box_of, box_plots, curve_plot, difference_plots, differences_of
+from perikope.experiment.report.surface import surface_svg, write_surface
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=60)
 
@@ -115,3 +117,50 @@ def test_no_number_is_written_in_a_form_that_paths_do_not_have():
     assert [number(value) for value in (1e-9, -1e-9, 999.96, 1 / 3)] == ["0", "0", "1000", "0.3"]
     assert dots([(1.04, 2), (1.01, 2)], "x") == '<path class="dots x" d="M1 2h0"/>'
     assert Axis(0, 2, ()).down(0.5) == 750
+
+
+def tuned(parameters, settings, scores, chosen) -> TuningOutcome:
+    return TuningOutcome(parameters, settings, scores, chosen, "AP")
+
+
+def drawn(outcome: TuningOutcome, title: str = "model"):
+    """The picture as a browser reads it: which paths it has, and which texts stand where."""
+    root = etree.fromstring(surface_svg(outcome, title).encode())
+    space = "{http://www.w3.org/2000/svg}"
+    assert {element.tag.removeprefix(space) for element in root.iter()} <= {"svg", "title", "desc", "style", "rect", "text", "g", "path"}
+    paths = {path.get("class"): path.get("d") for path in root.iter(f"{space}path")}
+    return paths, [(text.text, float(text.get("x")), float(text.get("y"))) for text in root.iter(f"{space}text")], root
+
+
+def test_a_surface_stands_alone_with_the_best_marked():
+    grid = tuned(("a", "b"), ((1, "x"), (2, "x"), (1, "y"), (2, "y")), (0.1, 0.2, 0.3, 0.4), {"a": 2, "b": "y"})
+    paths, texts, root = drawn(grid, "qsf")
+    assert paths["chosen"] == "M500 0H1000V500H500z"
+    said = [text for text, _, _ in texts]
+    assert said[:2] == ["qsf", "AP, 4 settings, best: a = 2, b = y"]
+    assert {"a", "b", "1", "2", "x", "y", "0.1000", "0.4000"} <= set(said)
+    place = {text: (x, y) for text, x, y in texts}
+    assert place["1"][0] < place["2"][0]
+    assert place["1"][1] == place["2"][1]
+    assert place["y"][1] < place["x"][1]
+    width, height = float(root.get("width")), float(root.get("height"))
+    assert all(0 < x < width and 0 < y < height for _, x, y in texts)
+
+
+def test_other_searches_have_a_picture_a_parameter():
+    settings = ((1, 1, 1), (2, 1, 1), (1, 2, 1), (2, 2, 1), (3, 1, 1))
+    paths, texts, root = drawn(tuned(("a", "b", "c"), settings, (0.1, 0.2, 0.3, 0.4, 0.5), {"a": 3, "b": 1, "c": 1}))
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}svg"))) == 1 + 2  # c has one value only
+    assert paths["dots picked"]
+    assert [text for text, _, _ in texts].count("AP") == 2
+
+
+def test_nothing_breaks_out_of_a_surface_and_nothing_makes_none(tmp_path):
+    hostile = '</text><script>alert(1)</script>"\x00\ud800]]>&'
+    outcome = tuned((hostile, "b"), (("x", hostile), ("y", hostile), ("x", 2), ("y", 2)), (0.1, 0.2, 0.3, 0.4), {hostile: "y", "b": 2})
+    drawn(outcome, hostile)
+    assert surface_svg(tuned(("a",), ((1,),), (0.5,), {"a": 1}), "model") == ""
+    assert not write_surface(tmp_path / "none.svg", tuned((), ((),), (0.5,), {}), "model")
+    assert not (tmp_path / "none.svg").exists()
+    assert write_surface(tmp_path / "one.svg", outcome, hostile)
+    assert (tmp_path / "one.svg").read_text("utf-8") == surface_svg(outcome, hostile)

@@ -4,16 +4,20 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from perikope.api import Index
-from perikope.errors import UsageError
+from perikope.errors import MissingExtra, PerikopeError, UsageError
 from perikope.experiment import running
 from perikope.experiment.outcome import Outcome, slug
 from perikope.experiment.plan import Given, load_plan, protocol_names
+from perikope.experiment.pool import open_pool
 from perikope.experiment.running import run_experiment
+from perikope.experiment.state import State, locked
 from perikope.io.judgements import read_judgements
 from perikope.io.runs import read_run
 from perikope.io.topics import read_topics
@@ -104,9 +108,9 @@ def test_what_was_done_is_kept_and_the_end_is_the_same(plan_file, stage, number)
     pieces = {}
     part, done = run(plan_file, "part", on_progress=lambda at, done, total: pieces.setdefault(at, total))
     assert content(part) == content(whole)
-    # Two pieces of topics; one of them was done. Only what is learned from all topics at once looks at both again.
+    # Five pieces of training topics, two of those reported; one was done. Only what is learned from all topics at once looks at all again.
     if "training" in stage:
-        assert pieces["4 documents fetched: training"] == 2
+        assert pieces["4 documents fetched: training"] == 5
     elif "ranking" in stage:
         assert pieces["4 documents fetched: training"] == 0
         assert pieces["4 documents fetched: ranking"] == 1
@@ -115,6 +119,30 @@ def test_what_was_done_is_kept_and_the_end_is_the_same(plan_file, stage, number)
     again, done = run(plan_file, "part")
     assert done.resumed == 8
     assert content(again) == content(whole)
+
+
+def test_tuning_that_was_interrupted_goes_on_where_it_was(plan_file):
+    # Fewer topics than are ranked at a time.
+    lines = (plan_file.parent / "topics.tsv").read_text().splitlines(keepends=True)
+    (plan_file.parent / "topics.tsv").write_text("".join(lines[:18]))
+    plan_file.write_text(PLAN[: PLAN.index('[[systems]]\nname = "learned"')])
+    whole, _ = run(plan_file, "whole")
+    with pytest.raises(Stopped):
+        run(plan_file, "part", on_progress=stop_at("4 documents fetched: training", 3))
+    assert len(list((plan_file.parent / "part" / ".work").glob("*/scores-*.npy"))) == 3
+    pieces = {}
+    part, _ = run(plan_file, "part", on_progress=lambda at, done, total: pieces.setdefault(at, total))
+    assert pieces["4 documents fetched: training"] == 1
+    assert content(part) == content(whole)
+
+
+def test_scores_of_other_topics_are_not_taken_for_these(tmp_path):
+    state = State(tmp_path, "key")
+    state.write_scores(range(5, 10), np.ones((5, 2)))
+    assert state.read_scores(range(5, 10), 2) is not None
+    assert state.read_scores(range(5), 2) is None
+    assert state.read_scores(range(5, 9), 2) is None
+    assert state.read_scores(range(5, 10), 3) is None
 
 
 def test_only_what_is_new_is_run(plan_file):
@@ -170,7 +198,7 @@ def test_a_killed_experiment_goes_on(plan_file, workers):
     program.write_text(PROGRAM)
     folder = plan_file.parent / "killed"
     environment = {**os.environ, "PYTHONPATH": str(SRC)}
-    for seen in ("*/scores-0.npy", "*/figures-0.json", "*/done.json"):
+    for seen in ("*/scores-*.npy", "*/figures-0.json", "*/done.json"):
         process = subprocess.Popen([sys.executable, str(program), str(plan_file), str(folder), str(workers)], env=environment)
         while process.poll() is None and not list((folder / ".work").glob(seen)):
             time.sleep(0.005)
@@ -297,6 +325,128 @@ def test_a_folder_with_other_things_is_left_alone(plan_file):
     (folder / "thesis.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"holds other files, such as thesis\.txt"):
         run(plan_file, "out")
+
+
+def test_a_file_is_no_folder(plan_file):
+    (plan_file.parent / "out").write_text("mine")
+    with pytest.raises(UsageError, match=r"out is a file; results need a folder of their own \(--out\)"):
+        run(plan_file, "out")
+    with pytest.raises(UsageError, match=r"cannot make the folder .*out/below \(--out\): Not a directory"):
+        run(plan_file, "out/below")
+    assert (plan_file.parent / "out").read_text() == "mine"
+
+
+def never(stage, done, total):
+    raise AssertionError(f"{stage} was begun")
+
+
+OTHER = '\n[[systems]]\nname = "other"\nrun = "other.run"\n'
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ((PLAN, PLAN + OTHER), r"experiment\.toml: \[system other\] run is wrong: .*other\.run:2: expected 6 columns"),
+        (("folds = 3", "folds = 99"), r"experiment\.toml: \[training\] folds must be from 2 to 25, the number of topics, not 99$"),
+        (
+            ("folds = 3", 'folds = 25\nfolds_by = "documents"'),
+            r"experiment\.toml: \[training\] folds must be from 2 to \d+, not 25: .*\(folds_by topics\)$",
+        ),
+        (("folds = 3", "folds = 3\nsample = 1"), r"experiment\.toml: \[training\] leaves a fold no topic to tune on"),
+        (('judgements = "qrels.txt"', 'judgements = "empty.txt"'), r"empty\.txt: is empty: there is no judgement in it"),
+        (('judgements = "qrels.txt"', 'judgements = "qrels.txt"\nspans = "other.run"'), r"other\.run:1: expected"),
+    ],
+)
+def test_mistakes_in_what_the_plan_names_are_found_before_anything_runs(plan_file, change, said):
+    (plan_file.parent / "empty.txt").write_text("\n")
+    (plan_file.parent / "other.run").write_text("q1 Q0 d1#s0p0 1 2.5 them\nq1 Q0 d1#s0p1 2\n")
+    plan_file.write_text(PLAN.replace(*change))
+    with pytest.raises(PerikopeError, match=said):
+        run(plan_file, "out", on_progress=never)
+    assert not (plan_file.parent / "out").exists()
+
+
+def test_a_run_that_names_what_the_index_does_not_have_is_found_before_topics_are_looked_into(plan_file):
+    (plan_file.parent / "other.run").write_text("q1 Q0 d99#p1 1 2.5 them\n")
+    plan_file.write_text(PLAN.replace('"MAP(D)"]', '"MAiP"]') + OTHER)
+    stages = []
+    with pytest.raises(PerikopeError, match=r"\[system other\] run is wrong: the index has no document 'd99'"):
+        run(plan_file, "out", on_progress=lambda at, done, total: stages.append(at))
+    assert set(stages) == {"index"}
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ("model = 'prox_h(weights=\"none such\")'", "unknown table of tags 'none such'"),
+        ('model = "bm25"\noptions = { part = "none such" }', "unknown part 'none such'"),
+        ('model = \'position_prior(base=prox_h(weights="none such"))\'\ntune = ["base.k"]', "unknown table of tags 'none such'"),
+    ],
+)
+def test_what_the_index_does_not_have_is_found_before_the_first_system_is_tuned(plan_file, last, said):
+    plan_file.write_text(f'{PLAN}\n[[systems]]\nname = "last"\n{last}\n')
+    stages = []
+    with pytest.raises(PerikopeError, match=rf"experiment\.toml: \[system last\] {said}"):
+        run(plan_file, "out", on_progress=lambda at, done, total: stages.append(at))
+    assert set(stages) == {"index"}
+
+
+def test_values_that_do_not_go_together_are_no_mistake(plan_file):
+    neighbours = 'model = "psg_neighbor(left=[0.75,0.25],right=[0.5,0.25])"\ntune = true'
+    plan_file.write_text(f'{PLAN}\n[[systems]]\nname = "last"\n{neighbours}\n')
+    _, done = run(plan_file, "out")
+    assert len(done.outcome.sweeps[0].systems[-1].tuned.settings) == 3
+
+
+@pytest.mark.parametrize(
+    ("package", "text"), [("scipy", PLAN), ("lightgbm", PLAN.replace('learn = "fusion"', 'learn = "fusion"\nmethod = "lambdamart"'))]
+)
+def test_what_is_not_installed_is_found_before_anything_runs(plan_file, monkeypatch, package, text):
+    monkeypatch.setitem(sys.modules, package, None)
+    plan_file.write_text(text)
+    with pytest.raises(MissingExtra, match=f"this needs {package}"):
+        run(plan_file, "out", on_progress=never)
+
+
+def test_a_sample_of_more_topics_than_there_are_is_told(plan_file):
+    plan_file.write_text(
+        PLAN.replace('file = "topics.tsv"', 'file = "topics.tsv"\nsample = 300').replace("folds = 3", "folds = 3\nsample = 26")
+    )
+    folder, done = run(plan_file, "out")
+    assert done.notes == tuple(
+        f"[{table}] sample = {sample} asks for more topics than the 25 there are: all of them are taken"
+        for table, sample in (("topics", 300), ("training", 26))
+    )
+    assert done.problems == ()
+    assert "asks for more topics than the 25 there are" in (folder / "report.md").read_text()
+
+
+def test_two_experiments_do_not_write_to_one_folder(plan_file):
+    folder, _ = run(plan_file, "out")
+    before = content(folder)
+    with locked(folder), pytest.raises(UsageError, match=r"another experiment is writing to .*out: wait until it is done"):
+        run(plan_file, "out", fresh=True)
+    assert content(folder) == before
+    assert run(plan_file, "out", fresh=True)[1].resumed == 0
+
+
+def test_the_workers_of_an_experiment_do_not_keep_its_lock(tmp_path):
+    with ExitStack() as held:
+        lock = held.enter_context(locked(tmp_path))
+        with open_pool(_doing, None, 2, locks=(lock,)) as pool:
+            assert len(list(pool.results([1, 2]))) == 2
+            held.close()  # as the end of the first process does, while its workers are there
+            # A worker gives it up when it begins, which one of them may not have done yet.
+            for _ in range(1000):
+                with suppress(UsageError), locked(tmp_path):
+                    break
+                time.sleep(0.01)
+            else:
+                pytest.fail("a worker keeps the lock")
+
+
+def _doing(setup):
+    return abs
 
 
 @pytest.mark.parametrize("name", protocol_names())

@@ -47,6 +47,13 @@ def test_what_is_tuned_is_said_in_the_model_or_beside_it(text, wanted, values):
         ("qsf_section", {"alpha": []}, "give a list of values"),
         ("qsf_section", {"alpha": 0.5}, "give a list of values"),
         ("qsf_section(alpha=[2.0])", (), "out of range"),
+        ("qsf_section(alpha=[0.2,7])", (), "qsf_section: alpha=7.0 is out of range"),
+        ("qsf_section", {"alpha": [0.2, "much"]}, 'alpha must be a number, not "much"'),
+        ("position_prior(base=pl2(c=[1.0,-1.0]))", (), r"position_prior: base\.c=-1\.0 is out of range"),
+        ("plm(kernel=[gauss,square])", (), "unknown value of plm's kernel 'square'"),
+        ("qsf_section(alpha=[])", (), r"qsf_section: alpha=\[\] has no value to try"),
+        ("qsf_section(aggregate)", (), r"aggregate has no grid of several values.* aggregate=\[…\] \(\"average\" or \"maximum\"\)"),
+        ("plm", ["points"], r"plm: points has no grid of several values; write those to try as points=\[…\] \(in \[1, 1000\]\)"),
         ("position_prior", ["base.mu"], "unknown parameter of position_prior 'base.mu'"),
         ("psg", True, "no parameter to tune"),
         ("bm52", True, "did you mean 'bm25'"),
@@ -56,6 +63,18 @@ def test_what_is_tuned_is_said_in_the_model_or_beside_it(text, wanted, values):
 def test_mistakes_are_named(text, wanted, said):
     with pytest.raises(UsageError, match=said):
         read_space(text, wanted)
+
+
+@pytest.mark.parametrize(("text", "said"), [("plm(points)", "points has no grid"), ("qsf_v(alpha=[0.5,9])", "alpha=9.0 is out of range")])
+def test_what_is_drawn_from_is_checked_too(text, said):
+    with pytest.raises(UsageError, match=said):
+        read_space(text, search="random", trials=3)
+
+
+def test_a_value_is_tried_once_however_it_is_written():
+    assert read_space("qsf_v(alpha=[0.2,1,0.2,1.0])").settings == ((0.2,), (1,))
+    assert read_space("plm(kernel=[gauss,'gauss',trapezoid])").settings == (("gauss",), ("trapezoid",))
+    assert read_space("fuse(models=[bm25,lm])", {"weights": [[0.5, 0.5], [0.5, 0.5], [1, 0]]}).settings == (((0.5, 0.5),), ((1, 0),))
 
 
 def test_every_model_with_a_grid_can_be_tuned():

@@ -36,6 +36,8 @@ from perikope.measures import Measure, parse_measure, parse_measures
         ("MAgP", "AgP"),
         ("MAgP(t2i=300)", "AgP(t2i=300)"),
         ("MAgP(t2i=none, beta=1)", "AgP"),
+        ("T2I(300)", "AgP(t2i=300)"),
+        ("T2I( 500, beta=0.25 )", "AgP(beta=0.25,t2i=500)"),
     ],
 )
 def test_every_spelling_has_one_canonical_name(asked: str, canonical: str) -> None:
@@ -67,6 +69,11 @@ def test_every_spelling_has_one_canonical_name(asked: str, canonical: str) -> No
         ("iP[x]", "expected a number after '\\['"),
         ("AiP@10", "AiP takes no cutoff"),
         ("AgP(t2i=0)", "t2i=0 is out of range; it must be at least 1"),
+        ("T2I", r"T2I takes one value: T2I\(t2i\), such as T2I\(300\)"),
+        ("T2I(300,t2i=3)", "T2I takes one value"),
+        ("T2I(0)", "t2i=0 is out of range"),
+        ("T2I(300)@10", "AgP takes no cutoff"),
+        ("T3I(300)", r"unknown measure 'T3I\(300\)'.* valid: .*T2I\(t2i\)"),
         ("AgP(beta=0)", "beta=0.0 is out of range; it must be above 0"),
         ("nDCG@" + "9" * 5000, "a number has at most 400 characters"),
     ],

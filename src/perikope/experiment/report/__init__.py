@@ -5,10 +5,11 @@ Nothing in them depends on the time, the machine or the folder: the same outcome
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from perikope.experiment.outcome import Outcome
-from perikope.experiment.report.findings import find
+from perikope.experiment.report.findings import ExtraTable, find
 from perikope.experiment.report.latex import latex_report
 from perikope.experiment.report.markdown import markdown_report
 from perikope.experiment.report.page import html_report
@@ -18,9 +19,9 @@ from perikope.io.lines import replacing
 FILES = ("report.md", "report.tex", "report.html", "values.csv")
 
 
-def write_report(outcome: Outcome, folder: Path) -> None:
+def write_report(outcome: Outcome, folder: Path, extra: Sequence[ExtraTable] = ()) -> None:
     """Write `report.md`, `report.tex`, `report.html` and `values.csv` in place of what is there."""
-    findings = find(outcome)
+    findings = find(outcome, extra)
     texts = (markdown_report(findings), latex_report(findings), html_report(findings), "".join(csv_lines(outcome)))
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in zip(FILES, texts, strict=True):

@@ -116,12 +116,32 @@ def svg(shapes: str, title: str, description: str) -> str:
     )
 
 
-def frame(shapes: str, x: Axis, y: Axis, title: str, description: str, kind: str = "") -> str:
-    """A picture with its two axes around it."""
-    grid = "".join(f"M{number(x.place(at))} 0v{SIZE}" for at, _ in x.marks) + "".join(
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Shapes between two axes, for a page or for a file of its own."""
+
+    shapes: str
+    x: Axis
+    y: Axis
+    title: str
+    said: str
+    """What it shows, in words."""
+    kind: str
+    shades: tuple[str, str] | None = None
+    """What the lightest and the darkest stand for, where shades say something."""
+
+
+def grid(x: Axis, y: Axis) -> str:
+    """Lines at the marks of both axes."""
+    path = "".join(f"M{number(x.place(at))} 0v{SIZE}" for at, _ in x.marks) + "".join(
         f"M0 {number(y.down(at))}h{SIZE}" for at, _ in y.marks
     )
-    lines = f'<path class="grid" d="{grid}"/>'
+    return f'<path class="grid" d="{path}"/>'
+
+
+def frame(shapes: str, x: Axis, y: Axis, title: str, description: str, kind: str = "") -> str:
+    """A picture with its two axes around it."""
+    lines = grid(x, y)
     width = min(max((len(clean(text)) for _, text in y.marks), default=1), 12) + 1
     side = "".join(f'<span style="top:{number(y.down(at) / 10)}%">{escape(text)}</span>' for at, text in y.marks)
     return (

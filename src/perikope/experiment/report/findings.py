@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from perikope.experiment.outcome import Outcome, Sweep, SystemOutcome, TuningOutcome
 from perikope.measures.significance import compare, label
@@ -62,6 +62,22 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtraTable:
+    """A table that an outcome has beside those of its sweeps, such as one over seeds."""
+
+    title: str
+    how: str
+    """How to read it."""
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, str, tuple[Figure | None, ...]], ...]
+    """Letter, name and figures."""
+    spread: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Values by name whose spread is drawn; none where it is empty."""
+    measure: str = ""
+    """Of what is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """An outcome, ready to be written in any form."""
 
@@ -72,13 +88,15 @@ class Findings:
     topics: int
     legend: str
     """How to read figures and letters."""
+    extra: tuple[ExtraTable, ...] = ()
 
 
-def find(outcome: Outcome) -> Findings:
+def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:
     """The tables of an outcome."""
     tables = tuple(_table(outcome, sweep) for sweep in outcome.sweeps)
     topics = max((len(row.system.values[measure]) for table in tables for row in table.rows for measure in outcome.measures), default=0)
-    return Findings(outcome, tables, _overview(outcome, tables), topics, _legend(outcome, topics, any(table.rows for table in tables)))
+    legend = _legend(outcome, topics, any(table.rows for table in tables))
+    return Findings(outcome, tables, _overview(outcome, tables), topics, legend, tuple(extra))
 
 
 def _table(outcome: Outcome, sweep: Sweep) -> Table:

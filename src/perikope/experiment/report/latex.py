@@ -93,6 +93,9 @@ def latex_report(findings: Findings) -> str:
     for table in shown:
         rows = [[row.letter, _name(row.system.name), *map(_cell, row.figures)] for row in table.rows]
         blocks += [_table(escape(table.label), ["", "System", *map(_name, outcome.measures)], rows)]
+    for extra in findings.extra:
+        rows = [[letter, _name(name), *map(_cell, figures)] for letter, name, figures in extra.rows]
+        blocks += [_table(f"{escape(extra.title)}. {escape(extra.how)}", ["", "System", *map(_name, extra.columns)], rows)]
     # Tables float: what follows would come between them.
     blocks.append(r"\clearpage")
     for table in shown:

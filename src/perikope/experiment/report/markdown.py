@@ -49,6 +49,9 @@ def markdown_report(findings: Findings) -> str:
     for table in findings.tables:
         rows = [[row.letter, escape(row.system.name), *map(_cell, row.figures)] for row in table.rows]
         blocks += [f"## {escape(table.label)}", _table(["", "system", *map(escape, outcome.measures)], rows)]
+    for extra in findings.extra:
+        rows = [[letter, escape(name), *map(_cell, figures)] for letter, name, figures in extra.rows]
+        blocks += [f"## {escape(extra.title)}", escape(extra.how), _table(["", "system", *map(escape, extra.columns)], rows)]
     for table in findings.tables:
         blocks += [f"## Settings: {escape(table.label)}", "\n".join(_settings(table))] if table.rows else []
     facts = [[escape(name), escape(value)] for name, value in outcome.facts.items()]

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from perikope.experiment.report.drawing import escape, name_of
-from perikope.experiment.report.findings import Figure, Findings, Overview, Table, counted, paragraphs, remarks
-from perikope.experiment.report.plots import box_plots, curve_plot, difference_plots, tuning_plots
+from perikope.experiment.report.findings import ExtraTable, Figure, Findings, Overview, Table, counted, paragraphs, remarks
+from perikope.experiment.report.plots import box_plots, curve_plot, difference_plots, spread_plots, tuning_plots
 
 
 def html_report(findings: Findings) -> str:
@@ -22,9 +22,12 @@ def html_report(findings: Findings) -> str:
     sections = [*_overview(findings.overview)]
     for place, table in enumerate(findings.tables, 1):
         sections += _sweep(table, f"sweep-{place}", findings)
+    for place, extra in enumerate(findings.extra, 1):
+        sections += _extra(extra, f"table-{place}")
     sections += _facts(outcome.facts.items())
     links = [("overview", "Overview")] if findings.overview is not None else []
     links += [(f"sweep-{place}", table.label) for place, table in enumerate(findings.tables, 1)]
+    links += [(f"table-{place}", extra.title) for place, extra in enumerate(findings.extra, 1)]
     links += [("facts", "Facts")] if outcome.facts else []
     return "\n".join([
         "<!DOCTYPE html>",
@@ -111,6 +114,14 @@ def _sweep(table: Table, anchor: str, findings: Findings) -> Iterable[str]:
         )
         yield f'<div class="panels wide">{tuned}</div>'
     yield from _settings(table)
+    yield "</section>"
+
+
+def _extra(table: ExtraTable, anchor: str) -> Iterable[str]:
+    yield f'<section id="{anchor}"><h2>{escape(table.title)}</h2><p class="how">{escape(table.how)}</p>'
+    yield _table(table.columns, (_row(letter, name, figures) for letter, name, figures in table.rows))
+    if table.spread:
+        yield spread_plots(table.spread, table.measure)
     yield "</section>"
 
 

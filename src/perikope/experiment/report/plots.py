@@ -11,6 +11,7 @@ from perikope.experiment.outcome import SystemOutcome, TuningOutcome
 from perikope.experiment.report.drawing import (
     SIZE,
     Axis,
+    Picture,
     dots,
     escape,
     frame,
@@ -73,12 +74,23 @@ def box_plots(rows: Sequence[Row], measure: str) -> str:
     """A box a system, one below the other."""
     values = {row.letter: [*row.system.values[measure].values()] for row in rows}
     axis = numeric_axis([value for column in values.values() for value in column], measure, with_zero=True)
-    parts = [_box_row(row, values[row.letter], axis) for row in rows if values[row.letter]]
-    foot = f'<div></div>{x_marks(axis)}<div></div><div class="x-name">{escape(measure)}</div>'
+    shown = [row for row in rows if values[row.letter]]
+    return _boxes([(named(row), f"{row.letter} {row.system.name}", values[row.letter]) for row in shown], axis)
+
+
+def spread_plots(values: Mapping[str, Sequence[float]], measure: str) -> str:
+    """A box a name, over an axis that is as wide as the values: what differs between seeds would not be seen otherwise."""
+    axis = numeric_axis([value for column in values.values() for value in column], measure)
+    return _boxes([(f'<div class="name">{name_of(name)}</div>', name, column) for name, column in values.items()], axis)
+
+
+def _boxes(rows: Sequence[tuple[str, str, Sequence[float]]], axis: Axis) -> str:
+    parts = [f"{beside}<div class='row'>{_box(title, values, axis)}</div>" for beside, title, values in rows]
+    foot = f'<div></div>{x_marks(axis)}<div></div><div class="x-name">{escape(axis.name)}</div>'
     return f'<div class="boxes" style="--steps:{len(axis.marks) - 1}">{"".join(parts)}{foot}</div>'
 
 
-def _box_row(row: Row, values: Sequence[float], axis: Axis) -> str:
+def _box(title: str, values: Sequence[float], axis: Axis) -> str:
     box = box_of(values)
     low, first, median, third, high, mean = map(
         axis.place, (box.low, box.first_quartile, box.median, box.third_quartile, box.high, box.mean)
@@ -93,7 +105,7 @@ def _box_row(row: Row, values: Sequence[float], axis: Axis) -> str:
         f"median {figure(box.median)}, mean {figure(box.mean)}, quartiles {figure(box.first_quartile)} and {figure(box.third_quartile)}, "
         f"whiskers {figure(box.low)} to {figure(box.high)}, {counted(len(box.outliers), 'outlier')}"
     )
-    return f"{named(row)}<div class='row'>{svg(shapes, f'{row.letter} {row.system.name}', said)}</div>"
+    return svg(shapes, title, said)
 
 
 def named(row: Row) -> str:
@@ -188,28 +200,41 @@ def _swatch(kind: str) -> str:
 
 
 def tuning_plots(row: Row, tuned: TuningOutcome) -> str:
+    """The surface of a search with the name of its system; nothing where there is none."""
+    pictures = tuning_pictures(tuned, f"{row.letter} {row.system.name}")
+    if not pictures:
+        return ""
+    drawn = [_framed(picture) for picture in pictures]
+    kind = "panel many" if len(drawn) > 1 else "panel"
+    body = f'<div class="panels wide">{"".join(drawn)}</div>' if len(drawn) > 1 else drawn[0]
+    return f'<figure class="{kind}">{named(row)}{body}<figcaption>{escape(pictures[0].said)}</figcaption></figure>'
+
+
+def _framed(picture: Picture) -> str:
+    scale = ""
+    if picture.shades is not None:
+        low, high = picture.shades
+        scale = f'<div class="scale"><span>{low}</span><span class="ramp"></span><span>{high}</span></div>'
+    return frame(picture.shapes, picture.x, picture.y, picture.title, picture.said, picture.kind) + scale
+
+
+def tuning_pictures(tuned: TuningOutcome, title: str) -> list[Picture]:
     """The surface of a search: a heat map where two parameters were tried in all pairs, else the best score by the value of each."""
     scored = [(setting, score) for setting, score in zip(tuned.settings, tuned.scores, strict=True) if math.isfinite(score)]
     if not scored or not tuned.parameters:
-        return ""
-    title = f"{row.letter} {row.system.name}"
+        return []
     said = f"{tuned.measure}, {counted(len(scored), 'setting')}, best: {chosen_text(tuned.chosen)}"
-    kind = "panel"
     columns = [sorted(dict.fromkeys(setting[place] for setting, _ in scored), key=_order) for place in range(len(tuned.parameters))]
     if len(columns) == 2 and min(map(len, columns)) > 1 and len(columns[0]) * len(columns[1]) <= 2 * len(scored):
-        pictures = _heat_map(tuned, columns, {(setting[0], setting[1]): score for setting, score in scored}, title, said)
-    else:
-        # A parameter that has one value only has nothing to show.
-        shown = [place for place, column in enumerate(columns) if len(column) > 1]
-        profiles = [_profile(place, scored) for place in shown]
-        y = numeric_axis([score for profile in profiles for score in profile.values()], tuned.measure, marks=4)
-        drawn = [
-            _profile_plot(tuned, tuned.parameters[place], columns[place], profile, y, title, said)
-            for place, profile in zip(shown, profiles, strict=True)
-        ]
-        kind = "panel many" if len(drawn) > 1 else "panel"
-        pictures = f'<div class="panels wide">{"".join(drawn)}</div>' if len(drawn) > 1 else "".join(drawn)
-    return f'<figure class="{kind}">{named(row)}{pictures}<figcaption>{escape(said)}</figcaption></figure>' if pictures else ""
+        return [_heat_map(tuned, columns, {(setting[0], setting[1]): score for setting, score in scored}, title, said)]
+    # A parameter that has one value only has nothing to show.
+    shown = [place for place, column in enumerate(columns) if len(column) > 1]
+    profiles = [_profile(place, scored) for place in shown]
+    y = numeric_axis([score for profile in profiles for score in profile.values()], tuned.measure, marks=4)
+    return [
+        _profile_plot(tuned, tuned.parameters[place], columns[place], profile, y, title, said)
+        for place, profile in zip(shown, profiles, strict=True)
+    ]
 
 
 def _order(value: object) -> tuple[int, float, str]:
@@ -221,7 +246,7 @@ def _order(value: object) -> tuple[int, float, str]:
 
 def _heat_map(
     tuned: TuningOutcome, columns: Sequence[Sequence[object]], score_of: dict[tuple[object, object], float], title: str, said: str
-) -> str:
+) -> Picture:
     x = listed_axis([value_text(value) for value in columns[0]], tuned.parameters[0])
     y = listed_axis([value_text(value) for value in columns[1]], tuned.parameters[1], characters=50)
     low, high = min(score_of.values()), max(score_of.values())
@@ -236,13 +261,14 @@ def _heat_map(
             cells.setdefault(shade, []).append(corners)
             if (tuned.chosen.get(tuned.parameters[0]), tuned.chosen.get(tuned.parameters[1])) == (first, second):
                 marked.append(corners)
-    shapes = "".join(
-        f'<g fill-opacity="{number(100 * (0.06 + 0.94 * shade / (SHADES - 1)))}%">{rectangles(cells[shade], "cell")}</g>'
-        for shade in sorted(cells)
-    )
+    shapes = "".join(f'<g fill-opacity="{opacity(shade)}">{rectangles(cells[shade], "cell")}</g>' for shade in sorted(cells))
     shapes += rectangles(marked, "chosen")
-    scale = f'<div class="scale"><span>{figure(low)}</span><span class="ramp"></span><span>{figure(high)}</span></div>'
-    return frame(shapes, x, y, title, said, "heat") + scale
+    return Picture(shapes, x, y, title, said, "heat", (figure(low), figure(high)))
+
+
+def opacity(shade: int) -> str:
+    """How much of its colour a shade has."""
+    return f"{number(100 * (0.06 + 0.94 * shade / (SHADES - 1)))}%"
 
 
 def _profile(place: int, scored: Sequence[tuple[tuple[object, ...], float]]) -> dict[object, float]:
@@ -255,7 +281,7 @@ def _profile(place: int, scored: Sequence[tuple[tuple[object, ...], float]]) -> 
 
 def _profile_plot(
     tuned: TuningOutcome, name: str, column: Sequence[object], best: Mapping[object, float], y: Axis, title: str, said: str
-) -> str:
+) -> Picture:
     numbers = [value for value in column if isinstance(value, (int, float)) and not isinstance(value, bool)]
     if len(numbers) == len(column) and _is_even(numbers):
         x = numeric_axis(numbers, name)
@@ -268,7 +294,7 @@ def _profile_plot(
     is_line = len(tuned.parameters) == 1 or 2 * len(column) <= len(tuned.scores)
     chosen = [point for point, value in zip(points, column, strict=True) if value == tuned.chosen.get(name)]
     shapes = (line(points, "curve c1") if is_line else "") + dots(points, "tried") + dots(chosen, "picked")
-    return frame(shapes, x, y, f"{title}: {name}", said, "small")
+    return Picture(shapes, x, y, f"{title}: {name}", said, "small")
 
 
 def _is_even(numbers: Sequence[float]) -> bool:

@@ -1,0 +1,85 @@
+"""The folder of a trained ranker: the encoder's files, and where it sees passages in context, those of the graph attention.
+
+model.safetensors, config.json, tokenizer …, perikope-encoder.json     the encoder (`Encoder.save`)
+context.json, context.safetensors                                      graph attention, and α of late fusion
+ranker.json                                                            how passages are written: with the titles above them or not
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from perikope.errors import InputError
+from perikope.neural.encoder import Encoder
+from perikope.neural.hgat import HGAT, LateFusion
+
+CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER = "context.json", "context.safetensors", "ranker.json"
+
+
+@dataclass(frozen=True)
+class SavedRanker:
+    """An encoder, and what makes its vectors those of a passage in its document."""
+
+    encoder: Encoder
+    context: HGAT | None = None
+    fusion: LateFusion | None = None
+    heading_path: bool = True
+
+
+def save_ranker(folder: Path, ranker: SavedRanker) -> None:
+    """Write everything that `load_ranker` needs."""
+    ranker.encoder.save(folder)
+    if ranker.context is not None:
+        weights = {f"context.{name}": value for name, value in ranker.context.state_dict().items()}
+        if ranker.fusion is not None:
+            weights |= {f"fusion.{name}": value for name, value in ranker.fusion.state_dict().items()}
+        save_file({name: value.detach().float().cpu().contiguous() for name, value in weights.items()}, folder / CONTEXT_WEIGHTS)
+        content = {"settings": ranker.context.settings, "late_fusion": ranker.fusion is not None}
+        (folder / CONTEXT_SETTINGS).write_text(json.dumps(content, indent=1), "utf-8")
+    (folder / RANKER).write_text(json.dumps({"heading_path": ranker.heading_path}), "utf-8")
+
+
+def load_ranker(folder: Path, **options: Any) -> SavedRanker:
+    """Read what `save_ranker` wrote; a folder or name of a plain encoder is one without context. Options are those of `Encoder.load`."""
+    encoder = Encoder.load(str(folder), **options)
+    context, fusion = load_context(folder)
+    path = folder / RANKER
+    written = _read(path) if path.is_file() else {}
+    heading_path = written.get("heading_path", True)
+    for module in (context, fusion):
+        if module is not None:
+            module.to(encoder.device).eval()
+    return SavedRanker(encoder, context, fusion, bool(heading_path))
+
+
+def load_context(folder: Path) -> tuple[HGAT | None, LateFusion | None]:
+    """The graph attention of a folder and its late fusion; None each where there is none."""
+    if not (folder / CONTEXT_SETTINGS).is_file():
+        return None, None
+    content = _read(folder / CONTEXT_SETTINGS)
+    try:
+        weights = load_file(folder / CONTEXT_WEIGHTS)
+        context = HGAT(**content["settings"])
+        context.load_state_dict({name.removeprefix("context."): value for name, value in weights.items() if name.startswith("context.")})
+        fusion = LateFusion() if content["late_fusion"] else None
+        if fusion is not None:
+            fusion.load_state_dict({"alpha": weights["fusion.alpha"]})
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError):
+        raise InputError("does not fit its settings, or is damaged", path=folder / CONTEXT_WEIGHTS) from None
+    return context, fusion
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict):
+        raise InputError("is no file of settings, or is damaged", path=path)
+    return content

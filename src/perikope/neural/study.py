@@ -1,0 +1,535 @@
+"""A study of neural rankers: systems, trained with several seeds each, measured on topics that none of them has seen.
+
+A file says which (`experiments/neural.toml` is one); `prepare` makes of it a folder that holds all that is needed, so that training can
+go on elsewhere, on a machine with a GPU and without an index:
+
+    study.json          the file's content
+    collections/NAME    texts, graphs and topics
+    runs/…              the runs of other systems that are compared
+    values/JOB.json     what a job came to: a job is a system and a seed
+
+`run_jobs` does what is missing there, several jobs at a time. A job depends on its settings and its seed alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import queue
+import time
+import tomllib
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from perikope.errors import InputError, UsageError, unknown
+from perikope.io.runs import Run, read_run
+from perikope.measures import parse_measure
+from perikope.neural.collection import Collection, join_graphs
+from perikope.neural.encoder import DEFAULT, DIMENSION, Encoder
+from perikope.neural.hgat import HGAT, LATE_FUSION, VARIANTS, LateFusion
+from perikope.neural.training import ContextRanker, Floats, Ranker, Trainer, TrainingSettings, interpolate
+from perikope.neural.triples import Integers, Topics, group_topics, join_texts, join_topics
+
+CONTENT, COLLECTIONS, RUNS, VALUES = "study.json", "collections", "runs", "values"
+DEPTH = 200
+"""Results of a topic that are measured."""
+SHARES = tuple(step / 20 for step in range(21))
+"""Of a neural system in a fusion; the best on other topics is taken."""
+FUSION_FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StudySystem:
+    """One system: a neural ranker, runs of another system, or a fusion of both."""
+
+    name: str
+    seeds: int = 1
+    trained: bool = True
+    dimension: int = DIMENSION
+    train_on: tuple[str, ...] = ()
+    """Sets of topics, as `collection/set`; those of the study where none are given."""
+    folds: int = 0
+    """Trained on the topics that are reported, each on those of the other folds: topics that share a relevant document stay together."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of training that are other than the study's."""
+    variant: str = ""
+    """Of graph attention; none where it is empty."""
+    context: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of graph attention: layers, dropout, residual …"""
+    late_fusion: bool | None = None
+    """Whether content and context are fused late; where not said, for the variants that have no content of their own."""
+    kept: float = 1.0
+    """How far the encoder's weights go from untrained (0) to trained (1)."""
+    untrained_shares: tuple[float, ...] = ()
+    """Each makes a system of its own, in whose score the untrained encoder has this share."""
+    neighbours_learn: bool = False
+    """See `ContextRanker`."""
+    table: str = ""
+    """The title of a table of its own that it is reported in, with others of the same; none: with all others."""
+    runs: Mapping[str, str] = field(default_factory=dict)
+    """The run of another system, by the set of topics."""
+    of: tuple[str, ...] = ()
+    """A fusion of these two: a system with runs and a neural one."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its own, and those of the systems that mix its score with the untrained encoder's."""
+        return (self.name, *(shared_name(self.name, share) for share in self.untrained_shares))
+
+    @property
+    def is_late(self) -> bool:
+        """Whether content and context are fused late."""
+        return self.variant in LATE_FUSION if self.late_fusion is None else self.late_fusion
+
+    @property
+    def runs_of_training(self) -> int:
+        """Without training there is nothing that a seed would change."""
+        return self.seeds if self.trained else 1
+
+    @property
+    def is_neural(self) -> bool:
+        """Whether it has jobs of its own."""
+        return not self.runs and not self.of
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a file says."""
+
+    title: str
+    measures: tuple[str, ...]
+    report_on: tuple[str, ...]
+    systems: tuple[StudySystem, ...]
+    train_on: tuple[str, ...] = ()
+    training: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+    collections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    description: str = ""
+    encoder: str = DEFAULT
+    ranked_by: str = "qsf_v_title"
+    """The lexical model whose best results are negatives, where these are drawn from rankings."""
+    reference: str = ""
+    """The system that the others are compared with by topic; the first neural one where not given."""
+
+    @classmethod
+    def parse(cls, content: Mapping[str, Any], where: str) -> Study:
+        """Check what a file holds; nothing is read or trained before all of it is right."""
+        try:
+            top = _known(cls, content)
+            systems = tuple(StudySystem(**_known(StudySystem, own)) for own in top.pop("systems", ()))
+            study = cls(systems=systems, **top)
+            study._check()
+        except (TypeError, KeyError, UsageError) as error:
+            raise InputError(f"is no study that can be run: {error}", path=Path(where)) from None
+        return study
+
+    def _check(self) -> None:
+        for measure in self.measures:
+            parse_measure(measure)
+        names = [system.name for system in self.systems]
+        if len(set(names)) != len(names) or not names:
+            raise UsageError("systems must be there, each with a name of its own")
+        derived = [shared_name(system.name, share) for system in self.systems for share in system.untrained_shares]
+        for system in self.systems:
+            self.settings_of(system)
+            if system.variant and system.variant not in VARIANTS:
+                raise unknown("variant", system.variant, VARIANTS)
+            for part in system.of:
+                if part not in {*names, *derived}:
+                    raise unknown("system", part, [*names, *derived])
+            if system.of and sorted(part in derived or self.system(part).is_neural for part in system.of) != [False, True]:
+                raise UsageError(f"{system.name}: a fusion is of one system with runs and one neural system")
+            if system.is_neural and system.trained and not system.folds and not (system.train_on or self.train_on):
+                raise UsageError(f"{system.name}: there are no topics to train on")
+        for name in {*self.report_on, *self.train_on, *(one for system in self.systems for one in system.train_on)}:
+            collection, _, topics = name.partition("/")
+            if topics not in self.collections.get(collection, {}).get("topics", {}):
+                raise UsageError(f"there is no set of topics {name!r}")
+
+    def system(self, name: str) -> StudySystem:
+        """A system by its name."""
+        return next(system for system in self.systems if system.name == name)
+
+    def settings_of(self, system: StudySystem, seed: int = 1) -> TrainingSettings:
+        """How a system is trained."""
+        return TrainingSettings(**{**self.training, **system.training, "seed": seed})
+
+    def fusions_of(self, name: str) -> list[tuple[StudySystem, StudySystem]]:
+        """The fusions that a neural system takes part in, each with the system of runs."""
+        return [(fusion, self.system(next(part for part in fusion.of if part != name))) for fusion in self.systems if name in fusion.of]
+
+    def jobs(self) -> list[tuple[StudySystem, int]]:
+        """Neural systems with their seeds, the first seed of all first: a study that is cut short has all systems."""
+        found = [(system, seed) for system in self.systems if system.is_neural for seed in range(1, 1 + system.runs_of_training)]
+        return sorted(found, key=lambda job: job[1])
+
+
+def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a file, those of fields that are tuples as such."""
+    known = {one.name: one for one in fields(kind)}
+    for name in values:
+        if name not in known:
+            raise unknown("setting", name, known)
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+def load_study(path: Path) -> Study:
+    """Read a file of TOML, or the JSON of a prepared folder."""
+    try:
+        text = path.read_text("utf-8")
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", path=path) from None
+    except ValueError as error:
+        raise InputError(f"is no TOML: {error}", path=path) from None
+    content.pop("kind", None)
+    return Study.parse(content, str(path))
+
+
+def shared_name(name: str, share: float) -> str:
+    """The name of a system in whose score the untrained encoder has a share."""
+    return f"{name}, {share:g} untrained"
+
+
+def job_name(system: StudySystem, seed: int) -> str:
+    """The name of a job's file."""
+    return f"{''.join(letter if letter.isalnum() else '_' for letter in system.name)}.{seed}"
+
+
+@dataclass
+class Workplace:
+    """A prepared folder and what jobs share: collections, tokens, runs, scores of the untrained encoder."""
+
+    study: Study
+    folder: Path
+    untrained_scores: dict[tuple[str, int, bool], Floats] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, folder: Path) -> Workplace:
+        """Of a folder that was prepared."""
+        return cls(load_study(folder / CONTENT), folder)
+
+    @cached_property
+    def collections(self) -> dict[str, Collection]:
+        """By name."""
+        return {name: Collection.load(self.folder / COLLECTIONS / name) for name in self.study.collections}
+
+    @cached_property
+    def runs(self) -> dict[tuple[str, str], Run]:
+        """By system and set of topics."""
+        return {
+            (system.name, name): read_run(self.folder / RUNS / path) for system in self.study.systems for name, path in system.runs.items()
+        }
+
+    @cached_property
+    def encoders(self) -> dict[int, Encoder]:
+        """The untrained encoder by dimension, with the tokens of all texts."""
+        found = {}
+        for dimension in sorted({system.dimension for system in self.study.systems if system.is_neural}):
+            found[dimension] = Encoder.load(self.study.encoder, dimension, device="cpu", precision="float32")
+        first = next(iter(found.values()))
+        for collection in self.collections.values():
+            for heading_path in (False, True):
+                first.remember(collection.texts.written(heading_path=heading_path))
+            first.remember([text for graph in collection.graphs for text in graph.texts])
+            first.remember([query for topics in collection.topics.values() for query in topics.queries], query=True)
+        for encoder in found.values():
+            encoder.share_remembered(first)
+        return found
+
+    def set_of(self, name: str) -> tuple[Collection, Topics]:
+        """A collection and a set of its topics, by `collection/set`."""
+        collection, _, topics = name.partition("/")
+        return self.collections[collection], self.collections[collection].topics[topics]
+
+
+def value_file(folder: Path, system: StudySystem, seed: int) -> Path:
+    """Where a job's values are kept."""
+    return folder / VALUES / f"{job_name(system, seed)}.json"
+
+
+def fingerprint(study: Study, system: StudySystem) -> str:
+    """What the values of a system's jobs depend on, but the seed; how many seeds there are does not count, nor what it is called."""
+    own = {name: value for name, value in asdict(system).items() if name not in ("name", "seeds", "table", "runs", "of")}
+    shared = [dict(study.training), dict(study.context), study.measures, study.report_on, system.train_on or study.train_on, study.encoder]
+    fused = [[fusion.name, other.name, *fusion.of] for name in system.names for fusion, other in study.fusions_of(name)]
+    return hashlib.blake2b(json.dumps([own, shared, fused], sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def known_values(folder: Path, study: Study, system: StudySystem, seed: int) -> dict[str, Any] | None:
+    """What a job came to, where it was done with these settings."""
+    path = value_file(folder, system, seed)
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        found: dict[str, Any] | None = content if content["fingerprint"] == fingerprint(study, system) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError("holds no values of a study, or is damaged; remove it", path=path) from None
+    return found
+
+
+def run_job(place: Workplace, system: StudySystem, seed: int, device: str) -> dict[str, Any]:
+    """Train a system and measure it, alone and in its fusions."""
+    start = time.perf_counter()
+    ran = _Job(place, system, seed, device)
+    scores, told = ran.scored()
+    values: dict[str, Any] = {}
+    shares: dict[str, dict[str, float]] = {}
+    for own_name, own_scores in ran.with_untrained(scores):
+        values[own_name] = {name: ran.measured(name, own) for name, own in own_scores.items()}
+        for fusion, other in place.study.fusions_of(own_name):
+            for name, own in own_scores.items():
+                if name in other.runs:
+                    found, share = ran.fused(name, own, place.runs[other.name, name])
+                    values.setdefault(fusion.name, {})[name] = found
+                    shares.setdefault(fusion.name, {})[name] = share
+    made = {"system": system.name, "seed": seed, "fingerprint": fingerprint(place.study, system)}
+    return {**made, "values": values, "shares": shares, **told, "seconds": time.perf_counter() - start}
+
+
+@dataclass
+class _Job:
+    """One system with one seed."""
+
+    place: Workplace
+    system: StudySystem
+    seed: int
+    device: str
+
+    def scored(self) -> tuple[dict[str, Floats], dict[str, Any]]:
+        """The scores of all passages for all topics that are reported, by set; and what training came to."""
+        system, study = self.system, self.place.study
+        if not system.trained:
+            return {name: self._score(self._untrained(), name) for name in study.report_on}, {}
+        if system.folds:
+            return self._cross_validated()
+        names = system.train_on or study.train_on
+        collections = [self.place.set_of(name)[0] for name in names]
+        topics = [self.place.set_of(name)[1] for name in names]
+        told, ranker = self._train(collections, topics)
+        return {name: self._score(ranker, name) for name in study.report_on}, told
+
+    def _cross_validated(self) -> tuple[dict[str, Floats], dict[str, Any]]:
+        scores: dict[str, Floats] = {}
+        told: dict[str, Any] = {}
+        for name in self.place.study.report_on:
+            if self.system.train_on and name not in self.system.train_on:
+                continue
+            collection, topics = self.place.set_of(name)
+            fold_of_topic = topic_folds(group_topics(collection.texts, topics), self.system.folds, self.seed)
+            scores[name] = np.zeros((len(topics), len(collection.texts.names)), np.float32)
+            for fold in range(self.system.folds):
+                inside = np.flatnonzero(fold_of_topic == fold)
+                told, ranker = self._train([collection], [topics.some(np.flatnonzero(fold_of_topic != fold).tolist())])
+                scores[name][inside] = self._score(ranker, name, topics.some(inside.tolist()))
+        return scores, told
+
+    def _untrained(self) -> Ranker:
+        return Ranker(self.place.encoders[self.system.dimension].copied().to(self.device), ())
+
+    def _train(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], Ranker]:
+        system, study = self.system, self.place.study
+        settings = study.settings_of(system, self.seed)
+        texts = join_texts([collection.texts for collection in collections])
+        joined = join_topics([collection.texts for collection in collections], topics)
+        torch.manual_seed(self.seed)
+        encoder = self.place.encoders[system.dimension].copied().to(self.device)
+        before = {name: value.detach().clone() for name, value in encoder.state_dict().items()}
+        written = texts.written(heading_path=settings.heading_path)
+        ranker = Ranker(encoder, written)
+        if system.variant:
+            context = HGAT.variant(system.variant, **{"dimension": encoder.dimension, **study.context, **system.context}).to(self.device)
+            fusion = LateFusion().to(self.device) if system.is_late else None
+            graphs = join_graphs(collections)
+            ranker = ContextRanker(encoder, written, texts, graphs, context, fusion, neighbours_learn=system.neighbours_learn)
+        progress = Trainer(ranker, texts, joined, None, settings).run()
+        if system.kept < 1:
+            encoder.load_state_dict(interpolate(before, encoder.state_dict(), system.kept))
+        told: dict[str, Any] = {"losses": [epoch.loss for epoch in progress.epochs]}
+        if isinstance(ranker, ContextRanker):
+            told |= {"lambdas": ranker.context.lambdas, "importance": ranker.context.importance()}
+            told |= {"alpha": None if ranker.fusion is None else float(ranker.fusion.alpha.detach().clamp(0, 1))}
+        return told, ranker
+
+    def _score(self, ranker: Ranker, name: str, topics: Topics | None = None) -> Floats:
+        collection, own = self.place.set_of(name)
+        own = topics or own
+        settings = self.place.study.settings_of(self.system)
+        moved = ranker.moved(collection.texts, collection.graphs, heading_path=settings.heading_path)
+        moved.eval()
+        passages: Integers = np.arange(len(collection.texts.names))
+        return moved.score_all(own.queries, passages)
+
+    def _score_untrained(self, name: str) -> Floats:
+        """The scores of the untrained encoder, computed once a process."""
+        kept = self.place.untrained_scores
+        key = name, self.system.dimension, self.place.study.settings_of(self.system).heading_path
+        if key not in kept:
+            kept[key] = self._score(self._untrained(), name)
+        return kept[key]
+
+    def with_untrained(self, scores: Mapping[str, Floats]) -> Iterator[tuple[str, Mapping[str, Floats]]]:
+        """The system's scores, and those with a share of the untrained encoder's, by the name of the system."""
+        yield self.system.name, scores
+        if self.system.untrained_shares:
+            untrained = {name: self._score_untrained(name) for name in scores}
+            for share in self.system.untrained_shares:
+                yield (
+                    shared_name(self.system.name, share),
+                    {name: ((1 - share) * own + share * untrained[name]).astype(np.float32) for name, own in scores.items()},
+                )
+
+    def measured(self, name: str, scores: Floats) -> dict[str, list[float]]:
+        """The values of each measure, topic by topic."""
+        collection, topics = self.place.set_of(name)
+        names = collection.texts.names
+        ranked = [[names[place] for place in np.argsort(-row, kind="stable")[:DEPTH].tolist()] for row in scores]
+        return self._values(ranked, topics)
+
+    def _values(self, ranked: Sequence[Sequence[str]], topics: Topics) -> dict[str, list[float]]:
+        return {
+            measure: [round(float(parse_measure(measure)(own, judged)), 6) for own, judged in zip(ranked, topics.judged, strict=True)]
+            for measure in self.place.study.measures
+        }
+
+    def fused(self, name: str, scores: Floats, run: Run) -> tuple[dict[str, list[float]], float]:
+        """The values of a fusion with another system's run, and the mean share of the neural system.
+
+        `(1 - w) · run + w · neural`, both brought to 0 … 1 over the results of a topic. For a fold of the topics w is what is best for
+        the others.
+        """
+        collection, topics = self.place.set_of(name)
+        main = parse_measure(self.place.study.measures[0])
+        rankings = [
+            fused_rankings(row, run.get(qid, {}), collection.texts.names, collection.texts.number)
+            for qid, row in zip(topics.qids, scores, strict=True)
+        ]
+        values = np.array([[main(own, judged) for own in row] for row, judged in zip(rankings, topics.judged, strict=True)])
+        fold_of_topic = topic_folds(group_topics(collection.texts, topics), FUSION_FOLDS, 1)
+        chosen = np.zeros(len(topics), np.int64)
+        for fold in range(FUSION_FOLDS):
+            inside = fold_of_topic == fold
+            if inside.any() and not inside.all():
+                chosen[inside] = int(values[~inside].mean(axis=0).argmax())
+        found = self._values([row[share] for row, share in zip(rankings, chosen.tolist(), strict=True)], topics)
+        return found, float(np.mean([SHARES[share] for share in chosen.tolist()]))
+
+
+def fused_rankings(
+    scores: Floats, run: Mapping[str, float], names: Sequence[str], number: Mapping[str, int], shares: Sequence[float] = SHARES
+) -> list[list[str]]:
+    """The results of a topic by `(1 - share) · run + share · scores`, for each share; both from 0 to 1 over their best, absent is 0."""
+    best = np.argpartition(-scores, min(DEPTH, scores.size) - 1)[:DEPTH]
+    listed = np.array([number[name] for name in run if name in number], np.int64)
+    listed_scores = np.array([run[name] for name in run if name in number])
+    found = np.union1d(best, listed)
+    own = _spread(scores[best].astype(np.float64), scores[found].astype(np.float64))
+    other = np.zeros(found.size)
+    other[np.searchsorted(found, listed)] = _spread(listed_scores, listed_scores)
+    orders = (np.lexsort((found, -((1 - share) * other + share * own)))[:DEPTH] for share in shares)
+    return [[names[place] for place in found[order].tolist()] for order in orders]
+
+
+def _spread(over: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    low, high = (over.min(), over.max()) if over.size else (0.0, 1.0)
+    return np.clip((values - low) / (high - low if high > low else 1.0), 0.0, 1.0)
+
+
+def topic_folds(groups: Integers, folds: int, seed: int) -> Integers:
+    """The fold of each topic: groups of topics, drawn by chance, each into the fold that has the fewest."""
+    fold_of_topic: Integers = np.zeros(groups.size, np.int64)
+    size = np.zeros(folds, np.int64)
+    names, count = np.unique(groups, return_counts=True)
+    order = np.random.default_rng([seed, 11]).permutation(names.size)
+    for place in sorted(order.tolist(), key=lambda place: -int(count[place])):
+        fold = int(size.argmin())
+        fold_of_topic[groups == names[place]] = fold
+        size[fold] += count[place]
+    return fold_of_topic
+
+
+def run_jobs(folder: Path, *, workers: int = 1, device: str = "", on_job: Callable[[str], None] = print) -> list[str]:
+    """Do the jobs of a prepared folder that are not done, several at a time; returns what went wrong, a line a job.
+
+    Small models leave most of a GPU idle: there, as many processes as there are cores are still faster than fewer.
+    """
+    waiting = _waiting(folder)
+    (folder / VALUES).mkdir(exist_ok=True)
+    if workers == 1 or len(waiting) < 2:
+        place = Workplace.open(folder)
+        found = [_done(place, place.study.system(name), seed, device) for name, seed in waiting]
+        for line, is_problem in found:
+            if not is_problem:
+                on_job(line)
+        return [line for line, is_problem in found if is_problem]
+    # Not forked: what has touched a GPU cannot be.
+    context = multiprocessing.get_context("spawn")
+    taken, said = context.Value("i", 0), context.Queue()
+    processes = [context.Process(target=_work, args=(folder, waiting, taken, said, device)) for _ in range(min(workers, len(waiting)))]
+    for process in processes:
+        process.start()
+    problems: list[str] = []
+    while any(process.is_alive() for process in processes) or not said.empty():
+        try:
+            line, is_problem = said.get(timeout=1.0)
+        except queue.Empty:
+            continue
+        problems += [line] if is_problem else []
+        if not is_problem:
+            on_job(line)
+    return problems + [f"a process ended with {process.exitcode}" for process in processes if process.exitcode]
+
+
+def _waiting(folder: Path) -> list[tuple[str, int]]:
+    study = load_study(folder / CONTENT)
+    return [(system.name, seed) for system, seed in study.jobs() if known_values(folder, study, system, seed) is None]
+
+
+def _work(folder: Path, waiting: Sequence[tuple[str, int]], taken: Any, said: Any, device: str) -> None:
+    """A process: takes the next job until there is none."""
+    torch.set_num_threads(1)
+    place = Workplace.open(folder)
+    while True:
+        with taken.get_lock():
+            number = taken.value
+            taken.value += 1
+        if number >= len(waiting):
+            return
+        name, seed = waiting[number]
+        said.put(_done(place, place.study.system(name), seed, device))
+
+
+def _done(place: Workplace, system: StudySystem, seed: int, device: str) -> tuple[str, bool]:
+    """Do a job and write its values; returns a line about it, and whether that says what went wrong."""
+    name = job_name(system, seed)
+    try:
+        found = run_job(place, system, seed, device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except Exception as error:
+        traceback.print_exc()
+        return f"{name}: {type(error).__name__}: {' '.join(str(error).split())}", True
+    path = value_file(place.folder, system, seed)
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(json.dumps(found), "utf-8")
+    temporary.replace(path)
+    main = place.study.measures[0]
+    figures = "; ".join(
+        f"{own}: " + " ".join(f"{np.mean(measured[main]):.4f}" for measured in sets.values()) for own, sets in found["values"].items()
+    )
+    return f"{name} {found['seconds']:.0f} s  {figures}", False
+
+
+def plain(study: Study) -> dict[str, Any]:
+    """A study as JSON has it."""
+    content = asdict(study)
+    content["systems"] = [asdict(system) for system in study.systems]
+    return content
