@@ -19,7 +19,7 @@ from perikope.io.judgements import read_judgements
 from perikope.io.runs import read_run, write_run
 from perikope.io.topics import read_topics
 from perikope.neural.collection import Collection
-from perikope.neural.study import COLLECTIONS, CONTENT, DEPTH, RUNS, Study, StudySystem, load_study, plain
+from perikope.neural.study import COLLECTIONS, CONTENT, DEPTH, RUNS, Study, StudySystem, load_study, plain, value_file
 from perikope.neural.triples import Texts, Topics, read_texts, sources_of, topics_of
 
 INDEXES = "indexes"
@@ -28,20 +28,37 @@ DRAWN_FROM = 100
 
 
 def prepare(path: Path, folder: Path, on_step: Callable[[str], None] = lambda step: None) -> Study:
-    """Read and index what a study's file names; what is there already is kept, unless the file says something else now."""
+    """Read and index what a study's file names; what is there already is kept."""
     study = load_study(path)
     ready = folder / CONTENT
+    if ready.is_file() and _collections_of(ready) != json.loads(json.dumps(plain(study)["collections"])):
+        raise UsageError(f"{folder} was made with other collections than {path.name} has now; choose another folder, or remove it")
     written = _located(study, path.parent, folder)
-    text = json.dumps(plain(written), indent=1, ensure_ascii=False)
-    if ready.is_file() and ready.read_text("utf-8") != text:
-        raise UsageError(f"{folder} belongs to another form of {path.name}; choose another folder, or remove it")
     for name, content in study.collections.items():
         if not (folder / COLLECTIONS / name).is_file():
             on_step(f"reading {name}")
             _collection(study, name, content, path.parent, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    ready.write_text(text, "utf-8")
+    ready.write_text(json.dumps(plain(written), indent=1, ensure_ascii=False), "utf-8")
+    if study.values:
+        _take_values(written, path.parent / study.values, folder)
     return written
+
+
+def _collections_of(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))["collections"]
+    except (ValueError, KeyError, TypeError):
+        raise InputError("is damaged; remove its folder", path=path) from None
+
+
+def _take_values(study: Study, source: Path, folder: Path) -> None:
+    """Copy what was done before and is not done here."""
+    for system, seed in study.jobs():
+        known, path = value_file(source, system, seed), value_file(folder, system, seed)
+        if known.is_file() and not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(known.read_bytes())
 
 
 def _located(study: Study, beside: Path, folder: Path) -> Study:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -78,8 +77,8 @@ def gather(place: Workplace) -> tuple[list[Ran], list[str]]:
         if known is None:
             missing.append(f"{system.name}, seed {seed}")
             continue
-        jobs.setdefault(system.name, []).append(known)
         for name, sets in known["values"].items():
+            jobs.setdefault(name, []).append(known)
             values.setdefault(name, {})[seed] = {topics: _named(place, topics, own) for topics, own in sets.items()}
     ran = []
     for system in study.systems:
@@ -115,9 +114,11 @@ def _outcome(study: Study, ran: Ran, topics: str) -> SystemOutcome:
 
 def _notes(ran: Ran, topics: str) -> tuple[str, ...]:
     system = ran.system
-    notes = [f"mean over {counted(len(ran.seeds), 'seed')} of {system.seeds}"] if system.trained and 0 not in ran.seeds else []
-    shares = [job["shares"].get(ran.name, {}).get(topics) for job in ran.jobs]
-    return (*notes, *(f"share of the neural system {share:.2f}" for share in shares if share is not None))
+    if not system.trained or 0 in ran.seeds:
+        return ()
+    shares = [share for job in ran.jobs if (share := job["shares"].get(ran.name, {}).get(topics)) is not None]
+    told = [f"share of the neural system {', '.join(f'{share:.2f}' for share in shares)}"] if shares else []
+    return (f"mean over {counted(len(ran.seeds), 'seed')}", *told)
 
 
 def describe(study: Study, system: StudySystem) -> str:
@@ -150,8 +151,8 @@ def extra_tables(study: Study, ran: Sequence[Ran]) -> list[ExtraTable]:
             own = [one for one in neural if one.system.table == group and one.is_in(topics)]
             if own:
                 found.append(_over_seeds(study, own, f"{group or 'Over seeds'}: {topics}", topics))
-    shares = _shares_table([one for one in neural if any("lambdas" in job for job in one.jobs)])
-    return [*found, *shares, *_relations_tables([one for one in neural if any("importance" in job for job in one.jobs)])]
+    attentive = [one for one in neural if one.name == one.system.name and one.system.variant]
+    return [*found, *_shares_table(attentive), *_relations_tables(attentive)]
 
 
 def _over_seeds(study: Study, ran: Sequence[Ran], title: str, topics: str) -> ExtraTable:
@@ -221,7 +222,7 @@ def _relations_tables(ran: Sequence[Ran]) -> list[ExtraTable]:
 
 def _facts(place: Workplace, missing: Sequence[str]) -> dict[str, str]:
     study = place.study
-    facts = {"perikope": version("perikope"), "encoder": study.encoder, "Python": platform.python_version()}
+    facts = {"perikope": version("perikope"), "encoder": study.encoder}
     for name, collection in place.collections.items():
         sets = ", ".join(f"{own} {len(topics):,}" for own, topics in collection.topics.items())
         facts[name] = f"{len(collection.texts.documents):,} documents, {len(collection.texts.names):,} passages; topics: {sets}"

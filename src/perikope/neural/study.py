@@ -117,8 +117,8 @@ class Study:
     encoder: str = DEFAULT
     ranked_by: str = "qsf_v_title"
     """The lexical model whose best results are negatives, where these are drawn from rankings."""
-    reference: str = ""
-    """The system that the others are compared with by topic; the first neural one where not given."""
+    values: str = ""
+    """A folder with values of jobs that were done before, maybe elsewhere; they are taken where their settings are the same."""
 
     @classmethod
     def parse(cls, content: Mapping[str, Any], where: str) -> Study:

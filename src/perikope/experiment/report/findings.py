@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perikope.experiment.outcome import Outcome, Sweep, SystemOutcome, TuningOutcome
@@ -94,9 +94,9 @@ class Findings:
 def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:
     """The tables of an outcome."""
     tables = tuple(_table(outcome, sweep) for sweep in outcome.sweeps)
-    topics = max((len(row.system.values[measure]) for table in tables for row in table.rows for measure in outcome.measures), default=0)
-    legend = _legend(outcome, topics, any(table.rows for table in tables))
-    return Findings(outcome, tables, _overview(outcome, tables), topics, legend, tuple(extra))
+    counts = {len(row.system.values[measure]) for table in tables for row in table.rows for measure in outcome.measures}
+    legend = _legend(outcome, counts or {0}, any(table.rows for table in tables))
+    return Findings(outcome, tables, _overview(outcome, tables), max(counts, default=0), legend, tuple(extra))
 
 
 def _table(outcome: Outcome, sweep: Sweep) -> Table:
@@ -140,14 +140,15 @@ def _overview(outcome: Outcome, tables: Sequence[Table]) -> Overview | None:
     return Overview(outcome.measures[0], tuple(table.label for table in tables), rows)
 
 
-def _legend(outcome: Outcome, topics: int, is_compared: bool) -> str:
+def _legend(outcome: Outcome, counts: Collection[int], is_compared: bool) -> str:
     if not is_compared:
         return "There are no systems."
     settings = outcome.comparison
     correction = CORRECTIONS.get(settings.correction)
     corrected = f"corrected for the number of pairs after {correction}" if correction else "not corrected for the number of pairs"
+    fewest = f"{min(counts):,} to " if min(counts) < max(counts) else ""
     return (
-        f"Means over {counted(topics, 'topic')}; the best of each column is bold. Raised letters name the systems that a figure beats "
+        f"Means over {fewest}{counted(max(counts), 'topic')}; the best of each column is bold. Raised letters name the systems that a figure beats "
         f"significantly: {TESTS.get(settings.test, settings.test)}, two-tailed, p ≤ {settings.alpha:g}, {corrected}; "
         "a–d stands for a, b, c and d."
     )
