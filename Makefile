@@ -3,13 +3,18 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types bench soak fuzz clean
+.PHONY: demo test test-neural lint types bench results soak fuzz clean
 
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
 
 test: lint types
 	$(BIN)/python -m pytest
+
+# The neural part: `make test` leaves it out where torch is not there. Brings torch, a large download.
+test-neural: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,neural,onnx]'
+	$(BIN)/python -m pytest tests/neural src/perikope/neural
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

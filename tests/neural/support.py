@@ -1,6 +1,8 @@
-"""A tiny encoder with random weights, made on the spot."""
+"""A tiny encoder with random weights, and a study of tiny systems, made on the spot."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
@@ -10,6 +12,7 @@ pytest.importorskip("transformers")
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors  # noqa: E402
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast  # noqa: E402
 
+from perikope.io.runs import write_run  # noqa: E402
 from perikope.neural.encoder import Encoder, EncoderSettings  # noqa: E402
 
 torch.set_num_threads(1)  # more only wait for one another on models of this size
@@ -65,3 +68,92 @@ def tiny_transformer(seed: int = 1):
 def tiny_encoder(dimension: int = 8, seed: int = 1, **settings) -> Encoder:
     transformer, tokenizer = tiny_transformer(seed)
     return Encoder(transformer, tokenizer, dimension, EncoderSettings(**settings)).eval()
+
+
+SUBJECTS = {"pump": "the pump keeps water", "valve": "a valve opens", "rotor": "the rotor drives a magnet", "seal": "a seal stops fluid"}
+STUDY = """
+kind = "neural"
+title = "tiny"
+measures = ["nDCG@10", "MAP(D)"]
+report_on = ["pumps/asked"]
+train_on = ["pumps/learned"]
+encoder = "{encoder}"
+
+[training]
+epochs = 1
+batch = 4
+frozen_layers = 0
+strategy = "same_doc+ranked"
+negatives = 2
+
+[context]
+heads = 2
+layers = 1
+residual = true
+
+[collections.pumps]
+documents = ["documents.jsonl"]
+topics.learned = {{ file = "topics.tsv", judgements = "qrels.txt", sample = 3 }}
+topics.asked = {{ file = "topics.tsv", judgements = "qrels.txt" }}
+
+[[systems]]
+name = "other"
+runs = {{ "pumps/asked" = "other.run" }}
+
+[[systems]]
+name = "words"
+model = "bm25"
+
+[[systems]]
+name = "untrained"
+trained = false
+dimension = 8
+
+[[systems]]
+name = "plain"
+dimension = 8
+seeds = 2
+kept = 0.5
+untrained_shares = [0.25]
+
+[[systems]]
+name = "context"
+dimension = 8
+variant = "NO_LB_NS"
+context = {{ layers = 2, relations = ["order", "order_i", "structural", "opening"] }}
+
+[[systems]]
+name = "folds"
+dimension = 8
+folds = 2
+variant = "BASE"
+neighbours_learn = true
+training = {{ strategy = "same_doc" }}
+
+[[systems]]
+name = "other + plain"
+of = ["other", "plain"]
+
+[[systems]]
+name = "other + plain, mixed"
+of = ["other", "plain, 0.25 untrained"]
+"""
+
+
+def write_study(folder):
+    """A study of tiny systems, with everything that its file names."""
+    documents, topics, qrels, run = [], [], [], []
+    for number, (word, text) in enumerate(SUBJECTS.items()):
+        passages = [{"id": f"p{i}", "text": f"{text} {extra}"} for i, extra in enumerate(["inside", "when cold", "when warm"])]
+        documents.append({"id": word, "title": word, "passages": passages})
+        topics.append(f"{number}\t{word} inside")
+        qrels.append(f"{number} 0 {word}#p0 1")
+        run.append((str(number), [(f"{word}#p1", 2.0), (f"{word}#p0", 1.0)]))
+    (folder / "documents.jsonl").write_text("".join(json.dumps(own) + "\n" for own in documents))
+    (folder / "topics.tsv").write_text("\n".join(topics) + "\n")
+    (folder / "qrels.txt").write_text("\n".join(qrels) + "\n")
+    write_run(folder / "other.run", run)
+    tiny_encoder(dimension=0).save(folder / "encoder")
+    path = folder / "tiny.toml"
+    path.write_text(STUDY.format(encoder=folder / "encoder"))
+    return path

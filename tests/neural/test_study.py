@@ -8,104 +8,26 @@ import numpy as np
 import pytest
 
 from perikope.errors import InputError
-from perikope.io.runs import write_run
 from perikope.neural.collection import Collection
 from perikope.neural.preparing import prepare
+from perikope.neural.report import gather, write_study_report
 from perikope.neural.study import (
     COLLECTIONS,
     Study,
     Workplace,
     fused_rankings,
+    known_values,
     load_study,
     run_jobs,
     topic_folds,
     value_file,
 )
-from tests.neural.support import tiny_encoder
-
-WORDS = {"pump": "the pump keeps water", "valve": "a valve opens", "rotor": "the rotor drives a magnet", "seal": "a seal stops fluid"}
-FILE = """
-kind = "neural"
-title = "tiny"
-measures = ["nDCG@10", "MAP(D)"]
-report_on = ["pumps/asked"]
-train_on = ["pumps/learned"]
-encoder = "{encoder}"
-
-[training]
-epochs = 1
-batch = 4
-frozen_layers = 0
-strategy = "same_doc+ranked"
-negatives = 2
-
-[context]
-heads = 2
-layers = 1
-residual = true
-
-[collections.pumps]
-documents = ["documents.jsonl"]
-topics.learned = {{ file = "topics.tsv", judgements = "qrels.txt", sample = 3 }}
-topics.asked = {{ file = "topics.tsv", judgements = "qrels.txt" }}
-
-[[systems]]
-name = "other"
-runs = {{ "pumps/asked" = "other.run" }}
-
-[[systems]]
-name = "untrained"
-trained = false
-dimension = 8
-
-[[systems]]
-name = "plain"
-dimension = 8
-seeds = 2
-kept = 0.5
-untrained_shares = [0.25]
-
-[[systems]]
-name = "context"
-dimension = 8
-variant = "NO_LB_NS"
-context = {{ layers = 2, relations = ["order", "order_i", "structural", "opening"] }}
-
-[[systems]]
-name = "folds"
-dimension = 8
-folds = 2
-variant = "BASE"
-neighbours_learn = true
-training = {{ strategy = "same_doc" }}
-
-[[systems]]
-name = "other + plain"
-of = ["other", "plain"]
-
-[[systems]]
-name = "other + plain, mixed"
-of = ["other", "plain, 0.25 untrained"]
-"""
+from tests.neural.support import write_study
 
 
 @pytest.fixture
 def file(tmp_path):
-    documents, topics, qrels, run = [], [], [], []
-    for number, (word, text) in enumerate(WORDS.items()):
-        passages = [{"id": f"p{i}", "text": f"{text} {extra}"} for i, extra in enumerate(["inside", "when cold", "when warm"])]
-        documents.append({"id": word, "title": word, "passages": passages})
-        topics.append(f"{number}\t{word} inside")
-        qrels.append(f"{number} 0 {word}#p0 1")
-        run.append((str(number), [(f"{word}#p1", 2.0), (f"{word}#p0", 1.0)]))
-    (tmp_path / "documents.jsonl").write_text("".join(json.dumps(own) + "\n" for own in documents))
-    (tmp_path / "topics.tsv").write_text("\n".join(topics) + "\n")
-    (tmp_path / "qrels.txt").write_text("\n".join(qrels) + "\n")
-    write_run(tmp_path / "other.run", run)
-    tiny_encoder(dimension=0).save(tmp_path / "encoder")
-    path = tmp_path / "tiny.toml"
-    path.write_text(FILE.format(encoder=tmp_path / "encoder"))
-    return path
+    return write_study(tmp_path)
 
 
 def test_every_kind_of_system_gets_its_values(file, tmp_path):
@@ -133,6 +55,64 @@ def test_every_kind_of_system_gets_its_values(file, tmp_path):
     # Nothing is left to do; what is there is kept.
     assert run_jobs(folder, device="cpu", on_job=said.append) == []
     assert len(said) == 5
+
+
+def test_only_what_is_fetched_is_found(file, tmp_path):
+    file.write_text("documents = 1\n" + file.read_text())
+    folder = tmp_path / "out"
+    prepare(file, folder)
+    place = Workplace.open(folder)
+    inside = place.fetched["pumps/asked"]
+    collection, topics = place.set_of("pumps/asked")
+    for row, query in zip(inside, topics.queries, strict=True):
+        names = {collection.texts.names[passage].split("#")[0] for passage in np.flatnonzero(row)}
+        assert len(names) == 1
+        assert names <= set(query.split())
+    assert run_jobs(folder, device="cpu", on_job=lambda line: None) == []
+
+
+def test_the_report_has_tables_over_seeds(file, tmp_path):
+    folder = tmp_path / "out"
+    prepare(file, folder)
+    place = Workplace.open(folder)
+    run_jobs(folder, device="cpu", on_job=lambda line: None)
+    outcome, missing = write_study_report(place, folder)
+    assert missing == []
+    assert [system.name for system in outcome.sweeps[0].systems][:2] == ["other", "words"]
+    text = (folder / "report.md").read_text()
+    assert "## Over seeds: pumps/asked" in text
+    assert "plain (2)" in text
+    assert "±" in text
+    assert "## λ and α" in text
+    assert "| context, layer 2 |" in text
+    html = (folder / "report.html").read_text()
+    assert html.count('class="boxes"') == 2
+    assert "Importance of relations" in (folder / "report.tex").read_text()
+    # The mean over seeds by topic, and over topics by seed, come to the same.
+    ran, _ = gather(place)
+    plain = next(one for one in ran if one.name == "plain")
+    over_seeds = plain.over_seeds("pumps/asked", "nDCG@10")
+    by_topic = plain.by_topic("pumps/asked", ["nDCG@10"])["nDCG@10"]
+    assert np.mean([*over_seeds.values()]) == pytest.approx(np.mean([*by_topic.values()]))
+
+
+def test_values_of_other_settings_are_not_taken(file, tmp_path):
+    folder = tmp_path / "out"
+    study = prepare(file, folder)
+    run_jobs(folder, device="cpu", on_job=lambda line: None)
+    known = study.system("context")
+    assert known_values(folder, study, known, 1) is not None
+    file.write_text(file.read_text().replace("epochs = 1", "epochs = 2"))
+    changed = prepare(file, folder)
+    assert known_values(folder, changed, changed.system("context"), 1) is None
+    # Elsewhere, values that were kept beside the file are.
+    (tmp_path / "kept" / "values").mkdir(parents=True)
+    for path in (folder / "values").iterdir():
+        (tmp_path / "kept" / "values" / path.name).write_bytes(path.read_bytes())
+    file.write_text('values = "kept"\n' + file.read_text().replace("epochs = 2", "epochs = 1"))
+    again = prepare(file, tmp_path / "elsewhere")
+    assert run_jobs(tmp_path / "elsewhere", device="cpu", on_job=lambda line: pytest.fail(line)) == []
+    assert again.jobs()
 
 
 def test_a_job_is_the_same_again(file, tmp_path):

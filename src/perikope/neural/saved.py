@@ -42,6 +42,9 @@ def save_ranker(folder: Path, ranker: SavedRanker) -> None:
         save_file({name: value.detach().float().cpu().contiguous() for name, value in weights.items()}, folder / CONTEXT_WEIGHTS)
         content = {"settings": ranker.context.settings, "late_fusion": ranker.fusion is not None}
         (folder / CONTEXT_SETTINGS).write_text(json.dumps(content, indent=1), "utf-8")
+    else:
+        for name in (CONTEXT_SETTINGS, CONTEXT_WEIGHTS):
+            (folder / name).unlink(missing_ok=True)
     (folder / RANKER).write_text(json.dumps({"heading_path": ranker.heading_path}), "utf-8")
 
 

@@ -30,12 +30,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from perikope.errors import InputError, UsageError, unknown
+from perikope.errors import InputError, PerikopeError, UsageError, unknown
 from perikope.io.runs import Run, read_run
 from perikope.measures import parse_measure
 from perikope.neural.collection import Collection, join_graphs
 from perikope.neural.encoder import DEFAULT, DIMENSION, Encoder
-from perikope.neural.hgat import HGAT, LATE_FUSION, VARIANTS, LateFusion
+from perikope.neural.hgat import HGAT, LATE_FUSION, LateFusion
 from perikope.neural.training import ContextRanker, Floats, Ranker, Trainer, TrainingSettings, interpolate
 from perikope.neural.triples import Integers, Topics, group_topics, join_texts, join_topics
 
@@ -77,6 +77,8 @@ class StudySystem:
     """The title of a table of its own that it is reported in, with others of the same; none: with all others."""
     runs: Mapping[str, str] = field(default_factory=dict)
     """The run of another system, by the set of topics."""
+    model: str = ""
+    """A lexical model: its runs are made when the study is prepared."""
     of: tuple[str, ...] = ()
     """A fusion of these two: a system with runs and a neural one."""
 
@@ -98,7 +100,7 @@ class StudySystem:
     @property
     def is_neural(self) -> bool:
         """Whether it has jobs of its own."""
-        return not self.runs and not self.of
+        return not self.runs and not self.of and not self.model
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,8 @@ class Study:
     collections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     description: str = ""
     encoder: str = DEFAULT
+    documents: int = 0
+    """Documents that BM25 fetches for a topic, whose passages are ranked; 0: all passages of the collection are."""
     ranked_by: str = "qsf_v_title"
     """The lexical model whose best results are negatives, where these are drawn from rankings."""
     values: str = ""
@@ -128,7 +132,7 @@ class Study:
             systems = tuple(StudySystem(**_known(StudySystem, own)) for own in top.pop("systems", ()))
             study = cls(systems=systems, **top)
             study._check()
-        except (TypeError, KeyError, UsageError) as error:
+        except (TypeError, KeyError, ValueError, UsageError) as error:
             raise InputError(f"is no study that can be run: {error}", path=Path(where)) from None
         return study
 
@@ -141,8 +145,9 @@ class Study:
         derived = [shared_name(system.name, share) for system in self.systems for share in system.untrained_shares]
         for system in self.systems:
             self.settings_of(system)
-            if system.variant and system.variant not in VARIANTS:
-                raise unknown("variant", system.variant, VARIANTS)
+            if system.variant:
+                # Made and thrown away: what is wrong with its settings is told now.
+                HGAT.variant(system.variant, **{"dimension": system.dimension or DIMENSION, **self.context, **system.context})
             for part in system.of:
                 if part not in {*names, *derived}:
                     raise unknown("system", part, [*names, *derived])
@@ -191,8 +196,15 @@ def load_study(path: Path) -> Study:
         raise InputError(f"cannot read: {error.strerror}", path=path) from None
     except ValueError as error:
         raise InputError(f"is no TOML: {error}", path=path) from None
+    return study_of(content, str(path))
+
+
+def study_of(content: dict[str, Any], where: str, collection: Mapping[str, Any] | None = None) -> Study:
+    """What a file holds; a protocol of a paper has no collection of its own, and gets the one that is given."""
     content.pop("kind", None)
-    return Study.parse(content, str(path))
+    if collection is not None:
+        content["collections"] = {"collection": dict(collection)}
+    return Study.parse(content, where)
 
 
 def shared_name(name: str, share: float) -> str:
@@ -231,6 +243,20 @@ class Workplace:
         }
 
     @cached_property
+    def fetched(self) -> dict[str, NDArray[np.bool_]]:
+        """Which passages may be found, (topics, passages), by set; empty where all may."""
+        found = {}
+        for name in self.study.report_on if self.study.documents else ():
+            run = read_run(self.folder / RUNS / fetched_file(name))
+            collection, topics = self.set_of(name)
+            number = {document: i for i, document in enumerate(collection.texts.documents)}
+            inside = np.zeros((len(topics), len(collection.texts.documents)), bool)
+            for row, qid in enumerate(topics.qids):
+                inside[row, [number[document] for document in run.get(qid, {}) if document in number]] = True
+            found[name] = inside[:, collection.texts.document_of_passage]
+        return found
+
+    @cached_property
     def encoders(self) -> dict[int, Encoder]:
         """The untrained encoder by dimension, with the tokens of all texts."""
         found = {}
@@ -252,6 +278,11 @@ class Workplace:
         return self.collections[collection], self.collections[collection].topics[topics]
 
 
+def fetched_file(topics: str) -> str:
+    """The name of the run of the documents that are fetched for a set of topics."""
+    return f"fetched-{topics.replace('/', '-')}.gz"
+
+
 def value_file(folder: Path, system: StudySystem, seed: int) -> Path:
     """Where a job's values are kept."""
     return folder / VALUES / f"{job_name(system, seed)}.json"
@@ -259,8 +290,16 @@ def value_file(folder: Path, system: StudySystem, seed: int) -> Path:
 
 def fingerprint(study: Study, system: StudySystem) -> str:
     """What the values of a system's jobs depend on, but the seed; how many seeds there are does not count, nor what it is called."""
-    own = {name: value for name, value in asdict(system).items() if name not in ("name", "seeds", "table", "runs", "of")}
-    shared = [dict(study.training), dict(study.context), study.measures, study.report_on, system.train_on or study.train_on, study.encoder]
+    own = {name: value for name, value in asdict(system).items() if name not in ("name", "seeds", "table", "runs", "model", "of")}
+    shared: list[Any] = [
+        dict(study.training),
+        dict(study.context),
+        study.measures,
+        study.report_on,
+        system.train_on or study.train_on,
+        study.encoder,
+    ]
+    shared += [study.documents] if study.documents else []
     fused = [[fusion.name, other.name, *fusion.of] for name in system.names for fusion, other in study.fusions_of(name)]
     return hashlib.blake2b(json.dumps([own, shared, fused], sort_keys=True).encode(), digest_size=8).hexdigest()
 
@@ -286,6 +325,7 @@ def run_job(place: Workplace, system: StudySystem, seed: int, device: str) -> di
     values: dict[str, Any] = {}
     shares: dict[str, dict[str, float]] = {}
     for own_name, own_scores in ran.with_untrained(scores):
+        own_scores = {name: ran.among_fetched(name, own) for name, own in own_scores.items()}
         values[own_name] = {name: ran.measured(name, own) for name, own in own_scores.items()}
         for fusion, other in place.study.fusions_of(own_name):
             for name, own in own_scores.items():
@@ -389,11 +429,16 @@ class _Job:
                     {name: ((1 - share) * own + share * untrained[name]).astype(np.float32) for name, own in scores.items()},
                 )
 
+    def among_fetched(self, name: str, scores: Floats) -> Floats:
+        """Scores with nothing for passages of documents that were not fetched."""
+        inside = self.place.fetched.get(name)
+        return scores if inside is None else np.where(inside, scores, np.float32(-np.inf))
+
     def measured(self, name: str, scores: Floats) -> dict[str, list[float]]:
         """The values of each measure, topic by topic."""
         collection, topics = self.place.set_of(name)
         names = collection.texts.names
-        ranked = [[names[place] for place in np.argsort(-row, kind="stable")[:DEPTH].tolist()] for row in scores]
+        ranked = [[names[place] for place in np.argsort(-row, kind="stable")[:DEPTH].tolist() if row[place] > -np.inf] for row in scores]
         return self._values(ranked, topics)
 
     def _values(self, ranked: Sequence[Sequence[str]], topics: Topics) -> dict[str, list[float]]:
@@ -430,6 +475,7 @@ def fused_rankings(
 ) -> list[list[str]]:
     """The results of a topic by `(1 - share) · run + share · scores`, for each share; both from 0 to 1 over their best, absent is 0."""
     best = np.argpartition(-scores, min(DEPTH, scores.size) - 1)[:DEPTH]
+    best = best[scores[best] > -np.inf]
     listed = np.array([number[name] for name in run if name in number], np.int64)
     listed_scores = np.array([run[name] for name in run if name in number])
     found = np.union1d(best, listed)
@@ -466,19 +512,21 @@ def run_jobs(folder: Path, *, workers: int = 1, device: str = "", on_job: Callab
     waiting = _waiting(folder)
     (folder / VALUES).mkdir(exist_ok=True)
     if workers == 1 or len(waiting) < 2:
-        place = Workplace.open(folder)
-        found = [_done(place, place.study.system(name), seed, device) for name, seed in waiting]
-        for line, is_problem in found:
-            if not is_problem:
+        place, problems = Workplace.open(folder), []
+        for name, seed in waiting:
+            line, is_problem = _done(place, place.study.system(name), seed, device)
+            if is_problem:
+                problems.append(line)
+            else:
                 on_job(line)
-        return [line for line, is_problem in found if is_problem]
+        return problems
     # Not forked: what has touched a GPU cannot be.
     context = multiprocessing.get_context("spawn")
     taken, said = context.Value("i", 0), context.Queue()
     processes = [context.Process(target=_work, args=(folder, waiting, taken, said, device)) for _ in range(min(workers, len(waiting)))]
     for process in processes:
         process.start()
-    problems: list[str] = []
+    problems = []
     while any(process.is_alive() for process in processes) or not said.empty():
         try:
             line, is_problem = said.get(timeout=1.0)
@@ -515,7 +563,8 @@ def _done(place: Workplace, system: StudySystem, seed: int, device: str) -> tupl
     try:
         found = run_job(place, system, seed, device or ("cuda" if torch.cuda.is_available() else "cpu"))
     except Exception as error:
-        traceback.print_exc()
+        if not isinstance(error, PerikopeError):
+            traceback.print_exc()
         return f"{name}: {type(error).__name__}: {' '.join(str(error).split())}", True
     path = value_file(place.folder, system, seed)
     temporary = path.with_name(f".{path.name}.new")

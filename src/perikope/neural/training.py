@@ -158,8 +158,8 @@ class ContextRanker(Ranker):
     ) -> None:
         """`graphs` has the graph of each document of the texts.
 
-        Without `neighbours_learn` the encoder learns from the passages that are scored and not from their neighbours, who are ten times
-        as many in two layers: a step then takes a third of the time and a tenth of the memory.
+        Without `neighbours_learn` the encoder learns from the passages that are scored and not from their neighbours, who in two layers
+        are ten times as many: nothing has to be kept of these for a backward pass.
         """
         super().__init__(encoder, written)
         self.texts, self.graphs, self.context, self.fusion = texts, graphs, context, fusion

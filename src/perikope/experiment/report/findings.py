@@ -148,8 +148,8 @@ def _legend(outcome: Outcome, counts: Collection[int], is_compared: bool) -> str
     corrected = f"corrected for the number of pairs after {correction}" if correction else "not corrected for the number of pairs"
     fewest = f"{min(counts):,} to " if min(counts) < max(counts) else ""
     return (
-        f"Means over {fewest}{counted(max(counts), 'topic')}; the best of each column is bold. Raised letters name the systems that a figure beats "
-        f"significantly: {TESTS.get(settings.test, settings.test)}, two-tailed, p ≤ {settings.alpha:g}, {corrected}; "
+        f"Means over {fewest}{counted(max(counts), 'topic')}; the best of each column is bold. Raised letters name the systems that a "
+        f"figure beats significantly: {TESTS.get(settings.test, settings.test)}, two-tailed, p ≤ {settings.alpha:g}, {corrected}; "
         "a–d stands for a, b, c and d."
     )
 
