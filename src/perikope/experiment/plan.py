@@ -26,23 +26,33 @@ Paths are relative to the file. Collection, topics and training may be given fro
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
+from perikope.api import SYNTAXES
 from perikope.build import BuildOptions
+from perikope.codes import LEVELS
 from perikope.errors import InputError, PerikopeError, UsageError, unknown
 from perikope.experiment.outcome import ComparisonSettings, slug
-from perikope.experiment.tuning import Search, Space, Wanted, read_space, toml_value
+from perikope.experiment.tuning import Search, Space, Wanted, marked_parameters, read_space, toml_value
+from perikope.fetch.expansion import parse_expansion
+from perikope.fetch.filters import parse_filter
 from perikope.fetch.models import parse_fetch_model
+from perikope.formats import format_named
 from perikope.grammar import parse
+from perikope.io.judgements import JUDGEMENT_FORMS
+from perikope.io.topics import TOPIC_FORMS
 from perikope.learning.validation import FoldsBy, Method
 from perikope.measures import parse_measure
 from perikope.models import parse_model
 from perikope.recipes import OPTIONS, SUFFIX, load_recipe, parse_recipe
 from perikope.segment import segmenter
+from perikope.text import STEMMERS, language_code, read_stopwords
 
 MAX_BYTES = 1 << 20
 PROTOCOLS = "protocols"
@@ -130,10 +140,29 @@ class Plan:
     """The text of the file."""
     path: str = ""
     """Its name, for what can only be found wrong once other files are read."""
+    given: Given = field(default_factory=lambda: Given())
+    """What the command line said instead."""
 
     def wrong(self, table: str, what: str) -> InputError:
         """The error for a table of the file."""
         return InputError(f"[{table}] {what}", path=self.path or None)
+
+    @contextmanager
+    def reading(self, table: str, key: str, option: str = "") -> Iterator[None]:
+        """Names what is wrong with what a key names by that key, or where the command line said it by its option."""
+        try:
+            yield
+        except PerikopeError as error:
+            said = str(error)
+            for name, own in _KEY_OF_OPTION.items():
+                said = said.replace(name, f"{own} in [{table}]")
+            if option and getattr(self.given, option):
+                raise UsageError(f"--{option.replace('_', '-')} is wrong: {said}") from error
+            raise self.wrong(table, f"{key} is wrong: {said}") from error
+
+
+_KEY_OF_OPTION = {"--topic-format": "form", "--topic-field": "field", "--qrels-format": "judgement_form"}
+"""What readers of files advise, by the names that an experiment has for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,19 +177,24 @@ class Given:
     training_judgements: str = ""
 
 
-def protocol_names() -> list[str]:
-    """The experiment files that come with the program: the protocols of the papers."""
+def protocol_names(kind: str | None = None) -> list[str]:
+    """The experiment files that come with the program, the protocols of the papers: all, or those of a kind ("": lexical)."""
     folder = resources.files("perikope.recipes").joinpath(PROTOCOLS)
-    return sorted(file.name.removesuffix(SUFFIX) for file in folder.iterdir() if file.name.endswith(SUFFIX))
+    names = sorted(file.name.removesuffix(SUFFIX) for file in folder.iterdir() if file.name.endswith(SUFFIX))
+    return [name for name in names if kind is None or tomllib.loads(protocol_text(name)).get("kind", "") == kind]
+
+
+def protocol_text(name: str) -> str:
+    """The file of a protocol."""
+    if name not in (names := protocol_names()):
+        raise unknown("protocol", name, [*names, f"a file that ends in {SUFFIX}"])
+    return resources.files("perikope.recipes").joinpath(PROTOCOLS, f"{name}{SUFFIX}").read_text("utf-8")
 
 
 def load_plan(name: str, given: Given | None = None) -> Plan:
     """The plan of a file that ends in `.toml`, or of a protocol by its name."""
     if not name.endswith(SUFFIX):
-        if name not in (names := protocol_names()):
-            raise unknown("protocol", name, [*names, f"a file that ends in {SUFFIX}"])
-        text = resources.files("perikope.recipes").joinpath(PROTOCOLS, f"{name}{SUFFIX}").read_text("utf-8")
-        return parse_plan(text, f"{name}{SUFFIX}", Path(), given or Given())
+        return parse_plan(protocol_text(name), f"{name}{SUFFIX}", Path(), given or Given())
     path = Path(name)
     try:
         with open(path, "rb") as file:
@@ -204,6 +238,8 @@ def parse_plan(text: str, path: str, folder: Path, given: Given | None = None) -
     sweep.allow(("documents",))
     if "documents" in sweep.values and not sweep.wholes("documents"):
         raise sweep.wrong("documents", "is empty: list how many documents are fetched, or leave [sweep] out")
+    if sweep.values and "documents" in common:
+        raise sweep.wrong("documents", "or that of [search], not both, says how many documents are fetched")
     documents = tuple(sweep.wholes("documents")) or (int(common.pop("documents", 1000)),)
     if len(set(documents)) < len(documents) or min(documents) < 1:
         raise sweep.wrong("documents", "must be different whole numbers of at least 1")
@@ -224,7 +260,7 @@ def parse_plan(text: str, path: str, folder: Path, given: Given | None = None) -
         systems[system.name] = system
     return Plan(
         top.text("title") or Path(path).stem, top.text("description"), measures, k, seed, collection, topics, training, documents,
-        comparison, tuple(systems.values()), text, path,
+        comparison, tuple(systems.values()), text, path, chosen,
     )  # fmt: skip
 
 
@@ -293,13 +329,21 @@ class _Table:
 def _collection(table: _Table, folder: Path, given: Given) -> CollectionPlan:
     table.allow(("index", "documents", "format", "language", "stemmer", "stopwords", "segment"))
     build = BuildOptions(
-        format=table.text("format", "auto"),
+        format=_format(table, folder),
         language=table.text("language") or None,
         stemmer=table.text("stemmer") or None,
         stopwords=_stopwords(table, folder),
         segment=table.text("segment", "markup"),
     )
     table.check("segment", lambda: segmenter(build.segment))
+    if build.stemmer:
+        table.one_of("stemmer", STEMMERS, "")
+    if build.language:
+        table.check("language", lambda: language_code(build.language or ""))
+    if build.format != "auto":
+        table.check("format", lambda: format_named(build.format))
+    if build.stopwords not in (None, "default", "none"):
+        table.check("stopwords", lambda: read_stopwords(str(build.stopwords)))
     if given.index and given.documents:
         raise UsageError("give --index or --documents, not both")
     if given.index:
@@ -319,6 +363,11 @@ def _collection(table: _Table, folder: Path, given: Given) -> CollectionPlan:
     return CollectionPlan(None, tuple(folder / one for one in documents), build)
 
 
+def _format(table: _Table, folder: Path) -> str:
+    given = table.text("format", "auto")
+    return str(folder / given) if given.endswith(SUFFIX) else given
+
+
 def _stopwords(table: _Table, folder: Path) -> str | None:
     given = table.text("stopwords")
     return given or None if given in ("", "default", "none") else str(folder / given)
@@ -330,10 +379,9 @@ def _topics(table: _Table, folder: Path, topics: str = "", judgements: str = "")
     for key, value, option in (("file", file, "--topics"), ("judgements", judged, "--judgements")):
         if not value:
             raise table.wrong(key, f"must name a file (or {option})")
-    return TopicsPlan(
-        file, judged, table.text("form", "auto"), table.text("field"), table.text("judgement_form", "auto"), _sample(table),
-        _located(table.text("spans"), folder),
-    )  # fmt: skip
+    form = table.one_of("form", ("auto", *TOPIC_FORMS), "auto")
+    judgement_form = table.one_of("judgement_form", ("auto", *JUDGEMENT_FORMS), "auto")
+    return TopicsPlan(file, judged, form, table.text("field"), judgement_form, _sample(table), _located(table.text("spans"), folder))
 
 
 def _located(name: str, folder: Path) -> str:
@@ -383,12 +431,27 @@ def _search_options(table: _Table) -> dict[str, Any]:
     # As a recipe has them, whose types are checked.
     written = "\n".join(["[search]", *(f"{name} = {toml_value(value)}" for name, value in options.items())])
     table.check("", lambda: parse_recipe(table.where, written, table.path))
-    if "fetch" in options:
-        table.check("fetch", lambda: parse_fetch_model(options["fetch"]))
+    for name, read in _WRITTEN.items():
+        if name in options:
+            table.check(name, partial(_read_all, read, options[name]))
+    for name, valid in (("syntax", SYNTAXES), ("code_level", LEVELS)):
+        if name in options:
+            table.one_of(name, valid, "")
     if not isinstance(options.get("documents", 1), int):
         raise table.wrong("documents", "must be a whole number")
     return options
 
+
+def _read_all(read: Callable[[str], object], value: Any) -> None:
+    for one in [value] if isinstance(value, str) else value:
+        read(one)
+
+
+_WRITTEN: Mapping[str, Callable[[str], object]] = {
+    "fetch": parse_fetch_model, "expand": parse_expansion, "browse_expand": parse_expansion, "filter": parse_filter,
+    "language": language_code,
+}  # fmt: skip
+"""Options whose notation can be checked without an index."""
 
 _OF_SYSTEM = ("name", "model", "recipe", "run", "tune", "search", "trials", "learn", "method", "min_occurrences", "of", "options")
 
@@ -413,7 +476,10 @@ def _system(
     loaded = table.check("recipe", lambda: load_recipe(recipe)) if recipe else None
     own = dict(loaded.options) if loaded is not None else {}
     model = table.text("model") or str(own.get("model", ""))
-    options = {**common, **own, **_search_options(table.table("options"))}
+    given = table.table("options")
+    if "documents" in given.values:
+        raise given.wrong("documents", "is the same for all systems: say it in [sweep], or in [search]")
+    options = {**common, **own, **_search_options(given)}
     for key in ("model", "k", "documents"):
         options.pop(key, None)
     system = SystemPlan(name, model, recipe, options=options)
@@ -423,12 +489,21 @@ def _system(
         raise table.wrong(extra[0], "is about tuning; write tune = true as well")
     if "of" in table.values:
         return _put_together(table, system, others)
-    table.check("model", lambda: parse_model(model))
+    _check_model(table, model)
     if "learn" not in table.values:
         if extra := [key for key in ("method", "min_occurrences") if key in table.values]:
             raise table.wrong(extra[0], "is about learning; say what is learned: learn = …")
         return system
     return _learned(table, system, trains)
+
+
+def _check_model(table: _Table, model: str) -> None:
+    try:
+        parse_model(model)
+    except PerikopeError as error:
+        if marked := table.check("model", lambda: marked_parameters(model)):
+            raise table.wrong("model", f"names what is to be tuned ({', '.join(marked)}): add tune = true, or give each a value") from error
+        raise table.wrong("model", f"is wrong: {error}") from error
 
 
 def _tuned(table: _Table, system: SystemPlan, seed: int, trains: bool) -> SystemPlan:
@@ -442,7 +517,9 @@ def _tuned(table: _Table, system: SystemPlan, seed: int, trains: bool) -> System
     wanted: Wanted = tune
     search: Search = "random" if table.one_of("search", get_args(Search), "grid") == "random" else "grid"
     trials = table.whole("trials", 100, 1)
-    space = table.check("tune", lambda: read_space(system.model, wanted, search=search, trials=trials, seed=seed))
+    # A recipe's model has a value for everything, which nobody has asked to be kept.
+    keep = bool(table.text("model"))
+    space = table.check("tune", lambda: read_space(system.model, wanted, search=search, trials=trials, seed=seed, keep_given=keep))
     return replace(system, space=space)
 
 

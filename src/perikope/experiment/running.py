@@ -6,11 +6,13 @@ on how often the work was interrupted or by how many processes it was done.
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -44,7 +46,7 @@ from perikope.experiment.tuning import outcome_of
 from perikope.experiment.views import Looking
 from perikope.grammar import Call, parse
 from perikope.index.reader import Snapshot
-from perikope.io.judgements import Judgements
+from perikope.io.judgements import Judgements, disagreement
 from perikope.io.runs import Run, read_run
 from perikope.io.topics import Topic, read_topics
 from perikope.learning.examples import Group, Source
@@ -64,6 +66,9 @@ CHUNK = 20
 
 TRAINING_CHUNK = 5
 """Training topics that are looked into at a time: all settings of all systems score each, which takes longer than to rank it once."""
+
+_BEGUN = "begun"
+"""Where the state says which experiment the folder is for."""
 
 _KEPT = ("done.json", "chosen.json")
 """Of a system that is finished."""
@@ -93,6 +98,7 @@ def run_experiment(
     """Run an experiment in a folder, or what is left of it; writes runs, values, `experiment.json` and the report."""
     _check_folder(folder)
     _check_installed(plan)
+    _check_collection(plan)
     material = _material(plan)
     runs = {system.name: _read_run(plan, system) for system in plan.systems if system.run is not None}
     try:
@@ -102,9 +108,13 @@ def run_experiment(
     with locked(folder) as lock:
         if fresh:
             remove_others(folder, ())
+        else:
+            _check_title(folder, plan.title)
+        State(folder, _BEGUN).write("title", plan.title)
         index = Index.open(plan.collection.index) if plan.collection.index is not None else _built(plan, folder, on_progress)
         experiment = _Experiment(plan, folder, index, material, on_progress)
         experiment.measure_runs(runs)
+        experiment.notes += _notes_on_syntax(plan, index, material.topics)
         # They can be large, and forked workers would hold them too.
         runs.clear()
         experiment.rehearse()
@@ -125,11 +135,12 @@ def run_experiment(
         with open_pool(TopicWork, setup, workers or usable_cores(), locks=(lock,)) as pool:
             sweeps = tuple(experiment.sweep(documents, pool) for documents in plan.documents)
         experiment.tidy()
-        outcome = Outcome(plan.title, plan.description, _facts(plan, index, material), plan.measures, sweeps, plan.comparison)
+        notes = (*material.notes, *experiment.notes)
+        outcome = Outcome(plan.title, plan.description, _facts(plan, index, material, notes), plan.measures, sweeps, plan.comparison)
         outcome.save(folder)
         _write_report(outcome, folder)
     problems = tuple(dict.fromkeys([*material.problems, *experiment.problems]))
-    return Done(outcome, problems, experiment.seconds, experiment.resumed, material.notes)
+    return Done(outcome, problems, experiment.seconds, experiment.resumed, notes)
 
 
 def _write_report(outcome: Outcome, folder: Path) -> None:
@@ -150,6 +161,30 @@ def _check_folder(folder: Path) -> None:
     others = [file.name for file in folder.iterdir() if file.name not in known]
     if others and not (folder / FILE).exists() and not (folder / ".work").exists():
         raise UsageError(f"{folder} holds other files, such as {sorted(others)[0]}; name a folder of its own (--out)")
+
+
+def _check_title(folder: Path, title: str) -> None:
+    """An experiment of another title was not edited to become this one: its results are not to be lost."""
+    # The one that was begun last, and where `.work` was deleted, the one whose results are there.
+    earlier = State(folder, _BEGUN).read("title")
+    if earlier is None:
+        with suppress(OSError, ValueError, AttributeError):
+            earlier = json.loads((folder / FILE).read_text("utf-8")).get("title")
+    if earlier not in (None, title):
+        raise UsageError(
+            f"{folder} holds the experiment {earlier!r}, this one is {title!r}: name another folder (--out), or replace it (--fresh)"
+        )
+
+
+def _check_collection(plan: Plan) -> None:
+    """What is searched must be there."""
+    if plan.collection.index is not None:
+        with plan.reading("collection", "index", "index"):
+            Index.open(plan.collection.index)
+    for path in plan.collection.documents:
+        with plan.reading("collection", "documents", "documents"):
+            if not path.exists():
+                raise UsageError(f"there is no file or folder {path} to index")
 
 
 def _check_installed(plan: Plan) -> None:
@@ -180,8 +215,6 @@ def _built(plan: Plan, folder: Path, on_progress: OnProgress) -> Index:
 
 
 def _files_digest(path: Path) -> str:
-    if not path.exists():
-        raise UsageError(f"there is no file or folder {path} to index")
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     return digest([[str(file.relative_to(path)), file_digest(file)] for file in files])
 
@@ -198,6 +231,8 @@ class _Material:
     """Of each reported topic; empty without a cross-validation."""
     problems: tuple[str, ...]
     notes: tuple[str, ...]
+    shared: int = 0
+    """Topics that are reported and, without a cross-validation, trained on."""
 
     @property
     def folds(self) -> int:
@@ -208,21 +243,28 @@ def _material(plan: Plan) -> _Material:
     """All that the plan names and that can be read without an index, so that a mistake in it is told before anything runs."""
     problems: list[str] = []
     notes: list[str] = []
-    topics, judgements = _read(plan.topics, problems)
+    topics, judgements = _read(plan, plan.topics, ("topics", "file", "topics", "judgements"), problems)
     topics = _sampled(topics, plan.topics.sample, plan.seed, "topics", notes)
     training = plan.training
     if training is None:
         return _Material(topics, judgements, (), {}, {}, tuple(problems), tuple(notes))
     own, judged, fold = topics, judgements, dict[str, int]()
     if training.topics is not None:
-        own, judged = _read(training.topics, [])
+        own, judged = _read(plan, training.topics, ("training", "topics", "training_topics", "training_judgements"), [])
     else:
         fold = _folds(plan, training, topics, judgements)
     taught = _sampled(_with_relevant(own, judged), training.sample, plan.seed, "training", notes)
     trains = any(system.space is not None or system.learn for system in plan.systems)
     if fold and trains and len({fold[topic.qid] for topic in taught}) < 2:
         raise plan.wrong("training", "leaves a fold no topic to tune on or to learn from; use fewer folds, or a larger sample")
-    return _Material(topics, judgements, taught, judged, fold, tuple(problems), tuple(notes))
+    shared = 0 if fold else len(set(taught) & set(topics))
+    if shared and trains:
+        if shared in (len(taught), len(topics)):
+            whose = "all topics to train on are" if shared == len(taught) else "all topics that are reported are"
+            other = "reported too" if shared == len(taught) else "trained on"
+            raise plan.wrong("training", f"topics is wrong: {whose} {other} ({shared}); name others, or cross-validate: folds = 5")
+        notes.append(f"{shared} of {len(taught)} topics to train on are among the {len(topics)} reported: figures are too good")
+    return _Material(topics, judgements, taught, judged, fold, tuple(problems), tuple(notes), shared)
 
 
 def _folds(plan: Plan, training: TrainingPlan, topics: Sequence[Topic], judgements: Judgements) -> dict[str, int]:
@@ -237,13 +279,19 @@ def _folds(plan: Plan, training: TrainingPlan, topics: Sequence[Topic], judgemen
         raise plan.wrong("training", said) from error
 
 
-def _read(plan: TopicsPlan, problems: list[str]) -> tuple[tuple[Topic, ...], Judgements]:
-    topics, judgements = read_topics(plan.file, plan.form, plan.field), judgements_in(plan.judgements, plan.judgement_form)
-    if plan.spans:
-        judgements_in(plan.spans)
-    judged = tuple(topic for topic in topics if topic.qid in judgements)
-    if not judged:
-        raise UsageError(f"{plan.judgements} judges no topic of {plan.file}")
+def _read(plan: Plan, own: TopicsPlan, named: tuple[str, str, str, str], problems: list[str]) -> tuple[tuple[Topic, ...], Judgements]:
+    """Topics that are judged, and judgements; `named` says by which table, key and options they were given."""
+    table, key, of_topics, of_judgements = named
+    with plan.reading(table, key, of_topics):
+        topics = read_topics(own.file, own.form, own.field)
+    with plan.reading(table, "judgements", of_judgements):
+        judgements = judgements_in(own.judgements, own.judgement_form)
+        judged = tuple(topic for topic in topics if topic.qid in judgements)
+        if not judged:
+            raise UsageError(f"{own.judgements} judges no topic of {own.file}")
+    if own.spans:
+        with plan.reading(table, "spans"):
+            judgements_in(own.spans)
     problems += [f"topic {topic.qid}: nobody judged it" for topic in topics if topic.qid not in judgements]
     return judged, judgements
 
@@ -275,13 +323,31 @@ def _sampled(topics: Sequence[Topic], sample: int | None, seed: int, table: str,
     return tuple(topic for topic in topics if topic.qid in kept)
 
 
-def _facts(plan: Plan, index: Index, material: _Material) -> dict[str, str]:
+def _notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[str]:
+    """Which systems read topics as Boolean queries where none is written as one: they do what is done with keywords."""
+    boolean = [system for system in plan.systems if system.options.get("syntax") == "boolean"]
+    if not boolean or any(_is_boolean(topic, index, boolean[0].options.get("language", "")) for topic in topics):
+        return []
+    names = ", ".join(system.name for system in boolean)
+    return [f'no topic is written as a Boolean query: words are joined by AND, as syntax = "automatic" does, in {names}']
+
+
+def _is_boolean(topic: Topic, index: Index, language: str) -> bool:
+    """Whether a topic says more as a Boolean query than its words do."""
+    try:
+        trees = [index.check_query(topic.query, language=language, syntax=syntax).tree for syntax in ("boolean", "automatic")]
+    except UsageError:
+        return False
+    return trees[0] != trees[1]
+
+
+def _facts(plan: Plan, index: Index, material: _Material, notes: Sequence[str]) -> dict[str, str]:
     settings = index.settings
     words = settings["stopwords"] if isinstance(settings["stopwords"], str) else f"{len(settings['stopwords'])} words of its own"
     facts = {
         "perikope": __version__,
         "Python": platform.python_version(),
-        **{name: _version(name) for name in ("numpy", "numba", *(["lightgbm"] if _uses_trees(plan) else []))},
+        **{name: _version(name) for name in _packages(plan)},
         "index": index.fingerprint,
         "documents": str(index.documents),
         "passages": str(index.passages),
@@ -296,12 +362,19 @@ def _facts(plan: Plan, index: Index, material: _Material) -> dict[str, str]:
         if material.fold:
             taught += f" in {material.folds} folds by {plan.training.folds_by}: each fold is ranked by what the others taught"
         else:
-            taught += f" of their own, fingerprint {_topics_digest(material.training_topics, material.training_judgements)[:16]}"
+            whose = f", {material.shared} of them among those reported" if material.shared else " of their own"
+            taught += f"{whose}, fingerprint {_topics_digest(material.training_topics, material.training_judgements)[:16]}"
         facts["training"] = taught
         facts["tuned for"] = plan.training.measure or plan.measures[0]
-    if material.notes:
-        facts["notes"] = "; ".join(material.notes)
+    if notes:
+        facts["notes"] = "; ".join(notes)
     return facts
+
+
+def _packages(plan: Plan) -> list[str]:
+    """The packages that figures depend on."""
+    compared = ["scipy"] if len(plan.systems) > 1 and plan.comparison.test != "randomisation" else []
+    return ["numpy", "numba", *compared, *(["lightgbm"] if _uses_trees(plan) else [])]
 
 
 def _version(package: str) -> str:
@@ -338,6 +411,7 @@ class _Experiment:
         self.plan, self.folder, self.index, self.material, self.on_progress = plan, folder, index, material, on_progress
         self.measures = parse_measures(plan.measures)
         self.problems: list[str] = []
+        self.notes: list[str] = []
         self.seconds: dict[str, float] = {}
         self.resumed = 0
         self._measured: dict[str, SystemOutcome] = {}
@@ -643,13 +717,18 @@ class _Experiment:
         figures = [measuring.figures(self.measures, qid, rankings.get(qid, [])) for qid in qids]
         notes = ["a run that was there already: the number of documents fetched does not change it"]
         notes += [f"{missing} topics are not in it and count 0"] if missing else []
+        by_name = any(measure.level == "names" for measure in self.measures)
+        if missing == len(qids):
+            self.notes.append(f"[system {name}] {file} has none of the topics that are reported: it counts 0 everywhere")
+        elif by_name and (complaint := disagreement(self.material.judgements, {qid: run[qid] for qid in qids if qid in run})):
+            self.notes.append(f"[system {name}] {file} {complaint}")
         return self._outcome(name, f"run {file}", figures, None, notes)
 
     def tidy(self) -> None:
         """Remove what belongs to no system of the plan, and what an interruption has left of a finished one."""
         pairs = [(system, documents) for system in self.plan.systems for documents in self.plan.documents]
         keys = {self.key(system, documents) for system, documents in pairs}
-        remove_others(self.folder, keys | {"index"})
+        remove_others(self.folder, keys | {"index", _BEGUN})
         for key in keys:
             State(self.folder, key).keep_only(_KEPT)
         kept = {self.run_path(system, documents).name for system, documents in pairs if system.run is None}

@@ -1,9 +1,9 @@
 """Tuning: which values of a model's parameters rank training topics best?
 
 What is tuned is written where the model is named: `qsf_section(alpha,beta)` tunes two parameters over their declared grids,
-`qsf_section(alpha=[0.2,0.4],beta=0.1)` tries two values, and `qsf_section` alone tunes everything of its own that has a grid. A
-parameter of a model inside another has a path: `base.lam`, `models.2.alpha`. Signals are computed once a topic and shape; weights only
-combine them anew.
+`qsf_section(alpha=[0.2,0.4],beta=0.1)` tries two values, and where nothing is marked, as in `qsf_section` or `qsf_section(beta=0.1)`,
+everything of its own that has a grid is tuned but what has a value. A parameter of a model inside another has a path: `base.lam`,
+`models.2.alpha`. Signals are computed once a topic and shape; weights only combine them anew.
 """
 
 from __future__ import annotations
@@ -79,13 +79,17 @@ Wanted = bool | Sequence[str] | Mapping[str, object]
 paths, or paths with the values to try (true: the grid)."""
 
 
-def read_space(text: str, wanted: Wanted = (), *, search: Search = "grid", trials: int = 100, seed: int = 1) -> Space:
+def read_space(
+    text: str, wanted: Wanted = (), *, search: Search = "grid", trials: int = 100, seed: int = 1, keep_given: bool = True
+) -> Space:
     """What a text and a wish say is to be tried; random search draws so many settings instead of trying all.
+
+    Where all is wanted, what the text gives a value keeps it, if not told otherwise: a recipe's model gives one to everything.
 
     >>> read_space("qsf_section(alpha,beta=[0.1,0.2])").values["beta"]
     (0.1, 0.2)
-    >>> len(read_space("qsf_v", True).settings)
-    33
+    >>> len(read_space("qsf_v", True).settings), len(read_space("qsf_v(alpha=0.3)", True).settings)
+    (33, 3)
     """
     call, marked = _take_marks(parse(text))
     chosen: dict[str, tuple[object, ...] | None] = dict(marked)
@@ -95,7 +99,8 @@ def read_space(text: str, wanted: Wanted = (), *, search: Search = "grid", trial
     elif not isinstance(wanted, bool):
         chosen |= dict.fromkeys(wanted)
     if wanted is True and not chosen:
-        gridded = [path for path, parameter in _declared(call) if len(parameter.grid_values()) > 1]
+        kept = _given(call) if keep_given else set()
+        gridded = [path for path, parameter in _declared(call) if len(parameter.grid_values()) > 1 and path not in kept]
         chosen = dict.fromkeys([path for path in gridded if "." not in path] or gridded)
     declared = dict(_declared(call))
     for path in chosen:
@@ -103,7 +108,7 @@ def read_space(text: str, wanted: Wanted = (), *, search: Search = "grid", trial
             raise unknown(f"parameter of {call.name}", path, declared)
     parameters = {path: declared[path] for path in declared if path in chosen}
     if not parameters:
-        raise UsageError(f"{call.name} has no parameter to tune; write those to tune as {call.name}(name)")
+        raise UsageError(f"{call.name} has no parameter to tune that has a grid and no value; write those to tune as {call.name}(name)")
     given = {path: _checked(call, path, parameter, chosen[path]) for path, parameter in parameters.items()}
     if search == "random":
         for path, parameter in parameters.items():
@@ -201,6 +206,28 @@ def _declared(call: Call, prefix: str = "") -> list[tuple[str, Parameter]]:
             for step, one in calls:
                 found += _declared(one, prefix + step)
     return found
+
+
+def _given(call: Call, prefix: str = "") -> set[str]:
+    """The paths of all that a call gives a value, at any depth."""
+    found: set[str] = set()
+    for name, value in call.arguments.items():
+        found.add(prefix + name)
+        if isinstance(value, Call):
+            found |= _given(value, f"{prefix}{name}.")
+        elif isinstance(value, tuple):
+            for i, one in enumerate(value, 1):
+                found |= _given(one, f"{prefix}{name}.{i}.") if isinstance(one, Call) else set()
+    return found
+
+
+def marked_parameters(text: str) -> list[str]:
+    """The paths of what a text marks to be tuned.
+
+    >>> marked_parameters("qsf_section(alpha,beta=[0.1,0.2])"), marked_parameters("qsf_section(alpha=0.1)")
+    (['alpha', 'beta'], [])
+    """
+    return list(_take_marks(parse(text))[1])
 
 
 def _inner(call: Call, name: str, parameter: Parameter) -> Call | tuple[Call, ...]:

@@ -64,7 +64,7 @@ def judgement_form(path: str | os.PathLike[str]) -> str:
             return "inex"
         if clef_ip.is_judgement(line):
             return "clef-ip"
-        if spans.is_span(line):
+        if spans.is_span(line) or spans.is_almost_a_span(line):
             return "spans"
         if len(line.split()) == len(COLUMNS.split()):
             return "trec"

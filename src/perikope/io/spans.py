@@ -71,6 +71,16 @@ def is_span(line: str) -> bool:
     return len(cells) == 4 and "#" in cells[1] and all(re.fullmatch("[0-9]+", cell) for cell in cells[2:])
 
 
+def is_almost_a_span(line: str) -> bool:
+    r"""Whether a line is meant as a span and has a wrong start or end: four columns with tabs, of which the second names a passage.
+
+    >>> is_almost_a_span("q1\td1#p2\tx\t391"), is_almost_a_span("q1\t0\td1#p2\t1"), is_almost_a_span("q1\ta#1\td1#p2\t1")
+    (True, False, False)
+    """
+    cells = line.split("\t")
+    return len(cells) == 4 and bool(re.fullmatch(r"[^#\s][^\s]*#[^#\s]+", cells[1].strip())) and "#" not in cells[2]
+
+
 def judged_passages(spans: Mapping[str, Sequence[Span]]) -> dict[str, dict[str, int]]:
     """Judgements of passages: 1 for one with relevant text, 0 for one whose spans are all empty."""
     judgements: dict[str, dict[str, int]] = {}

@@ -153,16 +153,26 @@ def parse_measures(asked: str | Measure | Iterable[str | Measure]) -> list[Measu
     if isinstance(asked, Measure):
         return [asked]
     if isinstance(asked, str):
-        return [parse_measure(piece) for piece in _pieces(asked)]
+        return [_parse_one(piece) for piece in _pieces(asked)]
     return [found for one in asked for found in parse_measures(one)]
 
 
-def _pieces(text: str) -> list[str]:
-    """The text cut at the white space that stands in no parentheses or brackets."""
+def _parse_one(text: str) -> Measure:
+    try:
+        return parse_measure(text)
+    except UsageError as error:
+        parts = _pieces(text, ",")
+        if len(parts) < 2:
+            raise
+        raise UsageError(f"{text!r} is not one measure: write several with spaces between them, {' '.join(parts)!r}") from error
+
+
+def _pieces(text: str, also: str = "") -> list[str]:
+    """The text cut at the white space, and at another mark, that stand in no parentheses or brackets."""
     pieces, depth = [""], 0
     for character in text:
         depth += (character in "([") - (character in ")]")
-        if character.isspace() and depth <= 0:
+        if (character.isspace() or character == also) and depth <= 0:
             pieces.append("")
         else:
             pieces[-1] += character

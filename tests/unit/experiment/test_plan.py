@@ -104,7 +104,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         load_plan("carmel")
 
 
-@pytest.mark.parametrize("name", protocol_names())
+@pytest.mark.parametrize("name", protocol_names(""))
 def test_protocols_run_on_any_collection(name):
     with pytest.raises(PerikopeError, match="index or documents"):
         load_plan(name)

@@ -449,7 +449,7 @@ def _doing(setup):
     return abs
 
 
-@pytest.mark.parametrize("name", protocol_names())
+@pytest.mark.parametrize("name", protocol_names(""))
 def test_the_protocols_run_on_a_small_collection(files, name):
     given = Given(documents=(str(files / "documents.jsonl"),), topics=str(files / "topics.tsv"), judgements=str(files / "qrels.txt"))
     plan = load_plan(name, given)
