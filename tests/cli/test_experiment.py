@@ -49,6 +49,15 @@ def test_the_best_setting_is_shown_and_saved_as_a_recipe(files, capsys):
     assert json.loads(out)["mean"]["MAP(D)"] == pytest.approx(max(record["scores"]))
 
 
+def test_what_was_given_a_value_keeps_it_and_a_recipe_gives_none(files, capsys):
+    options = ("--workers", 1, "--folds", 0, "--json")
+    record = json.loads(run(capsys, "tune", *given(files), "--model", "qsf_v(alpha=0.3)", *options)[1])
+    assert record["parameters"] == ["mu"]
+    assert "alpha=0.3" in record["model"]
+    (files / "own.toml").write_text('[search]\nmodel = "qsf_v(alpha=0.3,mu=1000)"\n')
+    assert json.loads(run(capsys, "tune", *given(files), "--recipe", files / "own.toml", *options)[1])["parameters"] == ["mu", "alpha"]
+
+
 def test_numbers_of_documents_are_tried_too(files, capsys):
     options = ("--model", "qsf_v(alpha)", "--search", "random", "--trials", 4, "--seed", 2, "--workers", 1, "--folds", 0)
     code, out, _ = run(capsys, "tune", *given(files), *options, "--sweep", "2,9", "--json")
@@ -136,6 +145,20 @@ def test_a_wrong_file_is_named_with_its_key(files, capsys):
     assert "small.toml: [system bm25] model is wrong: unknown model 'bm52'; did you mean 'bm25'?" in err
     assert "name an experiment file" in run(capsys, "experiment")[2]
     assert not (files / "small").exists()
+
+
+def test_another_experiment_in_the_same_folder_is_refused_in_one_line(files, capsys):
+    index, topics, qrels = given(files)
+    where = ("--index", index, "--topics", topics, "--judgements", qrels, "--workers", 1, "--out", files / "out")
+    (files / "small.toml").write_text(PLAN.replace('documents = ["documents.jsonl"]', 'index = "idx"').replace("[4, 100]", "[4]"))
+    assert run(capsys, "experiment", files / "small.toml", "--workers", 1, "--out", files / "out")[0] == 0
+    code, _, err = run(capsys, "experiment", "gobeill2012", *where)
+    assert code == 2
+    assert "'A small experiment'" in err
+    assert "'Gobeill and Ruch 2012, Table 1'" in err
+    assert "--fresh" in err
+    assert len(err.splitlines()) == 1
+    assert Outcome.load(files / "out").title == "A small experiment"
 
 
 def test_a_note_is_printed_and_is_no_failure(files, capsys):

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True, type=int, metavar="N", help="Of the randomisation test.")
 @click.option("--per-query", is_flag=True, help="Print the value of each query too.")
 @click.option("--only-run-queries", is_flag=True, help="Average over the queries in the run instead of all judged ones.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines: an object a run.")
 def command(
     qrels: str,
     runs: tuple[str, ...],

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from perikope.cli.options import search_arguments, search_options
 from perikope.cli.output import count, printable
@@ -33,7 +34,8 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     """Find the values of a model's parameters that rank topics best.
 
     Parameters are named in the model: qsf_section(alpha,beta) tries their declared grids, qsf_section(alpha=[0.2,0.4]) these values, and
-    qsf_section everything that has a grid. Folds say how well a setting does on topics that did not choose it.
+    qsf_section everything that has a grid; what is given a value keeps it. Folds say how well a setting does on topics that did not
+    choose it.
 
     \b
     Example:
@@ -57,7 +59,9 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     text = str(options.pop("model"))
     arguments = search_arguments(options)
     arguments.pop("recipe")  # its options are among the others
-    space = read_space(text, True, search=own["search"], trials=own["trials"], seed=own["seed"])
+    # A recipe's model has a value for everything, which nobody has asked to be kept.
+    typed = click.get_current_context().get_parameter_source("model") is ParameterSource.COMMANDLINE
+    space = read_space(text, True, search=own["search"], trials=own["trials"], seed=own["seed"], keep_given=typed)
     sweep = _numbers(own["sweep"]) or [arguments["documents"]]
     if own["save"]:
         check_target(Path(own["save"]), "a recipe", SUFFIX)

@@ -328,7 +328,7 @@ def _notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[
     boolean = [system for system in plan.systems if system.options.get("syntax") == "boolean"]
     if not boolean or any(_is_boolean(topic, index, boolean[0].options.get("language", "")) for topic in topics):
         return []
-    names = ", ".join(system.name for system in boolean)
+    names = ", ".join(repr(system.name) for system in boolean)
     return [f'no topic is written as a Boolean query: words are joined by AND, as syntax = "automatic" does, in {names}']
 
 

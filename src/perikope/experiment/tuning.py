@@ -227,7 +227,8 @@ def marked_parameters(text: str) -> list[str]:
     >>> marked_parameters("qsf_section(alpha,beta=[0.1,0.2])"), marked_parameters("qsf_section(alpha=0.1)")
     (['alpha', 'beta'], [])
     """
-    return list(_take_marks(parse(text))[1])
+    call, marked = _take_marks(parse(text))
+    return [path for path, _ in _declared(call) if path in marked]
 
 
 def _inner(call: Call, name: str, parameter: Parameter) -> Call | tuple[Call, ...]:

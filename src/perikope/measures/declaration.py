@@ -162,9 +162,9 @@ def _parse_one(text: str) -> Measure:
         return parse_measure(text)
     except UsageError as error:
         parts = _pieces(text, ",")
-        if len(parts) < 2:
+        if parts in ([], [text]):
             raise
-        raise UsageError(f"{text!r} is not one measure: write several with spaces between them, {' '.join(parts)!r}") from error
+        raise UsageError(f"{text!r} has a comma: write measures with spaces between them, {' '.join(parts)!r}") from error
 
 
 def _pieces(text: str, also: str = "") -> list[str]:

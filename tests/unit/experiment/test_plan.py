@@ -85,6 +85,36 @@ def test_options_of_a_system_go_before_its_recipe_and_this_before_all():
         ("[sweep]", "[search]\nfetch = 3\n[sweep]", "fetch must be text"),
         ("[sweep]", '[comparison]\ntest = "z"\n[sweep]', r"\[comparison\] test is wrong"),
         ("[sweep]", "[comparison]\nalpha = 5\n[sweep]", "between 0 and 1"),
+        (
+            'documents = ["documents.jsonl"]',
+            'documents = ["a"]\nstemmer = "foo"',
+            r"\[collection\] stemmer is wrong: unknown stemmer 'foo'",
+        ),
+        (
+            'documents = ["documents.jsonl"]',
+            'documents = ["a"]\nlanguage = "E9"',
+            r"\[collection\] language is wrong: 'E9' is not a language",
+        ),
+        ('documents = ["documents.jsonl"]', 'documents = ["a"]\nformat = "foo"', r"\[collection\] format is wrong: unknown format 'foo'"),
+        ('documents = ["documents.jsonl"]', 'documents = ["a"]\nformat = "my.toml"', r"\[collection\] format is wrong: folder.my\.toml: "),
+        ('documents = ["documents.jsonl"]', 'documents = ["a"]\nstopwords = "none.txt"', r"\[collection\] stopwords is wrong: .*none\.txt"),
+        ('file = "topics.tsv"', 'file = "topics.tsv"\nform = "foo"', r"\[topics\] form is wrong: unknown form 'foo'"),
+        ('file = "topics.tsv"', 'file = "t"\njudgement_form = "foo"', r"\[topics\] judgement_form is wrong: unknown judgement_form 'foo'"),
+        ("folds = 3", 'topics = "t"\njudgements = "q"\nform = "foo"', r"\[training\] form is wrong: unknown form 'foo'"),
+        ("[sweep]", '[search]\nfilter = "year>>3"\n[sweep]', r"\[search\] filter is wrong: .*year>>3"),
+        ("[sweep]", '[search]\nfilter = ["a=1", "year>>3"]\n[sweep]', r"\[search\] filter is wrong: .*year>>3"),
+        ("[sweep]", '[search]\nexpand = "rm4"\n[sweep]', r"\[search\] expand is wrong: .*did you mean 'rm3'"),
+        ("[sweep]", '[search]\nsyntax = "bool"\n[sweep]', r"\[search\] syntax is wrong: unknown syntax 'bool'"),
+        ("[sweep]", '[search]\ncode_level = "all"\n[sweep]', r"\[search\] code_level is wrong"),
+        ("[sweep]", "[search]\ndocuments = 9\n[sweep]", r"\[sweep\] documents or that of \[search\], not both"),
+        ('model = "bm25"', 'model = "bm25"\noptions = { filter = "year>>3" }', r"\[system bm25\.options\] filter is wrong: .*year>>3"),
+        (
+            'model = "bm25"',
+            'model = "bm25"\noptions = { documents = 1 }',
+            r"\[system bm25\.options\] documents is the same for all systems",
+        ),
+        ('beta=[0.1,0.5])"\ntune = true', 'beta)"', r"\[system section\] model names what is to be tuned \(alpha, beta\): add tune = true"),
+        ('model = "bm25"', 'model = "bm25(k9)"', r"\[system bm25\] model is wrong: unknown parameter of bm25 'k9'"),
     ],
 )
 def test_mistakes_are_named_with_file_and_key(old, new, said):
@@ -92,6 +122,15 @@ def test_mistakes_are_named_with_file_and_key(old, new, said):
     with pytest.raises(PerikopeError, match=said) as error:
         parsed(PLAN.replace(old, new, 1))
     assert "experiment.toml" in str(error.value)
+
+
+def test_a_model_that_is_tuned_keeps_the_values_it_was_given_and_a_recipe_gives_none():
+    text = PLAN + '\n[[systems]]\nname = "given"\nmodel = "qsf_section(beta=0.1)"\ntune = true\n'
+    text += '[[systems]]\nname = "carmel"\nrecipe = "carmel2013"\ntune = true\n'
+    systems = {system.name: system for system in parsed(text).systems}
+    assert "beta" not in systems["given"].space.values
+    assert {model.parameters["beta"] for model in systems["given"].space.models} == {0.1}
+    assert set(systems["carmel"].space.values) >= {"sigma", "lam"}
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):

@@ -1,10 +1,12 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from contextlib import ExitStack, suppress
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -353,17 +355,157 @@ OTHER = '\n[[systems]]\nname = "other"\nrun = "other.run"\n'
             r"experiment\.toml: \[training\] folds must be from 2 to \d+, not 25: .*\(folds_by topics\)$",
         ),
         (("folds = 3", "folds = 3\nsample = 1"), r"experiment\.toml: \[training\] leaves a fold no topic to tune on"),
-        (('judgements = "qrels.txt"', 'judgements = "empty.txt"'), r"empty\.txt: is empty: there is no judgement in it"),
-        (('judgements = "qrels.txt"', 'judgements = "qrels.txt"\nspans = "other.run"'), r"other\.run:1: expected"),
+        (
+            ('judgements = "qrels.txt"', 'judgements = "empty.txt"'),
+            r"experiment\.toml: \[topics\] judgements is wrong: .*empty\.txt: is empty: there is no judgement in it",
+        ),
+        (
+            ('judgements = "qrels.txt"', 'judgements = "qrels.txt"\nspans = "other.run"'),
+            r"experiment\.toml: \[topics\] spans is wrong: .*other\.run:1: expected",
+        ),
+        (('file = "topics.tsv"', 'file = "none.tsv"'), r"experiment\.toml: \[topics\] file is wrong: .*none\.tsv: "),
+        (('judgements = "qrels.txt"', 'judgements = "none.txt"'), r"experiment\.toml: \[topics\] judgements is wrong: .*none\.txt: "),
+        (
+            ('judgements = "qrels.txt"', 'judgements = "qrels.txt"\nspans = "none.tsv"'),
+            r"experiment\.toml: \[topics\] spans is wrong: .*none\.tsv: ",
+        ),
+        (
+            ('judgements = "qrels.txt"', 'judgements = "strange.txt"'),
+            r"experiment\.toml: \[topics\] judgements is wrong: .*strange\.txt judges no topic of .*topics\.tsv",
+        ),
+        (
+            ("folds = 3", 'topics = "none.tsv"\njudgements = "qrels.txt"'),
+            r"experiment\.toml: \[training\] topics is wrong: .*none\.tsv: ",
+        ),
+        (
+            ('documents = ["documents.jsonl"]', 'documents = ["documents.jsonl", "none.jsonl"]'),
+            r"experiment\.toml: \[collection\] documents is wrong: there is no file or folder .*none\.jsonl to index",
+        ),
+        (
+            ('documents = ["documents.jsonl"]', 'index = "none"'),
+            r"experiment\.toml: \[collection\] index is wrong: .*none",
+        ),
+        (
+            ('file = "topics.tsv"', 'file = "marked.tsv"'),
+            r"experiment\.toml: \[topics\] file is wrong: .*mend it, or say the form \(form in \[topics\]\)$",
+        ),
+        (
+            ("folds = 3", 'topics = "topics.tsv"\njudgements = "qrels.txt"'),
+            r"experiment\.toml: \[training\] topics is wrong: all topics to train on are reported too \(25\)",
+        ),
+        (
+            ("folds = 3", 'topics = "more.tsv"\njudgements = "more.txt"'),
+            r"experiment\.toml: \[training\] topics is wrong: all topics that are reported are trained on \(25\)",
+        ),
     ],
 )
 def test_mistakes_in_what_the_plan_names_are_found_before_anything_runs(plan_file, change, said):
     (plan_file.parent / "empty.txt").write_text("\n")
     (plan_file.parent / "other.run").write_text("q1 Q0 d1#s0p0 1 2.5 them\nq1 Q0 d1#s0p1 2\n")
+    (plan_file.parent / "strange.txt").write_text("z1 0 d1#s0p0 1\n")
+    topics, qrels = (plan_file.parent / "topics.tsv").read_text(), (plan_file.parent / "qrels.txt").read_text()
+    (plan_file.parent / "marked.tsv").write_text("<1>\tpump\n" + topics)
+    (plan_file.parent / "more.tsv").write_text(topics + "z1\tpump\n")
+    (plan_file.parent / "more.txt").write_text(qrels.replace(" 0\n", " 1\n") + "z1 0 d1#s0p0 1\n")
     plan_file.write_text(PLAN.replace(*change))
     with pytest.raises(PerikopeError, match=said):
         run(plan_file, "out", on_progress=never)
     assert not (plan_file.parent / "out").exists()
+
+
+def test_mistakes_of_the_command_line_are_named_by_its_options(plan_file):
+    for option in ("index", "topics", "judgements"):
+        plan = load_plan(str(plan_file), Given(**{option: "none"}))
+        with pytest.raises(UsageError, match=f"^--{option} is wrong: "):
+            run_experiment(plan, plan_file.parent / "out", on_progress=never)
+    assert not (plan_file.parent / "out").exists()
+
+
+def test_another_experiment_does_not_take_the_place_of_this_one(plan_file):
+    folder, _ = run(plan_file, "out")
+    before = content(folder)
+    plan_file.write_text(PLAN.replace("A small experiment", "Another"))
+    refusal = (
+        r"out holds the experiment 'A small experiment', this one is 'Another': name another folder \(--out\), or replace it \(--fresh\)$"
+    )
+    with pytest.raises(UsageError, match=refusal):
+        run(plan_file, "out", on_progress=never)
+    assert content(folder) == before
+    # Also where what is kept for going on was deleted.
+    shutil.rmtree(folder / ".work")
+    with pytest.raises(UsageError, match=refusal):
+        run(plan_file, "out", on_progress=never)
+    # An interruption of the one that replaces it is no reason to refuse that one.
+    with pytest.raises(Stopped):
+        run(plan_file, "out", fresh=True, on_progress=stop_at("4 documents fetched: training", 1))
+    _, done = run(plan_file, "out")
+    assert done.outcome.title == "Another"
+    plan_file.write_text(PLAN)
+    with pytest.raises(UsageError, match="holds the experiment 'Another', this one is 'A small experiment'"):
+        run(plan_file, "out", on_progress=never)
+
+
+def test_an_experiment_that_was_only_begun_is_not_replaced_either(plan_file):
+    with pytest.raises(Stopped):
+        run(plan_file, "out", on_progress=stop_at("4 documents fetched: training", 1))
+    plan_file.write_text(PLAN.replace("A small experiment", "Another"))
+    with pytest.raises(UsageError, match="holds the experiment 'A small experiment'"):
+        run(plan_file, "out", on_progress=never)
+
+
+def test_topics_that_are_trained_on_and_reported_are_counted(plan_file):
+    files = plan_file.parent
+    lines = (files / "topics.tsv").read_text().splitlines(keepends=True)
+    # The same id with another text is another topic.
+    (files / "train.tsv").write_text("".join([*lines[:15], "q20\tanother text\n"]))
+    (files / "test.tsv").write_text("".join(lines[11:]))
+    (files / "qrels.txt").write_text((files / "qrels.txt").read_text().replace(" 0\n", " 1\n"))
+    text = PLAN.replace("folds = 3", 'topics = "train.tsv"\njudgements = "qrels.txt"').replace('file = "topics.tsv"', 'file = "test.tsv"')
+    plan_file.write_text(text)
+    folder, done = run(plan_file, "out")
+    assert done.notes == ("4 of 16 topics to train on are among the 14 reported: figures are too good",)
+    assert done.outcome.facts["training"].startswith("16 topics, 4 of them among those reported, fingerprint ")
+    assert "4 of 16 topics to train on are among the 14 reported" in (folder / "report.md").read_text()
+    # Nothing is trained: nothing can be too good.
+    plan_file.write_text(text[: text.index('[[systems]]\nname = "section"')])
+    assert run(plan_file, "out")[1].notes == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("z1 Q0 d1#s0p0 1 2.5 them\n", "has none of the topics that are reported: it counts 0 everywhere"),
+        ("q1 Q0 d1 1 2.5 them\n", "names documents, the judgements passages: only measures of documents, such as PRES, can compare them"),
+        ("q1 Q0 d1#s0p0 1 2.5 them\n", ""),
+    ],
+)
+def test_a_run_that_nothing_can_be_found_in_is_told(plan_file, line, said):
+    (plan_file.parent / "other.run").write_text(line)
+    plan_file.write_text(PLAN[: PLAN.index('[[systems]]\nname = "section"')] + OTHER)
+    folder, done = run(plan_file, "out")
+    assert done.notes == ((f"[system other] other.run {said}",) if said else ())
+    assert done.problems == ()
+    assert said in done.outcome.facts.get("notes", "")
+    assert said[:30] in (folder / "report.md").read_text()
+
+
+@pytest.mark.parametrize(("topic", "is_told"), [("", True), ("q90\tpump OR rotor\n", False), ("q90\tpump NEAR/3 rotor\n", False)])
+def test_boolean_systems_without_boolean_topics_are_told(plan_file, topic, is_told):
+    files = plan_file.parent
+    (files / "topics.tsv").write_text((files / "topics.tsv").read_text() + topic)
+    (files / "qrels.txt").write_text((files / "qrels.txt").read_text() + "q90 0 d1#s0p0 1\n")
+    system = '\n[[systems]]\nname = "by hand"\nmodel = "prox"\noptions = { syntax = "boolean" }\n'
+    plan_file.write_text(PLAN[: PLAN.index('[[systems]]\nname = "section"')] + system)
+    said = "no topic is written as a Boolean query: words are joined by AND, as syntax = \"automatic\" does, in 'by hand'"
+    assert run(plan_file, "out")[1].notes == ((said,) if is_told else ())
+
+
+def test_the_packages_that_figures_come_from_are_facts(plan_file):
+    facts = run(plan_file, "out")[1].outcome.facts
+    assert facts["scipy"] == version("scipy")
+    assert "lightgbm" not in facts
+    plan_file.write_text(PLAN.replace("[sweep]", '[comparison]\ntest = "randomisation"\n[sweep]'))
+    assert "scipy" not in run(plan_file, "out")[1].outcome.facts
 
 
 def test_a_run_that_names_what_the_index_does_not_have_is_found_before_topics_are_looked_into(plan_file):

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from perikope.errors import InputError
-from perikope.io.judgements import read_judgements
+from perikope.io.judgements import judgement_form, read_judgements
 
 
 def test_judgements_of_passages_and_documents(tmp_path: Path) -> None:
@@ -29,3 +29,20 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read_judgements(path)
     assert (caught.value.path, caught.value.line) == (path, 2)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "said"), [("x", "3", "the start"), ("-1", "3", "a span begins at 0"), ("0", "x", "the end"), ("0", "2.5", "the end")]
+)
+def test_a_wrong_first_line_of_spans_is_not_taken_for_another_form(tmp_path, start, end, said):
+    path = tmp_path / "spans.tsv"
+    path.write_text(f"1\td1#p1\t{start}\t{end}\n1\td1#p2\t0\t3\n")
+    with pytest.raises(InputError, match=rf"spans\.tsv:1: {said}"):
+        read_judgements(path)
+
+
+@pytest.mark.parametrize("line", ["1\t0\td1#p1\t1", "1\t0\td1\t1", "1 a#1 d1#p1 1", "1\ta#1\td1#p1\t1"])
+def test_judgements_with_tabs_or_an_iteration_of_their_own_stay_what_they_are(tmp_path, line):
+    path = tmp_path / "qrels"
+    path.write_text(line + "\n")
+    assert judgement_form(path) == "trec"

@@ -5,6 +5,18 @@ from perikope.measures import Measure, parse_measure, parse_measures
 
 
 @pytest.mark.parametrize(
+    ("asked", "written"),
+    [("P@5,nDCG@10", "P@5 nDCG@10"), ("MAP(D), RR", "MAP(D)"), ("AP(rel=2),T2I(300, beta=1)", "AP(rel=2) T2I(300, beta=1)")],
+)
+def test_measures_with_commas_between_them_are_told_to_have_spaces(asked, written):
+    with pytest.raises(UsageError) as error:
+        parse_measures(asked)
+    assert str(error.value).endswith(f"has a comma: write measures with spaces between them, {written!r}")
+    with pytest.raises(UsageError, match="did you mean 'nDCG'"):
+        parse_measures("nDGC@10")
+
+
+@pytest.mark.parametrize(
     ("asked", "canonical"),
     [
         ("nDCG@10", "nDCG@10"),
