@@ -161,6 +161,17 @@ def test_another_experiment_in_the_same_folder_is_refused_in_one_line(files, cap
     assert Outcome.load(files / "out").title == "A small experiment"
 
 
+def test_eval_gives_the_figures_of_a_sample_over_the_queries_of_the_run(files, capsys):
+    plan = PLAN.replace("[4, 100]", "[100]").replace('file = "topics.tsv"', 'file = "topics.tsv"\nsample = 9')
+    (files / "small.toml").write_text(plan[: plan.index('[[systems]]\nname = "section"')])
+    assert run(capsys, "experiment", files / "small.toml", "--workers", 1)[0] == 0
+    system = Outcome.load(files / "small").sweeps[0].systems[0]
+    measured = ("eval", files / "qrels.txt", files / "small" / "runs" / "100-bm25.run.gz", "--measures", "nDCG@10", "--json")
+    record = json.loads(run(capsys, *measured, "--only-run-queries")[1])
+    assert (record["queries"], record["mean"]["nDCG@10"]) == (9, pytest.approx(system.mean("nDCG@10")))
+    assert json.loads(run(capsys, *measured)[1])["queries"] == 25
+
+
 def test_a_note_is_printed_and_is_no_failure(files, capsys):
     plan = PLAN.replace("documents = [4, 100]", "documents = 4").replace('file = "topics.tsv"', 'file = "topics.tsv"\nsample = 26')
     (files / "small.toml").write_text(plan)

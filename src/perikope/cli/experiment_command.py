@@ -188,7 +188,7 @@ def _progress() -> Callable[[str, int, int], None]:
             end = "\n" if done == total else ""
             click.echo(f"\r{stage}: {done} of {total}\x1b[K{end}", err=True, nl=False)
         elif stage != last[0] and total:
-            click.echo(f"{stage}: {total} pieces", err=True)
+            click.echo(f"{stage}: {count(total, 'piece')}", err=True)
         last[0] = stage
 
     return show

@@ -64,6 +64,14 @@ def test_judged_rate_equals_that_of_ir_measures_without_ties(
     assert ours == pytest.approx({found.query_id: found.value for found in theirs}, abs=1e-9)
 
 
+def test_equal_scores_are_ordered_as_by_trec_eval_where_ir_measures_does_otherwise() -> None:
+    # trec_eval puts the name that sorts last first; ir_measures has RR from it, but RR@k and Judged@k from programs that put it last.
+    judgements, run = {"q": {"b": 1}}, {"q": {"a": 1.0, "b": 1.0}}
+    assert evaluate("RR RR@2 Judged@1", judgements, run).mean == {"RR": 1.0, "RR@2": 1.0, "Judged@1": 1.0}
+    asked = [ir_measures.RR, ir_measures.RR @ 2, ir_measures.Judged @ 1]
+    assert [ir_measures.calc_aggregate([one], judgements, run)[one] for one in asked] == [1.0, 0.5, 0.0]
+
+
 def test_canonical_names_are_those_of_ir_measures() -> None:
     for name in [*SHARED, "RR@10", "Judged@5"]:
         ir_measures.parse_measure(str(parse_measure(name)))
