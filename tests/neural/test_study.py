@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from perikope.errors import InputError  # noqa: E402
-from perikope.neural.collection import Collection  # noqa: E402
-from perikope.neural.preparing import prepare  # noqa: E402
-from perikope.neural.report import gather, write_study_report  # noqa: E402
-from perikope.neural.study import (  # noqa: E402
+from perikope.errors import InputError
+from perikope.neural.collection import Collection
+from perikope.neural.preparing import prepare
+from perikope.neural.report import gather, write_study_report
+from perikope.neural.study import (
     COLLECTIONS,
     Study,
     Workplace,
@@ -25,7 +25,7 @@ from perikope.neural.study import (  # noqa: E402
     topic_folds,
     value_file,
 )
-from tests.neural.support import write_study  # noqa: E402
+from tests.neural.support import write_study
 
 
 @pytest.fixture
