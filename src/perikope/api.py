@@ -280,6 +280,11 @@ class Index:
         return cls(folder, memory=memory, wait=wait)
 
     @property
+    def snapshot(self) -> Snapshot:
+        """What is read: the documents of the last commit, as columns."""
+        return self._snapshot
+
+    @property
     def languages(self) -> list[str]:
         """The languages of the documents, the index's own first."""
         return list(self._snapshot.languages)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,13 +18,14 @@ from hypothesis import strategies as st  # noqa: E402
 
 from perikope.api import Index  # noqa: E402
 from perikope.cli import encode_command  # noqa: E402
-from perikope.errors import InputError, MissingExtra, UsageError  # noqa: E402
+from perikope.errors import InputError, MissingExtra, PerikopeError, UsageError  # noqa: E402
 from perikope.fetch import Candidates  # noqa: E402
+from perikope.index.commit import take_lock  # noqa: E402
 from perikope.matches import join  # noqa: E402
 from perikope.neural import store  # noqa: E402
 from perikope.neural.maxsim import max_sim  # noqa: E402
 from perikope.neural.ranking import add_vectors, colbert_column, vector_column  # noqa: E402
-from perikope.neural.store import CODES, Codebook, VectorStore, nearest, store_names, update_store  # noqa: E402
+from perikope.neural.store import CODES, Codebook, VectorStore, check_stores, nearest, store_names, update_store  # noqa: E402
 from perikope.query.terms import parse_query  # noqa: E402
 from perikope.recipes import load_recipe  # noqa: E402
 from tests.neural.support import tiny_encoder  # noqa: E402
@@ -244,14 +246,49 @@ def test_a_damaged_store_is_refused(index, encoder, harm):
         values = np.load(inside / f"{harm}.npy")
         values[-1] += 1
         np.save(inside / f"{harm}.npy", values)
-    with pytest.raises(InputError, match="make it again"):
+    with pytest.raises(InputError, match="again"):
         VectorStore(folder)
+
+
+@pytest.mark.parametrize("code", ["residual", "float16"])
+def test_a_byte_that_is_wrong_is_found(index, encoder, code):
+    store = made(index, encoder, code=code)
+    assert check_stores(index.folder) == (len(store_names(index.folder)), [])
+    path = next(store.folder.glob("batch-*")) / "vectors.npy"
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 0x40
+    path.write_bytes(bytes(data))
+    _, problems = check_stores(index.folder)
+    assert any("vectors.npy: is damaged" in line for line in problems)
+    with pytest.raises(InputError, match="damaged"):
+        made(index, encoder, code=code)
+
+
+def test_a_byte_of_what_decides_about_all_vectors_is_found_at_once(index, encoder):
+    store = made(index, encoder, code="residual")
+    path = store.folder / "vectors-centroids.npy"
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 0x01
+    path.write_bytes(bytes(data))
+    with pytest.raises(InputError, match="damaged"):
+        VectorStore(store.folder)
+
+
+def test_two_writers_of_one_store_exclude_each_other(index, encoder):
+    store = made(index, encoder)
+    descriptor = take_lock(store.folder, 0.0)
+    try:
+        with pytest.raises(PerikopeError, match="another process"):
+            made(index, encoder)
+    finally:
+        os.close(descriptor)
+    made(index, encoder)
 
 
 def test_a_centroid_that_is_not_there_is_noticed(index, encoder):
     store = made(index, encoder, code="residual")
-    np.save(store.folder / "vectors-centroids.npy", store.codebook.centroids[:0])
-    found = VectorStore(store.folder).find(index._snapshot, np.array([0]))
+    store.codebooks["vectors"] = replace(store.codebook, centroids=store.codebook.centroids[:0])
+    found = store.find(index._snapshot, np.array([0]))
     with pytest.raises(InputError, match="damaged"):
         found.vectors(0)
     with pytest.raises(InputError, match="damaged"):

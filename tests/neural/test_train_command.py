@@ -325,3 +325,18 @@ def test_a_topic_that_is_a_patent_asks_with_its_claims_and_has_its_codes(tmp_pat
     drawn = draw_negatives(texts, found, 0, int(found.relevant[0][0]), "shared_codes", 50, [1])
     assert {texts.names[number].split("#")[0] for number in drawn} == {"EP-1000001-A1", "EP-1000002-A1"}
     assert {texts.names[number].split("#")[0] for number in found.ranked[0]} == {"EP-1000002-A1"}
+
+
+def test_a_folder_with_other_files_is_not_written_to(train, tmp_path):
+    (tmp_path / "ranker").mkdir()
+    (tmp_path / "ranker" / "config.json").write_text("mine")
+    code, _, err = train()
+    assert code == 2
+    assert "holds other files" in err
+    assert (tmp_path / "ranker" / "config.json").read_text() == "mine"
+
+
+def test_a_device_that_there_is_not(train):
+    code, _, err = train("--device", "banana")
+    assert code == 2
+    assert "banana" in err

@@ -19,14 +19,19 @@ def command(index: str) -> int:
     from pathlib import Path
 
     from perikope.index.check import check
+    from perikope.neural.store import check_stores
 
     report = check(Path(index))
-    for problem in report.problems:
+    stores, damaged = check_stores(Path(index))
+    for problem in (*report.problems, *damaged):
         click.echo(printable(problem), err=True)
     if report.unknown_files:
         click.echo(f"not part of the index: {printable(', '.join(report.unknown_files))}")
     if report.problems:
         click.echo(f"{report.readable_documents} of {report.documents} documents are in undamaged segments", err=True)
         return 1
-    click.echo(f"{index} is whole: {count(report.documents, 'document')}")
+    if damaged:
+        return 1
+    vectors = f", {count(stores, 'store')} of vectors" if stores else ""
+    click.echo(f"{index} is whole: {count(report.documents, 'document')}{vectors}")
     return 0

@@ -31,10 +31,9 @@ from perikope.cli.output import count
 @click.option("--device", default="", metavar="NAME", help="cpu or cuda; a GPU where there is one.")
 @click.option(
     "--runtime",
-    default="torch",
-    show_default=True,
+    default=None,
     type=click.Choice(["torch", "onnx", "onnx-int8"]),
-    help="What computes token vectors; onnx-int8 is faster on a CPU and loses a little.",
+    help="What computes token vectors: torch where not given; onnx-int8 is faster on a CPU and loses a little.",
 )
 def command(index: str, **options: Any) -> int:
     """Encode all passages, so that neural models can rank them; only what is new, where the store is there already.

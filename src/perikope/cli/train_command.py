@@ -179,6 +179,7 @@ def _check(place: Path, options: Mapping[str, Any], settings: TrainingSettings) 
     indexes = [Path(index).resolve() for index in (own.params["index"], *(files[0] for files in options["also"]))]
     if len(set(indexes)) < len(indexes):
         raise UsageError("--also names an index twice: put its topics into one file, and their judgements into another")
+    _check_place(place)
     start = Path(options["encoder"])
     if start.is_dir() and start.resolve() == place.resolve():
         raise UsageError("--encoder and --to are the same folder: choose another one to put what is trained")
@@ -187,6 +188,17 @@ def _check(place: Path, options: Mapping[str, Any], settings: TrainingSettings) 
     if is_ranked:
         parse_model(options["ranked_by"])
     return options["ranked_by"] if is_ranked else ""
+
+
+def _check_place(place: Path) -> None:
+    """Refuse a folder with anything that training has not put there."""
+    from perikope.errors import UsageError
+    from perikope.neural.saved import RANKER
+
+    if place.exists() and not place.is_dir():
+        raise UsageError(f"--to {place} is a file: name a folder")
+    if place.is_dir() and any(place.iterdir()) and not ((place / RANKER).is_file() or (place / _RUN).is_dir()):
+        raise UsageError(f"--to {place} holds other files: name a new folder, or one of an earlier training")
 
 
 def _attention(options: Mapping[str, Any], encoder: Encoder, seed: int) -> tuple[HGAT | None, LateFusion | None]:

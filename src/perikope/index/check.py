@@ -41,7 +41,7 @@ def check(folder: Path) -> CheckReport:
 def _check(folder: Path, manifest: Manifest) -> CheckReport:
     problems: list[str] = []
     readable = total = 0
-    known = {manifests.FILE, LOCK_FILE, "tables"}
+    known = {manifests.FILE, LOCK_FILE, "tables", "neural"}
     for entry in manifest.segments:
         known |= {entry["file"], entry.get("deleted", {}).get("file", entry["file"])}
         deleted = entry.get("deleted", {}).get("documents", 0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import string
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -115,8 +116,7 @@ class Encoder(nn.Module):
             raise unknown("runtime", runtime, RUNTIMES)
         if runtime != "torch" and (device not in ("", "cpu") or precision not in ("auto", "float32")):
             raise UsageError(f"{runtime} computes on the CPU, and has its precision in its name: leave out device and precision")
-        if device.startswith("cuda") and not torch.cuda.is_available():
-            raise UsageError("there is no GPU that torch can use: leave out --device, or say cpu")
+        check_device(device)
         folder = _folder_of(name)
         known = json.loads((folder / SETTINGS).read_text("utf-8")) if folder and (folder / SETTINGS).is_file() else None
         weights = _weights_of(folder) if folder else {}
@@ -154,7 +154,7 @@ class Encoder(nn.Module):
         own = {f"bert.{name}": value.detach().float().cpu().contiguous() for name, value in self.transformer.state_dict().items()}
         if self.projection is not None:
             own[_PROJECTION] = self.projection.weight.detach().float().cpu().contiguous()
-        save_file(own, folder / WEIGHTS)
+        save_weights(own, folder / WEIGHTS)
         content = {"dimension": self.dimension if self.projection is not None else 0, **asdict(self.settings)}
         (folder / SETTINGS).write_text(json.dumps(content, indent=1), "utf-8")
 
@@ -320,6 +320,24 @@ def _max_sum(products: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tens
     best = products.masked_fill(~passage_mask, lowest).amax(-1)
     counted = query_mask & passage_mask.any(-1)
     return (best.masked_fill(~counted, 0.0)).sum(-1)
+
+
+def check_device(device: str) -> None:
+    """Raise where torch cannot compute on a device."""
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise UsageError("there is no GPU that torch can use: leave out --device, or say cpu")
+    try:
+        torch.empty(0, device=device or "cpu")
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise UsageError(f"torch knows no device {device!r} here: leave out --device, or say cpu or cuda") from None
+
+
+def save_weights(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write a file of safetensors that those may read who may read the folder: its own library leaves it to its owner alone."""
+    save_file(tensors, path)
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
 
 
 def has_bfloat16(device: torch.device) -> bool:

@@ -33,8 +33,8 @@ class EncodeOptions:
     pooled: bool = False
     """One vector a passage."""
     device: str = ""
-    runtime: str = "torch"
-    """Of token vectors: see `Encoder.load`."""
+    runtime: str | None = None
+    """Of token vectors: see `Encoder.load`; torch where not given."""
 
 
 def encode_index(snapshot: Snapshot, options: EncodeOptions, on_document: Callable[[int], None] = lambda passages: None) -> VectorStore:
@@ -45,14 +45,17 @@ def encode_index(snapshot: Snapshot, options: EncodeOptions, on_document: Callab
     if old is not None and old.kind == "own":
         raise UsageError(f"the store {name!r} holds vectors of your own; bring it up to date with perikope.neural.ranking.add_vectors")
     pooled = options.pooled or (old is not None and old.kind == "pooled")
-    if pooled and options.runtime != "torch":
-        raise UsageError(f"one vector a passage is computed by torch alone: leave out {options.runtime}")
-    ranker = _load(options, old, pooled)
+    known = "torch" if old is None else str(old.facts.get("runtime", "torch"))
+    runtime = options.runtime or known
+    if pooled and runtime != "torch":
+        raise UsageError(f"one vector a passage is computed by torch alone: leave out {runtime}")
+    ranker = _load(options, old, pooled, runtime)
     if options.heading_path is not None:
         ranker = replace(ranker, heading_path=options.heading_path)
     elif old is not None:
         ranker = replace(ranker, heading_path=old.heading_path)
     source, facts = _source_of(ranker, pooled)
+    facts["runtime"] = runtime
     return update_store_from(
         snapshot,
         name,
@@ -71,13 +74,13 @@ def _default_name(options: EncodeOptions) -> str:
     return STORE_IN_CONTEXT if has_context else STORE_OF_TOKENS
 
 
-def _load(options: EncodeOptions, old: VectorStore | None, pooled: bool) -> SavedRanker:
+def _load(options: EncodeOptions, old: VectorStore | None, pooled: bool, runtime: str) -> SavedRanker:
     """The encoder of the store, where it is there: the same name later means the same vectors."""
     if old is not None and old.encoder is not None:
-        return load_ranker(old.encoder, device=options.device, runtime=options.runtime)
+        return load_ranker(old.encoder, device=options.device, runtime=runtime)
     # One vector a passage is not projected.
     dimension = 0 if pooled else DIMENSION if options.dimension is None else options.dimension
-    return load_ranker(Path(options.encoder or DEFAULT), dimension=dimension, device=options.device, runtime=options.runtime)
+    return load_ranker(Path(options.encoder or DEFAULT), dimension=dimension, device=options.device, runtime=runtime)
 
 
 def _source_of(ranker: SavedRanker, pooled: bool) -> tuple[Source, dict[str, Any]]:

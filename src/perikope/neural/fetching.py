@@ -24,7 +24,7 @@ def nearest_documents(index: Index, query: str, store: str = POOLED_STORE, docum
     """The best documents by their best passage, id and score of each, best first: candidates for `Index.search`."""
     if documents < 1:
         raise UsageError(f"documents must be at least 1, not {documents}")
-    snapshot = index._snapshot
+    snapshot = index.snapshot
     opened = open_store(snapshot.folder, store, "pooled", "own", "tokens")
     vectors = query_vectors(opened, query)
     alive = [segment.alive for segment in snapshot.segments]

@@ -89,7 +89,7 @@ class DocumentGraph:
 
 def graph_of(index: Index, document: str) -> DocumentGraph:
     """The graph of a document of the index, by its id."""
-    snapshot = index._snapshot
+    snapshot = index.snapshot
     number = snapshot.find_document(document)
     if number < 0:
         raise UsageError(f"there is no document {document!r} in {index.folder}")

@@ -26,6 +26,7 @@ from perikope.signals import Column, Node, sum_of
 from perikope.tables import check_name
 
 if TYPE_CHECKING:
+    from perikope.api import Index
     from perikope.neural.contextual import Part
     from perikope.neural.encoder import Encoder
     from perikope.neural.saved import SavedRanker
@@ -326,7 +327,7 @@ QUERY_ENCODERS: dict[str, QueryEncoder] = {}
 
 
 def add_vectors(
-    snapshot: Snapshot,
+    index: Index | Snapshot,
     name: str,
     passage_vectors: Callable[[Sequence[str]], Any],
     query_vector: QueryEncoder,
@@ -335,17 +336,21 @@ def add_vectors(
 ) -> VectorStore:
     """Make or bring up to date a store of vectors of the user's own: `passage_vectors` takes texts and gives a row each.
 
-    The rows are kept as they are (in float16), so give them length 1 where cosines are wanted.
+    The rows are kept as they are (in float16), so give them length 1 where cosines are wanted. `query_vector` takes a query; it is known
+    to this process, and must be given again in the next (`QUERY_ENCODERS[name] = …` without encoding anything).
     """
     from perikope.neural.store import update_store
 
     def encode(texts: Sequence[str]) -> Any:
         rows = np.asarray(passage_vectors(texts), np.float32) if texts else np.zeros((0, dimension), np.float32)
-        if rows.shape != (len(texts), dimension) or not np.isfinite(rows).all():
-            raise UsageError(f"{len(texts)} texts must have as many vectors of {dimension} finite values, not the shape {rows.shape}")
+        if rows.shape != (len(texts), dimension):
+            raise UsageError(f"{len(texts)} texts must have as many vectors of {dimension} values, not the shape {rows.shape}")
+        if not np.isfinite(rows).all():
+            raise UsageError("vectors must have finite values: there is an infinite one, or one that is no number")
         zero: Integers = np.zeros(1, np.int64)
         return ((number, row[None, :], zero) for number, row in enumerate(rows))
 
+    snapshot = index if isinstance(index, Snapshot) else index.snapshot
     found = update_store(snapshot, name, encode, dimension, kind="own", **{"code": "float16", **options})
     QUERY_ENCODERS[name] = query_vector
     return found

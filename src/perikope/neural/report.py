@@ -109,7 +109,8 @@ def _ranked(scores: Mapping[str, float]) -> list[str]:
 
 
 def _outcome(study: Study, ran: Ran, topics: str) -> SystemOutcome:
-    return SystemOutcome(ran.name, describe(study, ran.system), ran.by_topic(topics, study.measures), notes=_notes(ran, topics))
+    share = ran.name.removeprefix(ran.system.name)
+    return SystemOutcome(ran.name, describe(study, ran.system) + share, ran.by_topic(topics, study.measures), notes=_notes(ran, topics))
 
 
 def _notes(ran: Ran, topics: str) -> tuple[str, ...]:
@@ -123,6 +124,8 @@ def _notes(ran: Ran, topics: str) -> tuple[str, ...]:
 
 def describe(study: Study, system: StudySystem) -> str:
     """What a system is, in one line."""
+    if system.model:
+        return f"model {system.model}"
     if system.runs:
         return "run of another system, read from a file"
     if system.of:

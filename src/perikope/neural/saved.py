@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from perikope.errors import InputError
-from perikope.neural.encoder import Encoder
+from perikope.neural.encoder import Encoder, save_weights
 from perikope.neural.hgat import HGAT, LateFusion
 
 CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER = "context.json", "context.safetensors", "ranker.json"
@@ -39,7 +39,7 @@ def save_ranker(folder: Path, ranker: SavedRanker) -> None:
         weights = {f"context.{name}": value for name, value in ranker.context.state_dict().items()}
         if ranker.fusion is not None:
             weights |= {f"fusion.{name}": value for name, value in ranker.fusion.state_dict().items()}
-        save_file({name: value.detach().float().cpu().contiguous() for name, value in weights.items()}, folder / CONTEXT_WEIGHTS)
+        save_weights({name: value.detach().float().cpu().contiguous() for name, value in weights.items()}, folder / CONTEXT_WEIGHTS)
         content = {"settings": ranker.context.settings, "late_fusion": ranker.fusion is not None}
         (folder / CONTEXT_SETTINGS).write_text(json.dumps(content, indent=1), "utf-8")
     else:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from numpy.typing import NDArray
 
 from perikope.errors import InputError, UsageError, unknown
 from perikope.index import files
+from perikope.index.commit import take_lock
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.kernels.vectors import CENTRED, PLAIN, SCALED, unpack_halves, unpack_integers, unpack_residuals
@@ -42,7 +44,7 @@ FOLDER = "neural"
 """Of an index."""
 MANIFEST = "store.json"
 ENCODER = "encoder"
-VERSION = 2
+VERSION = 3
 Code = Literal["float16", "int8", "residual"]
 CODES: tuple[Code, ...] = get_args(Code)
 Kind = Literal["tokens", "context", "pooled", "own"]
@@ -173,9 +175,12 @@ class Codebook:
         return np.ascontiguousarray(four).view(np.complex128)[:, 0]
 
 
-def damaged() -> InputError:
-    """The error for vectors that cannot be."""
-    return InputError("a store of vectors is damaged: make it again")
+def damaged(folder: Path | None = None, what: str = "") -> InputError:
+    """The error for a store, or for vectors, that cannot be."""
+    told = f" ({what})" if what else ""
+    if folder is None:
+        return InputError("a store of vectors is damaged: `perikope check INDEX` says which; remove it, and `perikope encode` again")
+    return InputError(f"is no store of vectors, or is damaged{told}: remove this folder, and `perikope encode` again", path=folder)
 
 
 def nearest(vectors: Floats, centroids: Floats, *, at_once: int = 1 << 12) -> Integers:
@@ -272,6 +277,7 @@ class VectorStore:
                 )
             if self.content["code"] not in CODES or self.content["kind"] not in KINDS or VECTORS not in self.content["matrices"]:
                 raise ValueError("kind")
+            self._hashes: dict[str, str] = dict(self.content["hashes"])
             self.codebooks = {name: self._codebook(name) for name in self.content["matrices"]}
             widths = {name: book.bytes_a_token for name, book in self.codebooks.items()}
             self._files = [_VectorFile(folder / entry, widths) for entry in self.content["files"]]
@@ -279,7 +285,7 @@ class VectorStore:
             self._rows_of_key = self._array(self.content["rows"], np.int64, (self._keys.shape[0], 2))
             self._check_rows(self._rows_of_key)
         except (OSError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"is no store of vectors, or is damaged ({type(error).__name__}): make it again", path=folder) from None
+            raise damaged(folder, type(error).__name__) from None
         self._rows_of_segment: WeakKeyDictionary[Segment, Integers] = WeakKeyDictionary()
 
     @classmethod
@@ -409,7 +415,14 @@ class VectorStore:
             raise ValueError("centroids")
         return Codebook(self.content["code"], dimension, centroids, levels)
 
+    def damaged_files(self) -> list[str]:
+        """The files of the store that are not as they were written, or gone; all of them are read."""
+        return [name for name, known in self._hashes.items() if not (self.folder / name).is_file() or _hash(self.folder / name) != known]
+
     def _array(self, name: str, kind: Any, shape: tuple[int | None, ...]) -> NDArray[Any]:
+        # These decide about every vector, and are small: a byte that is wrong is found when the store is opened.
+        if name in self._hashes and _hash(self.folder / name) != self._hashes[name]:
+            raise ValueError(name)
         found = np.load(self.folder / name, allow_pickle=False)
         if (
             found.dtype != kind
@@ -484,6 +497,22 @@ def document_key(snapshot: Snapshot, segment: Segment, local: int, kind: Kind, h
 
 def _add(digest: Any, data: bytes) -> None:
     digest.update(len(data).to_bytes(8, "little") + data)
+
+
+def check_stores(index: Path) -> tuple[int, list[str]]:
+    """How many stores an index has, and what is wrong with them, a line each; all their files are read."""
+    problems = []
+    names = store_names(index)
+    for name in names:
+        folder = index / FOLDER / name
+        try:
+            wrong = VectorStore(folder).damaged_files()
+        except InputError as error:
+            problems.append(str(error))
+            continue
+        problems += [f"{folder / file}: is damaged, or gone" for file in wrong]
+        problems += [f"{folder}: remove it, and `perikope encode` again"] if wrong else []
+    return len(names), problems
 
 
 def store_names(index: Path) -> list[str]:
@@ -596,21 +625,39 @@ def update_store_from(
     """
     check_name(name)
     folder = snapshot.folder / FOLDER / name
+    files.make_folder(folder)
+    lock = take_lock(folder, 0.0)
+    try:
+        return _update(snapshot, folder, source, code, save_encoder, dict(facts or {}), on_document, seed)
+    finally:
+        os.close(lock)
+
+
+def _update(
+    snapshot: Snapshot,
+    folder: Path,
+    source: Source,
+    code: Code,
+    save_encoder: Callable[[Path], None] | None,
+    facts: dict[str, Any],
+    on_document: Callable[[int], None],
+    seed: int,
+) -> VectorStore:
     wanted = {
         "kind": source.kind,
         "code": code,
         "heading_path": source.heading_path,
         "dimension": source.dimension,
         "matrices": list(source.matrices),
-        "facts": dict(facts or {}),
+        "facts": facts,
     }
     old = VectorStore(folder) if (folder / MANIFEST).is_file() else None
-    if old is not None:
-        differing = [key for key, value in wanted.items() if old.content.get(key) != value]
-        if differing:
-            own = ", ".join(f"{key} {old.content.get(key)!r}" for key in differing)
-            raise UsageError(f"the store {name!r} was made differently ({own}); give it another name, or remove {folder}")
-    files.make_folder(folder)
+    if old is not None and (wrong := [name for name in old.damaged_files() if not name.startswith(f"{ENCODER}/")]):
+        raise damaged(folder, ", ".join(wrong[:3]))
+    differing = [key for key, value in wanted.items() if old is not None and old.content.get(key) != value]
+    if old is not None and differing:
+        own = ", ".join(f"{key} {old.content.get(key)!r}" for key in differing)
+        raise UsageError(f"the store {folder.name!r} was made differently ({own}); give it another name, or remove {folder}")
     if save_encoder is not None and not (folder / ENCODER).is_dir():
         temporary = folder / f".{ENCODER}.{secrets.token_hex(4)}"
         save_encoder(temporary)
@@ -654,9 +701,25 @@ def update_store_from(
         "segments": segments,
         "index": snapshot.manifest.fingerprint,
     }
+    content["hashes"] = _hashes(folder, content, old)
     _replace(folder / MANIFEST, json.dumps(content).encode())
     _tidy(folder, content)
     return VectorStore(folder)
+
+
+def _hashes(folder: Path, content: Mapping[str, Any], old: VectorStore | None) -> dict[str, str]:
+    """Of every file that a store is made of; those that were there before have not changed since."""
+    names = [content["keys"], content["rows"], *(own["rows"] for own in content["segments"].values())]
+    names += [f"{matrix}-{part}.npy" for matrix in content["matrices"] for part in ("centroids", "levels")]
+    for inside in (*content["files"], ENCODER):
+        names += sorted(f"{inside}/{path.name}" for path in (folder / inside).glob("*") if path.is_file())
+    known = {} if old is None else old._hashes
+    return {name: known.get(name) or _hash(folder / name) for name in names}
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 Located = dict[int, tuple[bytes, bool]]
