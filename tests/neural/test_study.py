@@ -181,3 +181,13 @@ def test_topics_of_one_group_are_in_one_fold():
 def test_a_study_names_what_it_does_not_know():
     with pytest.raises(InputError, match="colour"):
         Study.parse({"title": "t", "measures": ["AP"], "report_on": [], "systems": [], "colour": 1}, "file")
+
+
+def test_several_processes_come_to_the_same(file, tmp_path):
+    study = prepare(file, tmp_path / "one")
+    run_jobs(tmp_path / "one", device="cpu", on_job=lambda line: None)
+    prepare(file, tmp_path / "two")
+    assert run_jobs(tmp_path / "two", device="cpu", workers=2, encoder=str(tmp_path / "encoder"), on_job=lambda line: None) == []
+    for system, seed in study.jobs():
+        one, two = (json.loads(value_file(tmp_path / name, system, seed).read_text())["values"] for name in ("one", "two"))
+        assert one == two

@@ -223,12 +223,14 @@ class Workplace:
 
     study: Study
     folder: Path
+    encoder: str = ""
+    """Where the study's encoder lies here, on a machine that does not know it by its name."""
     untrained_scores: dict[tuple[str, int, bool], Floats] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, folder: Path) -> Workplace:
+    def open(cls, folder: Path, encoder: str = "") -> Workplace:
         """Of a folder that was prepared."""
-        return cls(load_study(folder / CONTENT), folder)
+        return cls(load_study(folder / CONTENT), folder, encoder)
 
     @cached_property
     def collections(self) -> dict[str, Collection]:
@@ -261,7 +263,7 @@ class Workplace:
         """The untrained encoder by dimension, with the tokens of all texts."""
         found = {}
         for dimension in sorted({system.dimension for system in self.study.systems if system.is_neural}):
-            found[dimension] = Encoder.load(self.study.encoder, dimension, device="cpu", precision="float32")
+            found[dimension] = Encoder.load(self.encoder or self.study.encoder, dimension, device="cpu", precision="float32")
         first = next(iter(found.values()))
         for collection in self.collections.values():
             for heading_path in (False, True):
@@ -504,15 +506,16 @@ def topic_folds(groups: Integers, folds: int, seed: int) -> Integers:
     return fold_of_topic
 
 
-def run_jobs(folder: Path, *, workers: int = 1, device: str = "", on_job: Callable[[str], None] = print) -> list[str]:
+def run_jobs(folder: Path, *, workers: int = 1, device: str = "", encoder: str = "", on_job: Callable[[str], None] = print) -> list[str]:
     """Do the jobs of a prepared folder that are not done, several at a time; returns what went wrong, a line a job.
 
-    Small models leave most of a GPU idle: there, as many processes as there are cores are still faster than fewer.
+    `encoder` is the folder of the study's encoder, on a machine that does not know it by its name. Small models leave most of a GPU idle:
+    several processes are faster than one there, if its multi-process service runs (`nvidia-cuda-mps-control -d`).
     """
     waiting = _waiting(folder)
     (folder / VALUES).mkdir(exist_ok=True)
     if workers == 1 or len(waiting) < 2:
-        place, problems = Workplace.open(folder), []
+        place, problems = Workplace.open(folder, encoder), []
         for name, seed in waiting:
             line, is_problem = _done(place, place.study.system(name), seed, device)
             if is_problem:
@@ -523,7 +526,9 @@ def run_jobs(folder: Path, *, workers: int = 1, device: str = "", on_job: Callab
     # Not forked: what has touched a GPU cannot be.
     context = multiprocessing.get_context("spawn")
     taken, said = context.Value("i", 0), context.Queue()
-    processes = [context.Process(target=_work, args=(folder, waiting, taken, said, device)) for _ in range(min(workers, len(waiting)))]
+    processes = [
+        context.Process(target=_work, args=(folder, waiting, taken, said, device, encoder)) for _ in range(min(workers, len(waiting)))
+    ]
     for process in processes:
         process.start()
     problems = []
@@ -543,10 +548,10 @@ def _waiting(folder: Path) -> list[tuple[str, int]]:
     return [(system.name, seed) for system, seed in study.jobs() if known_values(folder, study, system, seed) is None]
 
 
-def _work(folder: Path, waiting: Sequence[tuple[str, int]], taken: Any, said: Any, device: str) -> None:
+def _work(folder: Path, waiting: Sequence[tuple[str, int]], taken: Any, said: Any, device: str, encoder: str) -> None:
     """A process: takes the next job until there is none."""
     torch.set_num_threads(1)
-    place = Workplace.open(folder)
+    place = Workplace.open(folder, encoder)
     while True:
         with taken.get_lock():
             number = taken.value
