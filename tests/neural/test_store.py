@@ -23,6 +23,7 @@ from perikope.fetch import Candidates  # noqa: E402
 from perikope.index.commit import take_lock  # noqa: E402
 from perikope.matches import join  # noqa: E402
 from perikope.neural import store  # noqa: E402
+from perikope.neural.encoding import EncodeOptions, encode_index  # noqa: E402
 from perikope.neural.maxsim import max_sim  # noqa: E402
 from perikope.neural.ranking import add_vectors, colbert_column, vector_column  # noqa: E402
 from perikope.neural.store import CODES, Codebook, VectorStore, check_stores, nearest, store_names, update_store  # noqa: E402
@@ -401,3 +402,17 @@ def test_with_refine_the_rest_is_ranked_below_and_says_so(index, encoder):
     assert 2 <= sum(by_vectors) < len(results)
     for (name, score), compared in zip(results.names(), by_vectors, strict=True):
         assert not compared or score == pytest.approx(exact[name], abs=1e-6)
+
+
+def test_who_may_read_the_index_may_read_the_encoder(index, encoder):
+    store = made(index, encoder)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (store.folder / "encoder").iterdir()}
+    assert modes["model.safetensors"] == modes["config.json"]
+
+
+def test_a_store_remembers_what_computed_its_vectors(index, encoder, tmp_path):
+    encoder.save(tmp_path / "tiny")
+    made_by = EncodeOptions(name="kept", encoder=str(tmp_path / "tiny"))
+    assert encode_index(index.snapshot, made_by).facts["runtime"] == "torch"
+    with pytest.raises(UsageError, match="was made differently"):
+        encode_index(index.snapshot, replace(made_by, runtime="onnx"))
