@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import lzma
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +74,6 @@ class Collection:
             return cls(texts, graphs, {name: _topics(plain) for name, plain in content["topics"].items()})
         except (OSError, EOFError, lzma.LZMAError, ValueError, TypeError, KeyError, IndexError):
             raise InputError("holds no collection, or is damaged", path=path) from None
-
-    def with_topics(self, **topics: Topics) -> Collection:
-        """With more sets of topics."""
-        return replace(self, topics={**self.topics, **topics})
 
 
 def join_graphs(collections: Sequence[Collection]) -> list[DocumentGraph]:

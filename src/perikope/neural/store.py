@@ -681,6 +681,24 @@ def _update(
     used = sorted({file for file, _ in kept.values()})
     place = {file: number for number, file in enumerate(used)}
     kept = {key: (place[file], number) for key, (file, number) in sorted(kept.items())}
+    content = {
+        "perikope": "vectors",
+        "version": VERSION,
+        **wanted,
+        "files": [entries[file] for file in used],
+        **_write_rows(folder, snapshot, kept, documents_of_segment),
+        "index": snapshot.manifest.fingerprint,
+    }
+    content["hashes"] = _hashes(folder, content, old)
+    _replace(folder / MANIFEST, json.dumps(content).encode())
+    _tidy(folder, content)
+    return VectorStore(folder)
+
+
+def _write_rows(
+    folder: Path, snapshot: Snapshot, kept: Mapping[bytes, tuple[int, int]], documents_of_segment: Sequence[Located]
+) -> dict[str, Any]:
+    """Write where the vectors of every document lie, by what it is known by and by segment; returns the names for the manifest."""
     stamp = secrets.token_hex(8)
     _save(folder / f"keys-{stamp}.npy", np.frombuffer(b"".join(kept), np.uint8).reshape(-1, _KEY))
     _save(folder / f"rows-{stamp}.npy", np.array(list(kept.values()), np.int64).reshape(-1, 2))
@@ -691,20 +709,7 @@ def _update(
             rows[local] = *kept[key], not alone
         _save(folder / f"segment-{stamp}-{number}.npy", rows)
         segments[segment.entry["file"]] = {"checksum": segment.entry["checksum"], "rows": f"segment-{stamp}-{number}.npy"}
-    content = {
-        "perikope": "vectors",
-        "version": VERSION,
-        **wanted,
-        "files": [entries[file] for file in used],
-        "keys": f"keys-{stamp}.npy",
-        "rows": f"rows-{stamp}.npy",
-        "segments": segments,
-        "index": snapshot.manifest.fingerprint,
-    }
-    content["hashes"] = _hashes(folder, content, old)
-    _replace(folder / MANIFEST, json.dumps(content).encode())
-    _tidy(folder, content)
-    return VectorStore(folder)
+    return {"keys": f"keys-{stamp}.npy", "rows": f"rows-{stamp}.npy", "segments": segments}
 
 
 def _hashes(folder: Path, content: Mapping[str, Any], old: VectorStore | None) -> dict[str, str]:

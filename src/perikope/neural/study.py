@@ -444,10 +444,9 @@ class _Job:
         return self._values(ranked, topics)
 
     def _values(self, ranked: Sequence[Sequence[str]], topics: Topics) -> dict[str, list[float]]:
-        return {
-            measure: [round(float(parse_measure(measure)(own, judged)), 6) for own, judged in zip(ranked, topics.judged, strict=True)]
-            for measure in self.place.study.measures
-        }
+        measures = {name: parse_measure(name) for name in self.place.study.measures}
+        pairs = list(zip(ranked, topics.judged, strict=True))
+        return {name: [round(float(measure(own, judged)), 6) for own, judged in pairs] for name, measure in measures.items()}
 
     def fused(self, name: str, scores: Floats, run: Run) -> tuple[dict[str, list[float]], float]:
         """The values of a fusion with another system's run, and the mean share of the neural system.
