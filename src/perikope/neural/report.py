@@ -20,7 +20,7 @@ from perikope.experiment.report.findings import ExtraTable, Figure, counted, fig
 from perikope.measures import parse_measure
 from perikope.measures.significance import compare, label
 from perikope.neural.graph import SELF
-from perikope.neural.study import Study, StudySystem, Workplace, known_values
+from perikope.neural.study import DEPTH, Study, StudySystem, Workplace, known_values
 
 Values = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By set of topics, measure and topic."""
@@ -225,7 +225,7 @@ def _relations_tables(ran: Sequence[Ran]) -> list[ExtraTable]:
 
 def _facts(place: Workplace, missing: Sequence[str]) -> dict[str, str]:
     study = place.study
-    facts = {"perikope": version("perikope"), "encoder": study.encoder}
+    facts = {"perikope": version("perikope"), "encoder": study.encoder, "results a topic": str(DEPTH)}
     for name, collection in place.collections.items():
         sets = ", ".join(f"{own} {len(topics):,}" for own, topics in collection.topics.items())
         facts[name] = f"{len(collection.texts.documents):,} documents, {len(collection.texts.names):,} passages; topics: {sets}"
