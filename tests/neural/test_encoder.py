@@ -56,6 +56,44 @@ def test_padding_changes_nothing():
         torch.testing.assert_close(together[row][mask[row]], alone[0][own[0]], atol=1e-5, rtol=0)
 
 
+def test_short_and_long_texts_are_encoded_apart_and_come_back_in_order():
+    encoder = tiny_encoder()
+    texts = [" ".join(WORDS[number % len(WORDS)] for number in range(size)) for size in (150, 3, 0, 60, 20, 100, 1)]
+    apart, mask = encoder.passages(texts, full=False)
+    together, whole = encoder.passages(texts)
+    width = apart.shape[1]
+    assert width == 152
+    assert (mask == whole[:, :width]).all()
+    torch.testing.assert_close(apart, together[:, :width], atol=1e-5, rtol=0)
+    gradients = []
+    for vectors in (apart, together):
+        encoder.zero_grad()
+        vectors.square()[..., :3].sum().backward()
+        gradients.append([parameter.grad.clone() for parameter in encoder.parameters() if parameter.grad is not None])
+    assert len(gradients[0]) > 10
+    for own, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(own, other, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("marker", ["", "[unused1]"])
+def test_tokens_that_were_cut_elsewhere_are_remembered(marker):
+    texts = [*TEXTS, ""]
+    encoder, other = tiny_encoder(passage_marker=marker), tiny_encoder(passage_marker=marker)
+    wanted, mask = encoder.passages(texts, full=False)
+    cut = encoder.cut(texts)
+    # Other tokens than the tokenizer's: what is remembered counts.
+    water = encoder.tokenizer.convert_tokens_to_ids("water")
+    first = cut[1][0]
+    other.remember(texts, cut=cut)
+    other.remember([])
+    found, own = other.passages(texts, full=False)
+    assert (own == mask).all()
+    assert torch.equal(found, wanted)
+    cut[0][first + 1] = water
+    other.remember(texts, cut=cut)
+    assert not torch.equal(other.passages(texts, full=False)[0][0], wanted[0])
+
+
 def test_punctuation_is_skipped_in_passages_and_not_in_queries():
     encoder = tiny_encoder()
     written = encoder.written("valve, seal.", query=False)

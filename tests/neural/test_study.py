@@ -13,18 +13,20 @@ pytest.importorskip("transformers")
 from perikope.errors import InputError
 from perikope.neural.collection import Collection
 from perikope.neural.preparing import prepare
-from perikope.neural.report import gather, write_study_report
+from perikope.neural.report import Ran, extra_tables, gather, write_study_report
 from perikope.neural.study import (
     COLLECTIONS,
     Study,
+    StudySystem,
     Workplace,
+    folds_of,
     fused_rankings,
     known_values,
     load_study,
     run_jobs,
-    topic_folds,
     value_file,
 )
+from perikope.neural.triples import Topics
 from tests.neural.support import write_study
 
 
@@ -171,11 +173,35 @@ def test_the_other_system_alone_where_the_neural_one_has_no_share():
     assert fused_rankings(scores, {}, names, number, (0.5,)) == [["a", "b", "c"]]
 
 
-def test_topics_of_one_group_are_in_one_fold():
-    groups = np.array([0, 0, 2, 3, 3, 3, 6, 7])
-    folds = topic_folds(groups, 3, 1)
-    assert all(len(set(folds[groups == group].tolist())) == 1 for group in groups)
-    assert sorted(np.bincount(folds, minlength=3).tolist()) == [2, 3, 3]
+def test_topics_that_share_a_document_are_in_one_fold():
+    documents = ["a", "a", "b", "c", "c", "c", "d", "e"]
+    names = tuple(f"q{number}" for number in range(8))
+    judged = tuple({f"{document}#p{number}": 1} for number, document in enumerate(documents))
+    topics = Topics(names, names, (np.zeros(0, np.int64),) * 8, judged, (frozenset(),) * 8)
+    folds = folds_of(topics, 3, 1)
+    assert folds[0] == folds[1]
+    assert len(set(folds[3:6].tolist())) == 1
+    assert sorted(np.bincount(folds).tolist()) == [2, 3, 3]
+    assert np.bincount(folds_of(topics, 9, 1)).size == 5
+
+
+def test_systems_with_few_seeds_are_compared_over_topics():
+    """Three seeds against three cannot come to p = 0.05 by ranks; 3 against 10 can."""
+    study = Study("t", ("AP",), ("c/t",), ())
+    good = {f"q{number}": 0.8 + number / 100 for number in range(10)}
+    poor = {qid: value - 0.3 + (int(qid[1:]) % 3) / 100 for qid, value in good.items()}
+
+    def ran(name, values, seeds, **options):
+        return Ran(name, StudySystem(name, **options), {seed: {"c/t": {"AP": values}} for seed in range(1, 1 + seeds)})
+
+    (apart, _) = extra_tables(study, [ran("good", good, 3, table="Apart"), ran("poor", poor, 3, table="Apart"), ran("main", good, 1)])
+    assert "paired t-test over topics" in apart.how
+    assert [row[1] for row in apart.rows] == ["good (3)", "poor (3)"]
+    assert [row[2][0].beats for row in apart.rows] == ["b", ""]
+    tables = extra_tables(study, [ran("main", poor, 10, also_in=("Apart",)), ran("good", good, 3, table="Apart")])
+    assert [table.title for table in tables] == ["Over seeds: c/t", "Apart: c/t"]
+    assert "Mann–Whitney" in tables[1].how
+    assert [row[2][0].beats for row in tables[1].rows] == ["", "a"]
 
 
 def test_a_study_names_what_it_does_not_know():

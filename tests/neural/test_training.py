@@ -161,7 +161,7 @@ def test_triples_depend_on_seed_and_epoch_alone(texts, topics):
 
 
 def test_topics_that_share_documents_are_held_out_together(texts, topics):
-    learned, held_out = hold_out(texts, topics, 0.2, 1)
+    learned, held_out = hold_out(topics, 0.2, 1)
     assert len(learned) + len(held_out) == len(topics)
     assert {qid.split("-")[0] for qid in learned.qids}.isdisjoint(qid.split("-")[0] for qid in held_out.qids)
     assert 0 < len(held_out) <= 6

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from perikope.errors import MissingExtra, UsageError
+from perikope.folds import fold_of_documents, fold_of_topic
 from perikope.io.topics import Topic
 from perikope.learning.examples import Group, Sampling, Source, group_of, judged_topics
 from perikope.learning.export import write_svmlight
 from perikope.learning.lambdamart import fit_trees
 from perikope.learning.linear import fit_linear
 from perikope.learning.saving import save, text_path
-from perikope.learning.validation import HELD_OUT, Learner, _shared, fold_of_documents, fold_of_topic, learn, single_models
+from perikope.learning.validation import HELD_OUT, Learner, _shared, learn, single_models
 from perikope.measures import parse_measures
 from perikope.models import parse_model
 from perikope.models.combination import KIND, TreeCombination, combination_of

@@ -247,7 +247,7 @@ def _held_out(read: tuple[Index, Collection, Topics], options: Mapping[str, Any]
 
     index, collection, topics = read
     if not options["validation_topics"]:
-        return hold_out(collection.texts, topics, 0.1, seed)
+        return hold_out(topics, 0.1, seed)
     qrels = options["validation_qrels"] or click.get_current_context().params["qrels"]
     return topics, read_judged(index, collection.texts, options["validation_topics"], qrels, on_problem=_warn)
 

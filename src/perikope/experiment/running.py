@@ -44,6 +44,7 @@ from perikope.experiment.topics import (
 )
 from perikope.experiment.tuning import outcome_of
 from perikope.experiment.views import Looking
+from perikope.folds import fold_of_documents, fold_of_topic
 from perikope.grammar import Call, parse
 from perikope.index.reader import Snapshot
 from perikope.io.judgements import Judgements, disagreement
@@ -51,7 +52,7 @@ from perikope.io.runs import Run, read_run
 from perikope.io.topics import Topic, read_topics
 from perikope.learning.examples import Group, Source
 from perikope.learning.prior import learn_prior_of_run
-from perikope.learning.validation import NORMALIZATION, Learner, fold_of_documents, fold_of_topic
+from perikope.learning.validation import NORMALIZATION, Learner
 from perikope.measures import parse_measure, parse_measures, ranked_names
 from perikope.measures.files import judgements_in
 from perikope.measures.significance import check_test

@@ -15,9 +15,9 @@ from perikope.experiment.outcome import TuningOutcome
 from perikope.experiment.pool import open_pool
 from perikope.experiment.tuning import Space, outcome_of, scores_of_settings
 from perikope.experiment.views import Looking
+from perikope.folds import fold_of_topic
 from perikope.io.topics import Topic
 from perikope.learning.examples import judged_topics
-from perikope.learning.validation import fold_of_topic
 from perikope.measures import parse_measure
 from perikope.workers import usable_cores
 

@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from perikope.api import Results
 from perikope.batch import in_parallel
-from perikope.errors import UsageError
+from perikope.folds import fold_of_documents, fold_of_topic
 from perikope.io.topics import Topic
 from perikope.learning.examples import Group, Judgements, Sampling, Source
 from perikope.learning.lambdamart import fit_trees
@@ -82,52 +80,6 @@ HELD_OUT = "learned, held out"
 def single_models() -> tuple[str, ...]:
     """The models that are neither built of others nor learned, and need nothing that has to be made first."""
     return tuple(name for name, found in MODELS.items() if not (found.needs_store or parse_model(name).inner or name == "learned"))
-
-
-def fold_of_topic(qids: Sequence[str], folds: int, seed: int) -> dict[str, int]:
-    """The fold of each topic, by chance and as even as can be; it depends on which topics there are and not on their order."""
-    if not 2 <= folds <= len(qids):
-        raise UsageError(f"--folds must be from 2 to {len(qids)}, the number of topics, not {folds}")
-    order = np.random.default_rng(seed).permutation(len(qids))
-    by_name = sorted(qids)
-    return {by_name[topic]: place % folds for place, topic in enumerate(order.tolist())}
-
-
-def fold_of_documents(qids: Sequence[str], judgements: Judgements, folds: int, seed: int) -> dict[str, int]:
-    """As `fold_of_topic`, with all topics that share a relevant document in one fold.
-
-    Topics about the same pages teach more about these pages than new topics will know: what is relevant twice is recognised by its place
-    and length alone.
-    """
-    leader = {qid: qid for qid in sorted(qids)}
-
-    def lead(qid: str) -> str:
-        while leader[qid] != qid:
-            qid = leader[qid]
-        return qid
-
-    first: dict[str, str] = {}
-    for qid in leader:
-        for name, grade in sorted(judgements.get(qid, {}).items()):
-            if grade > 0:
-                one, other = lead(qid), lead(first.setdefault(document_name(name), qid))
-                leader[max(one, other)] = min(one, other)
-    groups: dict[str, list[str]] = {}
-    for qid in leader:
-        groups.setdefault(lead(qid), []).append(qid)
-    if not 2 <= folds <= len(groups):
-        raise UsageError(
-            f"--folds must be from 2 to {len(groups)}, not {folds}: so many groups of topics share no relevant document; "
-            "cut by topics instead (--folds-by topics)"
-        )
-    shuffled = [sorted(groups)[i] for i in np.random.default_rng(seed).permutation(len(groups)).tolist()]
-    fold: dict[str, int] = {}
-    sizes = [0] * folds
-    for name in sorted(shuffled, key=lambda name: -len(groups[name])):
-        smallest = sizes.index(min(sizes))
-        sizes[smallest] += len(groups[name])
-        fold |= dict.fromkeys(groups[name], smallest)
-    return fold
 
 
 def _shared(fold: Mapping[str, int], judgements: Judgements) -> int:

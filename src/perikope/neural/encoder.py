@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +55,11 @@ _AT_ONCE = 1 << 14
 _AT_ONCE_ON_CPU = 1 << 10
 """Tokens that are encoded at a time; on a CPU few, which measured 1.6 to 2 times as fast as 1 << 14 (presumably for its cache)."""
 
+_WIDTHS: NDArray[np.int64] = np.array([24, 64, 112])
+"""Texts of up to so many tokens are encoded apart from longer ones."""
+
 Vectors = NDArray[np.float32]
+Tokens = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class Encoder(nn.Module):
         self.projection = nn.Linear(width, dimension, bias=False) if dimension else None
         self.dimension = dimension or width
         self._check_lengths()
-        self._remembered: dict[tuple[int, str], list[int]] = {}
+        self._remembered: dict[tuple[int, str], Tokens] = {}
         skipped = [i for token, i in tokenizer.get_vocab().items() if token and all(sign in string.punctuation for sign in token)]
         punctuation = torch.zeros(1 + max(tokenizer.get_vocab().values(), default=0), dtype=torch.bool)
         punctuation[skipped] = True
@@ -175,7 +178,27 @@ class Encoder(nn.Module):
     def passages(self, texts: Sequence[str], *, full: bool = True) -> tuple[Tensor, Tensor]:
         """As `queries`, of passages: without the tokens that are punctuation."""
         tokens, mask = self._tokens(texts, self.settings.passage_tokens, self.settings.passage_marker, full)
-        return self(tokens, mask) * mask.unsqueeze(-1), mask & ~self._skipped(tokens)
+        vectors = self(tokens, mask) if full else self._by_length(tokens, mask)
+        return vectors * mask.unsqueeze(-1), mask & ~self._skipped(tokens)
+
+    def _by_length(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """As `forward`, short texts and long ones apart: among the neighbours of passages more than half of all tokens would be padding."""
+        lengths = mask.sum(1).cpu().numpy()
+        group = np.searchsorted(_WIDTHS, lengths)
+        if not group.size or (group == group[0]).all():
+            found: Tensor = self(tokens, mask)
+            return found
+        order, pieces = [], []
+        for number in np.unique(group).tolist():
+            rows = np.flatnonzero(group == number)
+            width = int(lengths[rows].max())
+            here = torch.from_numpy(rows).to(tokens.device)
+            own = self(tokens[here, :width], mask[here, :width])
+            pieces.append(nn.functional.pad(own, (0, 0, 0, tokens.shape[1] - width)))
+            order.append(rows)
+        all_rows, all_pieces = torch.from_numpy(np.concatenate(order)).to(tokens.device), torch.cat(pieces)
+        # The backward pass of copying is a gather; that of indexing is several times slower on a GPU.
+        return torch.zeros_like(all_pieces).index_copy(0, all_rows, all_pieces)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """`normalise(W · encoder(tokens))`, in float32."""
@@ -250,12 +273,23 @@ class Encoder(nn.Module):
         settings = self.settings
         return (settings.query_tokens, settings.query_marker) if query else (settings.passage_tokens, settings.passage_marker)
 
-    def remember(self, texts: Sequence[str], *, query: bool = False) -> None:
-        """Keep the tokens of texts that will be encoded again and again, as in training: cutting them costs more than a GPU does."""
+    def cut(self, texts: Sequence[str], *, query: bool = False) -> tuple[Tokens, Tokens]:
+        """The tokens of texts, those of all in one array, and where those of each begin."""
         limit, marker = self._limits(query)
-        limit -= bool(marker)
-        for text, ids in zip(texts, self._ids(texts, limit) if texts else (), strict=True):
-            self._remembered[limit, text] = ids
+        ids = self._ids(texts, limit - bool(marker))
+        first = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum([len(one) for one in ids], out=first[1:])
+        return np.concatenate([first[:0], *ids]), first
+
+    def remember(self, texts: Sequence[str], *, query: bool = False, cut: tuple[Tokens, Tokens] | None = None) -> None:
+        """Keep the tokens of texts that will be encoded again and again, as in training: cutting them costs more than a GPU does.
+
+        `cut` is what `cut` gave for them, in another process maybe.
+        """
+        limit, marker = self._limits(query)
+        tokens, first = cut or self.cut(texts, query=query)
+        for text, own in zip(texts, np.split(tokens, first[1:-1]) if texts else (), strict=True):
+            self._remembered[limit - bool(marker), text] = own
 
     def copied(self) -> Encoder:
         """The same with weights of its own; the tokenizer and what is remembered are shared."""
@@ -268,11 +302,11 @@ class Encoder(nn.Module):
         """Take the tokens that another encoder with the same tokenizer remembers."""
         self._remembered = other._remembered
 
-    def _ids(self, texts: Sequence[str], limit: int) -> list[list[int]]:
+    def _ids(self, texts: Sequence[str], limit: int) -> list[Tokens]:
         kept = [self._remembered.get((limit, text)) for text in texts] if self._remembered else [None] * len(texts)
         rest = [text for text, ids in zip(texts, kept, strict=True) if ids is None]
         cut: list[list[int]] = self.tokenizer(rest, truncation=True, max_length=limit)["input_ids"] if rest else []
-        new = iter(cut)
+        new = (np.array(ids, np.int64) for ids in cut)
         return [next(new) if ids is None else ids for ids in kept]
 
     def _tokens(self, texts: Sequence[str], limit: int, marker: str, full: bool) -> tuple[Tensor, Tensor]:
@@ -280,12 +314,12 @@ class Encoder(nn.Module):
         ids = self._ids(texts, limit - bool(marker))
         if marker:
             own = self.tokenizer.convert_tokens_to_ids(marker)
-            ids = [[*one[:1], own, *one[1:]] for one in ids]
+            ids = [np.concatenate([one[:1], [own], one[1:]]) for one in ids]
         lengths = np.array([len(one) for one in ids], np.int64)
         width = limit if full else int(lengths.max(initial=1))
         there = np.arange(width) < lengths[:, None]
         tokens = np.full(there.shape, int(self.tokenizer.pad_token_id or 0), np.int64)
-        tokens[there] = np.fromiter(chain.from_iterable(ids), np.int64, int(lengths.sum()))
+        tokens[there] = np.concatenate([tokens[:0, 0], *ids])
         return torch.from_numpy(tokens).to(self.device), torch.from_numpy(there).to(self.device)
 
     def _skipped(self, tokens: Tensor) -> Tensor:

@@ -175,12 +175,13 @@ class HGAT(nn.Module):
         if targets.size and not 0 <= int(targets.min()) <= int(targets.max()) < graph.nodes:
             raise UsageError(f"targets must be nodes of the graph, 0 to {graph.nodes - 1}")
         neighbours = self._neighbourhoods(graph, batch)
-        found = tokens.new_zeros(targets.size, tokens.shape[1], self.dimension)
-        chosen_mask = mask[torch.from_numpy(targets).to(mask.device)]
+        width = tokens.shape[1]
+        found = tokens.new_zeros(targets.size * width, self.dimension)
         rows = [self._last_rows(batch, plan) for plan in self._plans(batch, neighbours, targets)]
         if rows:
-            found[chosen_mask] = torch.cat(rows).to(found.dtype)
-        return found, chosen_mask
+            place = np.repeat(np.arange(targets.size) * width, batch.count[targets]) + batch.positions_of(targets)
+            found = found.index_copy(0, batch.index(place), torch.cat(rows).to(found.dtype))
+        return found.view(targets.size, width, self.dimension), mask[batch.index(targets)]
 
     def plan(self, graph: DocumentGraph, speaks: NDArray[np.bool_], targets: Integers | None = None) -> Plan:
         """What is computed for some targets; `speaks` says which nodes have tokens."""
@@ -268,7 +269,7 @@ class _Tokens:
         self.count: Integers = np.bincount(node, minlength=on_host.shape[0]).astype(np.int64)
         self.first = offsets(self.count)
         self.device = tokens.device
-        self.rows = tokens[mask]
+        self.rows = tokens.flatten(0, 1).index_select(0, self.index(node * tokens.shape[1] + self.position))
 
     def index(self, rows: Integers) -> Tensor:
         """Numbers as a tensor to gather with."""
@@ -345,7 +346,7 @@ class _Layer(nn.Module):
         said = _taken(parts, of_aggregate)
         if self.is_split:
             role = np.repeat(plan.role_of_part, batch.count[plan.node_of_state[plan.state_of_part]])
-            said = said * self._shares(rows.dtype)[batch.index(role)][:, None]
+            said = said * self._shares(rows.dtype).gather(0, batch.index(role))[:, None]
         if self.residual:
             begin = _taken(rows, batch.index(batch.rows_of(nodes, plan.before)))
         else:
@@ -362,7 +363,7 @@ class _Layer(nn.Module):
             term_of_message = np.argsort(plan.message_of_term)
             role = [role_of_aggregate[aggregate] for aggregate in plan.aggregate_of_term[term_of_message].tolist()]
             repeated = np.repeat(np.array(role, np.int64), batch.count[nodes[plan.query_of_message]])
-            said = said * self._shares(rows.dtype)[batch.index(repeated)][:, None]
+            said = said * self._shares(rows.dtype).gather(0, batch.index(repeated))[:, None]
         pieces = torch.split(said, batch.count[nodes[plan.query_of_message]].tolist())
         return list(zip(plan.relation_of_message.tolist(), plan.key_of_message.tolist(), pieces, strict=True))
 
@@ -439,7 +440,9 @@ class _Layer(nn.Module):
         if self.is_split:
             weight = torch.cat([weight, torch.ones_like(weight[:1])])
         said = torch.cat(projected)
-        return said * weight[batch.index(np.repeat(relations, tokens)), batch.index(batch.positions_of(nodes))][:, None].to(said.dtype)
+        # Gathered: many rows have the same weight, and the backward pass of indexing adds these up one after the other on a GPU.
+        place = np.repeat(relations * weight.shape[1], tokens) + batch.positions_of(nodes)
+        return said * weight.flatten().gather(0, batch.index(place))[:, None].to(said.dtype)
 
 
 class _Projected:

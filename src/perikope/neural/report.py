@@ -1,7 +1,8 @@
 """The report of a study: the tables of any experiment, by topic, and those over seeds (Albarede et al. 2023, Tables 3 to 7 and Figure 4).
 
 A value by topic is the mean over seeds. Over seeds systems are compared by the Mann–Whitney U test: nothing is known of how their values
-are spread, and nothing pairs a seed of one with a seed of another. With three seeds each it cannot come to 0.05; with four it can.
+are spread, and nothing pairs a seed of one with a seed of another. With three seeds each it cannot come to 0.05, with four it can: where no
+two systems of a table have seeds enough, they are compared over topics.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,12 @@ from perikope.measures.significance import compare, label
 from perikope.neural.graph import SELF
 from perikope.neural.study import DEPTH, Study, StudySystem, Workplace, known_values
 
+ALPHA = 0.05
+_OVER_SEEDS = (
+    "Mean ± standard deviation over seeds, whose number stands behind the name; letters: significantly better than these systems, "
+)
+_BY_SEEDS = "Mann–Whitney U test over seeds, p ≤ 0.05, not corrected for the number of pairs."
+_BY_TOPICS = "paired t-test over topics, each the mean over seeds, p ≤ 0.05, corrected after Holm: so few seeds cannot tell systems apart."
 Values = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By set of topics, measure and topic."""
 
@@ -151,18 +159,25 @@ def extra_tables(study: Study, ran: Sequence[Ran]) -> list[ExtraTable]:
     groups = dict.fromkeys(one.system.table for one in neural)
     for group in groups:
         for topics in study.report_on:
-            own = [one for one in neural if one.system.table == group and one.is_in(topics)]
+            own = [one for one in neural if group in (one.system.table, *_also_in(one)) and one.is_in(topics)]
             if own:
                 found.append(_over_seeds(study, own, f"{group or 'Over seeds'}: {topics}", topics))
     attentive = [one for one in neural if one.name == one.system.name and one.system.variant]
     return [*found, *_shares_table(attentive), *_relations_tables(attentive)]
 
 
+def _also_in(ran: Ran) -> tuple[str, ...]:
+    """Of a system itself: not of its score mixed with the untrained encoder's."""
+    return ran.system.also_in if ran.name == ran.system.name else ()
+
+
 def _over_seeds(study: Study, ran: Sequence[Ran], title: str, topics: str) -> ExtraTable:
     columns = []
+    seeds = [len(one.over_seeds(topics, study.measures[0])) for one in ran]
+    is_enough = any(2 / math.comb(one + other, one) <= ALPHA for one, other in combinations(seeds, 2))
     for measure in study.measures:
         values = {one.name: one.over_seeds(topics, measure) for one in ran}
-        letters = compare(values, test="mannwhitney", correction="none").letters if len(values) > 1 else {}
+        letters = _letters(ran, topics, measure, over_seeds=is_enough)
         best = max(_mean(own.values()) for own in values.values())
         columns.append([
             Figure(mean, _with_deviation([*own.values()]), figure(mean) == figure(best), ranges(letters.get(name, "")))
@@ -170,16 +185,22 @@ def _over_seeds(study: Study, ran: Sequence[Ran], title: str, topics: str) -> Ex
             for mean in [_mean(own.values())]
         ])  # fmt: skip
     rows = tuple(
-        (label(number), f"{one.name} ({len(one.over_seeds(topics, study.measures[0]))})", tuple(column[number] for column in columns))
-        for number, one in enumerate(ran)
+        (label(number), f"{one.name} ({seeds[number]})", tuple(column[number] for column in columns)) for number, one in enumerate(ran)
     )
     main = study.measures[0]
     spread = {one.name: [*one.over_seeds(topics, main).values()] for one in ran if len(one.over_seeds(topics, main)) > 1}
-    how = (
-        "Mean ± standard deviation over seeds, whose number stands behind the name; letters: significantly better than these systems, "
-        "Mann–Whitney U test over seeds, p ≤ 0.05."
-    )
-    return ExtraTable(title, how, study.measures, rows, spread, main)
+    return ExtraTable(title, _OVER_SEEDS + (_BY_SEEDS if is_enough else _BY_TOPICS), study.measures, rows, spread, main)
+
+
+def _letters(ran: Sequence[Ran], topics: str, measure: str, *, over_seeds: bool) -> Mapping[str, str]:
+    """Which systems each system beats significantly: over seeds, or where these are too few for that, over topics."""
+    if len(ran) < 2:
+        return {}
+    if over_seeds:
+        seeds = {one.name: one.over_seeds(topics, measure) for one in ran}
+        return compare(seeds, test="mannwhitney", correction="none", alpha=ALPHA).letters
+    values = {one.name: one.by_topic(topics, [measure])[measure] for one in ran}
+    return compare(values, test="t", correction="holm", alpha=ALPHA).letters
 
 
 def _with_deviation(values: Sequence[float]) -> str:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -31,15 +32,17 @@ import torch
 from numpy.typing import NDArray
 
 from perikope.errors import InputError, PerikopeError, UsageError, unknown
+from perikope.folds import fold_of_documents, group_of_topic
 from perikope.io.runs import Run, read_run
 from perikope.measures import parse_measure
 from perikope.neural.collection import Collection, join_graphs
 from perikope.neural.encoder import DEFAULT, DIMENSION, Encoder
 from perikope.neural.hgat import HGAT, LATE_FUSION, LateFusion
 from perikope.neural.training import ContextRanker, Floats, Ranker, Trainer, TrainingSettings, interpolate
-from perikope.neural.triples import Integers, Topics, group_topics, join_texts, join_topics
+from perikope.neural.triples import Integers, Topics, join_texts, join_topics
 
 CONTENT, COLLECTIONS, RUNS, VALUES = "study.json", "collections", "runs", "values"
+PASSAGES, QUERIES = "passages", "queries"
 DEPTH = 200
 """Results of a topic that are measured."""
 SHARES = tuple(step / 20 for step in range(21))
@@ -75,6 +78,8 @@ class StudySystem:
     """See `ContextRanker`."""
     table: str = ""
     """The title of a table of its own that it is reported in, with others of the same; none: with all others."""
+    also_in: tuple[str, ...] = ()
+    """Titles of tables of others that it is compared in, too."""
     runs: Mapping[str, str] = field(default_factory=dict)
     """The run of another system, by the set of topics."""
     model: str = ""
@@ -225,12 +230,14 @@ class Workplace:
     folder: Path
     encoder: str = ""
     """Where the study's encoder lies here, on a machine that does not know it by its name."""
+    tokens: Path | None = None
+    """What `cut_texts` wrote; without, texts are cut where they are needed."""
     untrained_scores: dict[tuple[str, int, bool], Floats] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, folder: Path, encoder: str = "") -> Workplace:
+    def open(cls, folder: Path, encoder: str = "", tokens: Path | None = None) -> Workplace:
         """Of a folder that was prepared."""
-        return cls(load_study(folder / CONTENT), folder, encoder)
+        return cls(load_study(folder / CONTENT), folder, encoder, tokens)
 
     @cached_property
     def collections(self) -> dict[str, Collection]:
@@ -265,14 +272,33 @@ class Workplace:
         for dimension in sorted({system.dimension for system in self.study.systems if system.is_neural}):
             found[dimension] = Encoder.load(self.encoder or self.study.encoder, dimension, device="cpu", precision="float32")
         first = next(iter(found.values()))
-        for collection in self.collections.values():
-            for heading_path in (False, True):
-                first.remember(collection.texts.written(heading_path=heading_path))
-            first.remember([text for graph in collection.graphs for text in graph.texts])
-            first.remember([query for topics in collection.topics.values() for query in topics.queries], query=True)
+        cut = np.load(self.tokens) if self.tokens else None
+        for kind, texts in self._texts().items():
+            own = (cut[kind], cut[f"first {kind}"]) if cut else None
+            first.remember(texts, query=kind == QUERIES, cut=own)
         for encoder in found.values():
             encoder.share_remembered(first)
         return found
+
+    def cut_texts(self, path: Path) -> None:
+        """Write the tokens of all texts into a file, for `tokens` of other processes."""
+        encoder = Encoder.load(self.encoder or self.study.encoder, device="cpu", precision="float32")
+        found = {}
+        for kind, texts in self._texts().items():
+            found[kind], found[f"first {kind}"] = encoder.cut(texts, query=kind == QUERIES)
+        with path.open("wb") as file:
+            np.savez(file, **found)  # type: ignore[arg-type]
+
+    def _texts(self) -> dict[str, list[str]]:
+        """All passages, with and without heading paths, and titles; and all queries."""
+        passages: dict[str, None] = {}
+        queries: dict[str, None] = {}
+        for collection in self.collections.values():
+            for heading_path in (False, True):
+                passages |= dict.fromkeys(collection.texts.written(heading_path=heading_path))
+            passages |= dict.fromkeys(text for graph in collection.graphs for text in graph.texts)
+            queries |= dict.fromkeys(query for topics in collection.topics.values() for query in topics.queries)
+        return {PASSAGES: [*passages], QUERIES: [*queries]}
 
     def set_of(self, name: str) -> tuple[Collection, Topics]:
         """A collection and a set of its topics, by `collection/set`."""
@@ -292,7 +318,8 @@ def value_file(folder: Path, system: StudySystem, seed: int) -> Path:
 
 def fingerprint(study: Study, system: StudySystem) -> str:
     """What the values of a system's jobs depend on, but the seed; how many seeds there are does not count, nor what it is called."""
-    own = {name: value for name, value in asdict(system).items() if name not in ("name", "seeds", "table", "runs", "model", "of")}
+    does_not_count = ("name", "seeds", "table", "also_in", "runs", "model", "of")
+    own = {name: value for name, value in asdict(system).items() if name not in does_not_count}
     shared: list[Any] = [
         dict(study.training),
         dict(study.context),
@@ -368,9 +395,9 @@ class _Job:
             if self.system.train_on and name not in self.system.train_on:
                 continue
             collection, topics = self.place.set_of(name)
-            fold_of_topic = topic_folds(group_topics(collection.texts, topics), self.system.folds, self.seed)
+            fold_of_topic = folds_of(topics, self.system.folds, self.seed)
             scores[name] = np.zeros((len(topics), len(collection.texts.names)), np.float32)
-            for fold in range(self.system.folds):
+            for fold in range(int(fold_of_topic.max()) + 1):
                 inside = np.flatnonzero(fold_of_topic == fold)
                 told, ranker = self._train([collection], [topics.some(np.flatnonzero(fold_of_topic != fold).tolist())])
                 scores[name][inside] = self._score(ranker, name, topics.some(inside.tolist()))
@@ -461,12 +488,11 @@ class _Job:
             for qid, row in zip(topics.qids, scores, strict=True)
         ]
         values = np.array([[main(own, judged) for own in row] for row, judged in zip(rankings, topics.judged, strict=True)])
-        fold_of_topic = topic_folds(group_topics(collection.texts, topics), FUSION_FOLDS, 1)
+        fold_of_topic = folds_of(topics, FUSION_FOLDS, 1)
         chosen = np.zeros(len(topics), np.int64)
-        for fold in range(FUSION_FOLDS):
+        for fold in range(int(fold_of_topic.max()) + 1):
             inside = fold_of_topic == fold
-            if inside.any() and not inside.all():
-                chosen[inside] = int(values[~inside].mean(axis=0).argmax())
+            chosen[inside] = int(values[~inside].mean(axis=0).argmax())
         found = self._values([row[share] for row, share in zip(rankings, chosen.tolist(), strict=True)], topics)
         return found, float(np.mean([SHARES[share] for share in chosen.tolist()]))
 
@@ -492,17 +518,11 @@ def _spread(over: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[n
     return np.clip((values - low) / (high - low if high > low else 1.0), 0.0, 1.0)
 
 
-def topic_folds(groups: Integers, folds: int, seed: int) -> Integers:
-    """The fold of each topic: groups of topics, drawn by chance, each into the fold that has the fewest."""
-    fold_of_topic: Integers = np.zeros(groups.size, np.int64)
-    size = np.zeros(folds, np.int64)
-    names, count = np.unique(groups, return_counts=True)
-    order = np.random.default_rng([seed, 11]).permutation(names.size)
-    for place in sorted(order.tolist(), key=lambda place: -int(count[place])):
-        fold = int(size.argmin())
-        fold_of_topic[groups == names[place]] = fold
-        size[fold] += count[place]
-    return fold_of_topic
+def folds_of(topics: Topics, folds: int, seed: int) -> Integers:
+    """The fold of each topic; those that share a relevant document are in one, and where there are few such groups, so are the folds."""
+    groups = set(group_of_topic(topics.qids, topics.judgements).values())
+    fold = fold_of_documents(topics.qids, topics.judgements, min(folds, len(groups)), seed)
+    return np.array([fold[qid] for qid in topics.qids], np.int64)
 
 
 def run_jobs(folder: Path, *, workers: int = 1, device: str = "", encoder: str = "", on_job: Callable[[str], None] = print) -> list[str]:
@@ -522,12 +542,20 @@ def run_jobs(folder: Path, *, workers: int = 1, device: str = "", encoder: str =
             else:
                 on_job(line)
         return problems
+    with TemporaryDirectory() as scratch:
+        tokens = Path(scratch) / "tokens"
+        # Once, on all cores, and not by each process beside the others.
+        Workplace.open(folder, encoder).cut_texts(tokens)
+        return _share_out(folder, waiting, min(workers, len(waiting)), (device, encoder, tokens), on_job)
+
+
+def _share_out(
+    folder: Path, waiting: Sequence[tuple[str, int]], workers: int, options: tuple[str, str, Path], on_job: Callable[[str], None]
+) -> list[str]:
     # Not forked: what has touched a GPU cannot be.
     context = multiprocessing.get_context("spawn")
     taken, said = context.Value("i", 0), context.Queue()
-    processes = [
-        context.Process(target=_work, args=(folder, waiting, taken, said, device, encoder)) for _ in range(min(workers, len(waiting)))
-    ]
+    processes = [context.Process(target=_work, args=(folder, waiting, taken, said, *options)) for _ in range(workers)]
     for process in processes:
         process.start()
     problems = []
@@ -547,10 +575,10 @@ def _waiting(folder: Path) -> list[tuple[str, int]]:
     return [(system.name, seed) for system, seed in study.jobs() if known_values(folder, study, system, seed) is None]
 
 
-def _work(folder: Path, waiting: Sequence[tuple[str, int]], taken: Any, said: Any, device: str, encoder: str) -> None:
+def _work(folder: Path, waiting: Sequence[tuple[str, int]], taken: Any, said: Any, device: str, encoder: str, tokens: Path) -> None:
     """A process: takes the next job until there is none."""
     torch.set_num_threads(1)
-    place = Workplace.open(folder, encoder)
+    place = Workplace.open(folder, encoder, tokens)
     while True:
         with taken.get_lock():
             number = taken.value

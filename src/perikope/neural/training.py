@@ -310,7 +310,7 @@ class Trainer:
         fresh = {id(parameter) for parameter in new}
         old = [parameter for parameter in ranker.parameters() if parameter.requires_grad and id(parameter) not in fresh]
         groups = [{"params": old, "lr": settings.encoder_rate}, *([{"params": new, "lr": settings.rate}] if new else [])]
-        self.optimizer = torch.optim.Adam(groups)
+        self.optimizer = torch.optim.Adam(groups, fused=encoder.device.type == "cuda")
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
         if folder is not None and (folder / PROGRESS).is_file():
             self._resume(folder)

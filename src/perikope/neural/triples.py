@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.errors import UsageError, unknown
+from perikope.folds import group_of_topic
 
 if TYPE_CHECKING:
     from perikope.index.reader import Snapshot
@@ -95,6 +96,11 @@ class Topics:
     def __len__(self) -> int:
         return len(self.qids)
 
+    @property
+    def judgements(self) -> dict[str, Mapping[str, int]]:
+        """All judgements by topic."""
+        return dict(zip(self.qids, self.judged, strict=True))
+
     def some(self, rows: Iterable[int]) -> Topics:
         """The topics with these numbers."""
         chosen = list(rows)
@@ -118,31 +124,14 @@ def topics_of(texts: Texts, queries: Mapping[str, str], judgements: Mapping[str,
     return Topics(qids, asked, found, judged_of_topic, (frozenset(),) * len(kept))
 
 
-def group_topics(texts: Texts, topics: Topics) -> Integers:
-    """The group of each topic: those that share a relevant document, directly or through others, are in one."""
-    group = np.arange(len(topics))
-    first: dict[int, int] = {}
-
-    def leader(topic: int) -> int:
-        while group[topic] != topic:
-            topic = int(group[topic])
-        return topic
-
-    for topic, relevant in enumerate(topics.relevant):
-        for document in np.unique(texts.document_of_passage[relevant]).tolist():
-            one, other = leader(topic), leader(first.setdefault(document, topic))
-            group[max(one, other)] = min(one, other)
-    return np.array([leader(topic) for topic in range(len(topics))], np.int64)
-
-
-def hold_out(texts: Texts, topics: Topics, share: float, seed: int) -> tuple[Topics, Topics]:
+def hold_out(topics: Topics, share: float, seed: int) -> tuple[Topics, Topics]:
     """Topics to learn from, and about this share of them to choose by; those that share a relevant document stay together."""
-    leaders = group_topics(texts, topics)
-    # By names: the order of topics in a file must not decide.
-    names = sorted(np.unique(leaders).tolist(), key=lambda topic: topics.qids[topic])
+    group = group_of_topic(topics.qids, topics.judgements)
+    leaders = np.array([group[qid] for qid in topics.qids])
+    names = sorted(set(group.values()))
     if len(names) < 2:
         raise UsageError("all topics share relevant documents, so none can be held out; give topics to choose by (--validation-topics)")
-    chosen: set[int] = set()
+    chosen: set[str] = set()
     size = 0
     for place in np.random.default_rng([seed, 3]).permutation(len(names)).tolist():
         own = int((leaders == names[place]).sum())

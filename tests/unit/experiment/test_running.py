@@ -20,10 +20,10 @@ from perikope.experiment.plan import Given, load_plan, protocol_names
 from perikope.experiment.pool import open_pool
 from perikope.experiment.running import run_experiment
 from perikope.experiment.state import State, locked
+from perikope.folds import fold_of_topic
 from perikope.io.judgements import read_judgements
 from perikope.io.runs import read_run
 from perikope.io.topics import read_topics
-from perikope.learning.validation import fold_of_topic
 from perikope.measures import evaluate
 from tests.unit.experiment.conftest import PLAN
 
