@@ -165,6 +165,11 @@ class Encoder(nn.Module):
         """Where it computes."""
         return next(self.transformer.parameters()).device
 
+    @property
+    def _at_once(self) -> int:
+        """Tokens that are worth a pass of their own."""
+        return _AT_ONCE_ON_CPU if self.device.type == "cpu" else _AT_ONCE
+
     def queries(self, texts: Sequence[str], *, full: bool = True) -> tuple[Tensor, Tensor]:
         """The vectors of queries (n, tokens, dimension) and which of them count (n, tokens); `full` pads to the longest there can be."""
         settings = self.settings
@@ -183,11 +188,11 @@ class Encoder(nn.Module):
 
     def _by_length(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """As `forward`, short texts and long ones apart: among the neighbours of passages more than half of all tokens would be padding."""
-        lengths = mask.sum(1).cpu().numpy()
-        group = np.searchsorted(_WIDTHS, lengths)
-        if not group.size or (group == group[0]).all():
+        if tokens.numel() <= self._at_once:
             found: Tensor = self(tokens, mask)
             return found
+        lengths = mask.sum(1).cpu().numpy()
+        group = np.searchsorted(_WIDTHS, lengths)
         order, pieces = [], []
         for number in np.unique(group).tolist():
             rows = np.flatnonzero(group == number)
@@ -219,7 +224,7 @@ class Encoder(nn.Module):
 
         `tokens_at_once` 0 is what suits the device.
         """
-        at_once = tokens_at_once or (_AT_ONCE_ON_CPU if self.device.type == "cpu" else _AT_ONCE)
+        at_once = tokens_at_once or self._at_once
         limit, marker = self._limits(False)
         lengths = np.array([min(len(ids), limit) for ids in self._ids(texts, limit)] if texts else [], np.int64)
         order = np.argsort(-lengths, kind="stable")
