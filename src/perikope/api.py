@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, wraps
 from os import PathLike
 from pathlib import Path
@@ -28,6 +28,7 @@ from perikope.fetch.filters import (
     CODE_FIELDS,
     All,
     Filter,
+    Ids,
     SharedCodes,
     Without,
     codes_of,
@@ -410,6 +411,7 @@ class Index:
         browse_expand: str = "",
         language: str = "",
         candidates: Mapping[str, float] | None = None,
+        also_nearest: str = "",
         filter: str | Filter | Sequence[str | Filter] = (),
         shares_codes_with: str = "",
         code_level: str = "full",
@@ -433,7 +435,8 @@ class Index:
         (`bo1` or `rm3`) adds words of the best documents and fetches again; passages are scored with the added words too, unless
         there is a `browse_query`; `browse_expand` adds words of the best passages to what scores them, and scores again. With
         `candidates`, documents with their scores, nothing is fetched: these are looked into; ids that the index does not hold are
-        passed over.
+        passed over. `also_nearest` names a store of vectors (`perikope encode`): as many documents whose passages are nearest to the
+        query by it are looked into as well, whether they hold a word of it or not.
 
         `filter` (`"date<2013-04-01"`, `"ipc=G06F"`, see `perikope search --help`) says which documents may be found, and
         `shares_codes_with` names a document with which they must share a classification code, at `code_level` full, group, subclass
@@ -471,7 +474,8 @@ class Index:
         wanted.choose(elements, _presentation(no_overlap, group_by_document, drop_unmatched, one_per))
         fetched = _parse(snapshot, query, language, syntax)
         browsed = _browsed(snapshot, query, browse_query, language, syntax)
-        alone = chosen.context_free and candidates is None and not (expand or browse_expand or rescore or group_by_document or one_per)
+        together = expand or browse_expand or rescore or group_by_document or one_per or also_nearest
+        alone = chosen.context_free and candidates is None and not together
         if documents == "all" and alone:
             return _search_all(snapshot, chosen, step, browsed or fetched, wanted)
         most = max(snapshot.numbers, 1) if documents == "all" else documents
@@ -479,6 +483,8 @@ class Index:
         if expand and fetched.positive.terms:
             fetched = fetched.expanded(expand_query(snapshot, fetched.positive, found, expand))
             found = found if candidates is not None else step.documents(fetched, most)
+        if also_nearest:
+            found = step.with_nearest(found, fetched, also_nearest, most)
         browsed = browsed or fetched
         if rescore:
             found = _rescored(snapshot, browsed, found, parse_model(rescore), rescore_weight)
@@ -604,6 +610,21 @@ class _Fetch:
         if self.parts:
             return fetch_by_parts(self.snapshot, positive, self.model, most, self.parts, self.filter)
         return fetch_documents(self.snapshot, positive, self.model, most, self.filter)
+
+    def with_nearest(self, found: Candidates, query: Query, store: str, most: int) -> Candidates:
+        """Also the documents that are nearest by the vectors of a store. Their score is what their words give: 0 where they have none."""
+        from perikope.neural.fetching import nearest
+
+        near = nearest(self.snapshot, query.plain_text, store, most, self._allowed())
+        added = np.setdiff1d(near.documents, found.documents)
+        if not added.size:
+            return found
+        own = Ids(frozenset(self.snapshot.document_id(number) for number in added.tolist()))
+        with_words = replace(self, filter=own if self.filter is None else All((self.filter, own))).documents(query, added.size)
+        without = np.setdiff1d(added, with_words.documents)
+        documents = np.concatenate([found.documents, with_words.documents, without])
+        scores = np.concatenate([found.scores, with_words.scores, np.zeros(without.size)])
+        return replace(in_order(self.snapshot, documents, scores, documents.size), parts_of_score=found.parts_of_score)
 
     def foreign(self, candidates: Mapping[str, float], most: int) -> Candidates:
         """Somebody else's candidates: the best of those that the index holds."""

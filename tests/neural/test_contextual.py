@@ -16,6 +16,7 @@ from perikope.cli import encode_command  # noqa: E402
 from perikope.errors import UsageError  # noqa: E402
 from perikope.formats import read  # noqa: E402
 from perikope.neural.encoding import EncodeOptions, encode_index  # noqa: E402
+from perikope.neural.fetching import nearest_documents  # noqa: E402
 from perikope.neural.graph import read_graph  # noqa: E402
 from perikope.neural.hgat import HGAT, VARIANTS, LateFusion  # noqa: E402
 from perikope.neural.ranking import Variant  # noqa: E402
@@ -182,6 +183,17 @@ def test_a_document_that_is_cited_comes_later(index, saved, tmp_path):
     assert VectorStore.open(index.folder, "hgat").missing(index._snapshot) == 2
 
 
+def test_documents_are_found_by_vectors_in_context(index, saved):
+    made(index, saved())
+    found = nearest_documents(index, "magnet", "hgat")
+    results = index.search("magnet", model="hgat", also_nearest="hgat", k=100)
+    best: dict[str, float] = {}
+    for hit in results:
+        best[hit.document] = max(hit.score, best.get(hit.document, -np.inf))
+    assert set(found) == set(best)
+    assert [found[id] for id in best] == pytest.approx([*best.values()], abs=1e-6)
+
+
 def test_the_variant_is_that_of_the_store(index, saved):
     assert {*get_args(Variant)} == {"", *VARIANTS}
     made(index, saved(variant="NO_LB"), name="mine")
@@ -229,3 +241,15 @@ def test_a_store_of_pooled_vectors(index, tmp_path):
             assert score == pytest.approx(float(plain("magnet water") @ plain(text)), abs=0.02)
     fused = index.search("magnet water", model="fuse(models=[qsf_v_title,vectors])", k=100)
     assert len(fused) == len(results)
+    with pytest.raises(UsageError, match="leave out --dimension"):
+        encode_index(index._snapshot, EncodeOptions(pooled=True, dimension=8))
+
+
+def test_a_store_keeps_its_dimension(index, tmp_path):
+    tiny_encoder().save(tmp_path / "tiny")
+    options = {"encoder": str(tmp_path / "tiny"), "name": "tiny"}
+    assert encode_index(index._snapshot, EncodeOptions(**options)).codebook.dimension == 8
+    assert encode_index(index._snapshot, EncodeOptions(**options, dimension=8)).codebook.dimension == 8
+    for dimension in (0, 4):
+        with pytest.raises(UsageError, match="have 8 values"):
+            encode_index(index._snapshot, EncodeOptions(**options, dimension=dimension))

@@ -14,7 +14,7 @@ from safetensors.torch import save_file  # noqa: E402
 
 from perikope.errors import InputError, PerikopeError, UsageError  # noqa: E402
 from perikope.neural import encoder as encoders  # noqa: E402
-from perikope.neural.encoder import Encoder, EncoderSettings, paired_similarity, similarity  # noqa: E402
+from perikope.neural.encoder import Encoder, EncoderSettings, similarity  # noqa: E402
 from tests.neural.support import WORDS, tiny_encoder, tiny_transformer  # noqa: E402
 
 TEXTS = ["A magnet drives the rotor of the pump.", "seal", "", "The valve opens, stops; closes when cold!"]
@@ -33,8 +33,6 @@ def test_similarity_is_the_sum_of_the_best_products(seed, queries, passages, ask
     found = similarity(*(torch.from_numpy(array) for array in (q, q_mask, p, p_mask)))
     wanted = [[plain_max_sim(q[i][q_mask[i]], p[j][p_mask[j]]) for j in range(passages)] for i in range(queries)]
     np.testing.assert_allclose(found.numpy(), wanted, atol=1e-9)
-    paired = paired_similarity(*(torch.from_numpy(array) for array in (q, q_mask, np.stack([p] * queries), np.stack([p_mask] * queries))))
-    np.testing.assert_allclose(paired.numpy(), wanted, atol=1e-9)
 
 
 def test_vectors_have_length_one_and_padding_none():
@@ -212,6 +210,8 @@ def test_freezing_keeps_the_lower_half():
     assert encoder.projection.weight.requires_grad
     encoder.freeze(0)
     assert all(parameter.requires_grad for parameter in encoder.parameters())
+    with pytest.raises(UsageError, match="has 4 layers"):
+        encoder.freeze(5)
 
 
 @pytest.mark.parametrize(("options", "what"), [({"passage_tokens": 500}, "passages"), ({"query_tokens": 2}, "queries")])

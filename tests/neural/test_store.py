@@ -349,6 +349,41 @@ def test_documents_by_their_vectors_need_share_no_word(index, encoder, tmp_path)
         nearest_documents(index, "liquid", "own", 0)
 
 
+def test_the_nearest_documents_are_looked_into_beside_those_with_words(index):
+    snapshot = index._snapshot
+    add_vectors(snapshot, "own", lambda texts: [[float("water" in text), 1.0] for text in texts], lambda text: np.array([1.0, 0.0]), 2)
+    options = {"model": 'vectors(store="own")', "also_nearest": "own"}
+    lexical = index.search("rotor", model="qsf_v_title", documents=1)
+    both = index.search("rotor", documents=1, **options)
+    ids = [snapshot.document_id(number) for number in both.matches.number_of_document.tolist()]
+    assert sorted(ids) == sorted({*(hit.document for hit in lexical), "d3"})
+    assert both[0].document == "d3"
+    # Those with words keep their scores, the others have what their words give.
+    score = dict(zip(ids, both.matches.score_of_document.tolist(), strict=True))
+    every = index.search("rotor", model="qsf_v_title")
+    known = {
+        snapshot.document_id(n): s for n, s in zip(every.matches.number_of_document.tolist(), every.matches.score_of_document, strict=True)
+    }
+    assert score == {id: known.get(id, 0.0) for id in ids}
+    assert index.search("rotor", documents=1, filter="id=d1|d2", **options)[0].document != "d3"
+    assert index.search("liquid", **options)[0].document == "d3"
+    assert index.search("pump* NOT rotor", syntax="boolean", **options)[0].document == "d3"
+    assert index.search("rotor", also_nearest="own", model="bm25", documents="all").names() == index.search("rotor", model="bm25").names()
+    assert index.explain("liquid", "d3#@1", **options).value == pytest.approx(1.0)
+    with pytest.raises(UsageError, match="perikope encode"):
+        index.search("rotor", also_nearest="none")
+
+
+def test_an_encoder_gets_the_words_of_a_boolean_query(index):
+    asked = []
+    rows = lambda texts: np.ones((len(texts), 2))  # noqa: E731
+    add_vectors(index, "own", rows, lambda text: asked.append(text) or np.array([1.0, 0.0]), 2)
+    index.search('(rotor OR "magnet in pumps") AND pump* NOT valve', syntax="boolean", model='vectors(store="own")')
+    index.search("rotor +pump -valve", syntax="automatic", model='vectors(store="own")')
+    index.search("Is it a rotor, NOT a pump?", model='vectors(store="own")')
+    assert asked == ["rotor magnet pumps pump", "rotor pump", "Is it a rotor, NOT a pump?"]
+
+
 def test_encode_and_then_the_recipe_need_nothing_else(index, encoder, tmp_path):
     encoder.save(tmp_path / "tiny")
     with pytest.raises(UsageError, match="perikope encode"):

@@ -209,6 +209,24 @@ def test_a_study_names_what_it_does_not_know():
         Study.parse({"title": "t", "measures": ["AP"], "report_on": [], "systems": [], "colour": 1}, "file")
 
 
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        ({"colour": 1}, "system 'one': unknown setting 'colour'"),
+        ({"seed": 2}, "system 'one': .*did you mean .seeds"),
+        ({"training": {"epochs": 0}}, "system 'one': epochs must be at least 1"),
+        ({"variant": "NOPE"}, "system 'one': unknown variant 'NOPE'"),
+        ({"variant": "BASE", "context": {"heads": 7}}, "system 'one': .*heads that divide"),
+        ({"of": ["two", "three"]}, "system 'one': unknown system 'two'"),
+        ({"also_in": ["Apart"]}, "system 'one': unknown table 'Apart'"),
+        ({}, "system 'one': there are no topics to train on"),
+    ],
+)
+def test_what_is_wrong_with_a_system_is_told_with_its_name(system, message):
+    with pytest.raises(InputError, match=message):
+        Study.parse({"title": "t", "measures": ["AP"], "report_on": [], "systems": [{"name": "one", **system}]}, "file")
+
+
 def test_several_processes_come_to_the_same(file, tmp_path):
     study = prepare(file, tmp_path / "one")
     run_jobs(tmp_path / "one", device="cpu", on_job=lambda line: None)

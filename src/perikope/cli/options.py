@@ -46,6 +46,12 @@ def search_options(command: F) -> F:
                 metavar="N|all",
                 help="How many documents to look into.",
             ),
+            click.option(
+                "--also-nearest",
+                default="",
+                metavar="STORE",
+                help="Also look into as many documents whose passages are nearest by the vectors of this store; see `perikope encode`.",
+            ),
             click.option("--browse-query", default="", metavar="TEXT", help="Score passages with this query instead."),
             click.option(
                 "--browse-expand", default="", metavar="NAME(…)", help="Add words of the best passages to what scores them: bo1 or rm3."

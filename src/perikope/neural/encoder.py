@@ -84,11 +84,11 @@ class Encoder(nn.Module):
         """With `dimension` 0 there is no projection: the vectors are as long as the transformer's."""
         super().__init__()
         self.transformer, self.tokenizer, self.settings = transformer, tokenizer, settings
-        width = int(transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
-        if dimension > width:
-            raise UsageError(f"the encoder's vectors have {width} values; dimension must be at most that, not {dimension}")
-        self.projection = nn.Linear(width, dimension, bias=False) if dimension else None
-        self.dimension = dimension or width
+        self.width = int(transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
+        if dimension > self.width:
+            raise UsageError(f"the encoder's vectors have {self.width} values; dimension must be at most that, not {dimension}")
+        self.projection = nn.Linear(self.width, dimension, bias=False) if dimension else None
+        self.dimension = dimension or self.width
         self._check_lengths()
         self._remembered: dict[tuple[int, str], Tokens] = {}
         skipped = [i for token, i in tokenizer.get_vocab().items() if token and all(sign in string.punctuation for sign in token)]
@@ -265,6 +265,8 @@ class Encoder(nn.Module):
         """Keep the embeddings and the lowest layers as they are: half of them where no number is given (the paper: six of twelve)."""
         own = self.layers()
         count = len(own) // 2 if layers is None else layers
+        if not 0 <= count <= len(own):
+            raise UsageError(f"the encoder has {len(own)} layers; so many at most can be frozen, not {count}")
         frozen: list[nn.Module] = [*own[:count]]
         if count and hasattr(self.transformer, "embeddings"):
             frozen.append(self.transformer.embeddings)  # type: ignore[arg-type]
@@ -345,12 +347,6 @@ def similarity(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_ma
     """
     products = torch.einsum("qid,pjd->qpij", queries, passages)
     return _max_sum(products, query_mask[:, None, :], passage_mask[None, :, None, :])
-
-
-def paired_similarity(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask: Tensor) -> Tensor:
-    """MaxSim of each query with its own passages, (queries, passages of each); passages are (queries, passages, tokens, dimension)."""
-    products = torch.einsum("qid,qpjd->qpij", queries, passages)
-    return _max_sum(products, query_mask[:, None, :], passage_mask[:, :, None, :])
 
 
 def _max_sum(products: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tensor:

@@ -49,7 +49,11 @@ def encode_index(snapshot: Snapshot, options: EncodeOptions, on_document: Callab
     runtime = options.runtime or known
     if pooled and runtime != "torch":
         raise UsageError(f"one vector a passage is computed by torch alone: leave out {runtime}")
+    if pooled and options.dimension is not None:
+        raise UsageError("one vector a passage is as long as the encoder's own: leave out --dimension")
     ranker = _load(options, old, pooled, runtime)
+    if options.dimension is not None and ranker.encoder.dimension != (options.dimension or ranker.encoder.width):
+        raise UsageError(f"vectors of this encoder have {ranker.encoder.dimension} values: leave out --dimension, or choose another --name")
     if options.heading_path is not None:
         ranker = replace(ranker, heading_path=options.heading_path)
     elif old is not None:
@@ -87,8 +91,7 @@ def _source_of(ranker: SavedRanker, pooled: bool) -> tuple[Source, dict[str, Any
     if pooled:
         from perikope.neural.pooling import encode_pooled
 
-        width = int(ranker.encoder.transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
-        return TextSource(partial(encode_pooled, ranker.encoder), width, ranker.heading_path, "pooled"), {}
+        return TextSource(partial(encode_pooled, ranker.encoder), ranker.encoder.width, ranker.heading_path, "pooled"), {}
     if ranker.context is None:
         return TextSource(ranker.encoder.encode, ranker.encoder.dimension, ranker.heading_path), {}
     from perikope.neural.contextual import ContextSource, alpha_of, variant_of

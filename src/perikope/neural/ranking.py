@@ -98,7 +98,7 @@ class _Compared:
     def __init__(self, snapshot: Snapshot, matches: Matches, store: VectorStore, encoder: Encoder, matrix: str) -> None:
         matches.require_passages("a neural model")
         self._snapshot, self._matches, self._store, self._encoder = snapshot, matches, store, encoder
-        self.query = matches.once(("query", store.folder), lambda: encode_query(encoder, matches.query.text))
+        self.query = matches.once(("query", store.folder), lambda: encode_query(encoder, matches.query.plain_text))
         self.found = find_passages(snapshot, matches, store, matrix)
 
     def place(self, row: int) -> tuple[int, int]:
@@ -116,7 +116,7 @@ class _Compared:
         vectors, position = self.found.vectors(row)
         if not vectors.shape[0]:
             return []
-        asked = self._encoder.written(self._matches.query.text, query=True)
+        asked = self._encoder.written(self._matches.query.plain_text, query=True)
         return [
             (asked[i] if i < len(asked) else "", int(position[j]), float(vectors[j] @ self.query[i]))
             for i, j in enumerate(self.best(row).tolist())
@@ -288,7 +288,7 @@ def vector_signals(matches: Matches, *, store: Annotated[str, Grid((POOLED_STORE
     """The similarity by one vector a passage."""
     snapshot = snapshot_of(matches)
     opened = open_store(snapshot.folder, store, "pooled", "own")
-    return {"similarity": vector_column(snapshot, matches, opened, query_vectors(opened, matches.query.text))}
+    return {"similarity": vector_column(snapshot, matches, opened, query_vectors(opened, matches.query.plain_text))}
 
 
 @model(vector_signals)

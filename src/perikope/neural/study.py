@@ -134,8 +134,7 @@ class Study:
         """Check what a file holds; nothing is read or trained before all of it is right."""
         try:
             top = _known(cls, content)
-            systems = tuple(StudySystem(**_known(StudySystem, own)) for own in top.pop("systems", ()))
-            study = cls(systems=systems, **top)
+            study = cls(systems=tuple(_system(own) for own in top.pop("systems", ())), **top)
             study._check()
         except (TypeError, KeyError, ValueError, UsageError) as error:
             raise InputError(f"is no study that can be run: {error}", path=Path(where)) from None
@@ -149,21 +148,32 @@ class Study:
             raise UsageError("systems must be there, each with a name of its own")
         derived = [shared_name(system.name, share) for system in self.systems for share in system.untrained_shares]
         for system in self.systems:
-            self.settings_of(system)
-            if system.variant:
-                # Made and thrown away: what is wrong with its settings is told now.
-                HGAT.variant(system.variant, **{"dimension": system.dimension or DIMENSION, **self.context, **system.context})
-            for part in system.of:
-                if part not in {*names, *derived}:
-                    raise unknown("system", part, [*names, *derived])
-            if system.of and sorted(part in derived or self.system(part).is_neural for part in system.of) != [False, True]:
-                raise UsageError(f"{system.name}: a fusion is of one system with runs and one neural system")
-            if system.is_neural and system.trained and not system.folds and not (system.train_on or self.train_on):
-                raise UsageError(f"{system.name}: there are no topics to train on")
+            try:
+                self._check_system(system, [*names, *derived])
+            except (TypeError, ValueError, UsageError) as error:
+                raise UsageError(f"system {system.name!r}: {error}") from None
         for name in {*self.report_on, *self.train_on, *(one for system in self.systems for one in system.train_on)}:
             collection, _, topics = name.partition("/")
             if topics not in self.collections.get(collection, {}).get("topics", {}):
                 raise UsageError(f"there is no set of topics {name!r}")
+
+    def _check_system(self, system: StudySystem, names: Sequence[str]) -> None:
+        self.settings_of(system)
+        if system.variant:
+            # Made and thrown away: what is wrong with its settings is told now.
+            HGAT.variant(system.variant, **{"dimension": system.dimension or DIMENSION, **self.context, **system.context})
+        for part in system.of:
+            if part not in names:
+                raise unknown("system", part, names)
+        tables = [one.table for one in self.systems if one.table]
+        for title in system.also_in:
+            if title not in tables:
+                raise unknown("table", title, dict.fromkeys(tables))
+        own = {one.name for one in self.systems}
+        if system.of and sorted(part not in own or self.system(part).is_neural for part in system.of) != [False, True]:
+            raise UsageError("a fusion is of one system with runs and one neural system")
+        if system.is_neural and system.trained and not system.folds and not (system.train_on or self.train_on):
+            raise UsageError("there are no topics to train on")
 
     def system(self, name: str) -> StudySystem:
         """A system by its name."""
@@ -181,6 +191,13 @@ class Study:
         """Neural systems with their seeds, the first seed of all first: a study that is cut short has all systems."""
         found = [(system, seed) for system in self.systems if system.is_neural for seed in range(1, 1 + system.runs_of_training)]
         return sorted(found, key=lambda job: job[1])
+
+
+def _system(values: Mapping[str, Any]) -> StudySystem:
+    try:
+        return StudySystem(**_known(StudySystem, values))
+    except (TypeError, UsageError) as error:
+        raise UsageError(f"system {values.get('name', '?')!r}: {error}") from None
 
 
 def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class _Node:
@@ -23,6 +23,8 @@ class Word(_Node):
     """A word: any of these terms (`en:pump`) counts, one a language, or all that a wildcard stands for; with none it occurs nowhere."""
 
     terms: tuple[str, ...]
+    written: str = field(default="", compare=False)
+    """As it stands in the query; of a wildcard what stands before the star, of exact terms the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,7 +279,7 @@ class _Parser:
             return self.wildcard(word, place)
         if self.analyzer.term(word, self.languages[0]) is None:
             return None
-        return self.counted(terms_of(word, self.analyzer, self.languages), place)
+        return self.counted(terms_of(word, self.analyzer, self.languages), place, word)
 
     def wildcard(self, word: str, place: int) -> Word:
         terms: dict[str, None] = {}
@@ -293,7 +293,7 @@ class _Parser:
             raise self.error(message, place)
         # The word itself must not be lost where its stem is shorter than what was written.
         terms |= dict.fromkeys(terms_of(word, self.analyzer, self.languages))
-        return self.counted(list(terms), place)
+        return self.counted(list(terms), place, word)
 
     def exact(self, start: int) -> tuple[Word, int]:
         """The terms between braces, and where they end."""
@@ -307,17 +307,17 @@ class _Parser:
             terms += [term] if ":" in term else [f"{code}:{term}" for code in self.languages]
             at = found.end()
             if found[2] == "}":
-                return self.counted(terms, start), at
+                return self.counted(terms, start, terms[0].partition(":")[2]), at
         raise self.error("the brace is not closed", start)
 
-    def counted(self, terms: list[str], place: int) -> Word:
+    def counted(self, terms: list[str], place: int, written: str = "") -> Word:
         self.words += 1
         self.terms += len(terms)
         if self.words > MAX_WORDS:
             raise self.error(f"the query has more than {MAX_WORDS} words", place)
         if self.terms > MAX_TERMS:
             raise self.error(f"the query stands for more than {MAX_TERMS} terms", place)
-        return Word(tuple(terms))
+        return Word(tuple(terms), written)
 
     def joined(self, name: str, operands: Sequence[_Parsed]) -> _Parsed:
         """Operands under AND, OR or SAME; stop words are dropped."""

@@ -30,6 +30,11 @@ class Query:
         return self.tree or all_of(self.words or tuple(Word((term,)) for term in self.terms))
 
     @property
+    def plain_text(self) -> str:
+        """The query in words alone, for what reads text and no operators: those of a tree that do not stand under NOT."""
+        return self.text if self.tree is None else " ".join(word.written for word, negated in words_of(self.tree) if not negated)
+
+    @property
     def negated(self) -> frozenset[str]:
         """The terms that stand under NOT and nowhere else."""
         found = list(words_of(self.tree)) if self.tree else []

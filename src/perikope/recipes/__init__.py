@@ -35,6 +35,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "fetch": (_TEXT,), "fetch_parts": ("a table of numbers",), "expand": (_TEXT,), "documents": ("a whole number", _TEXT),
         "k": ("a whole number",), "language": (_TEXT,), "syntax": (_TEXT,), "model": (_TEXT,), "browse_expand": (_TEXT,),
+        "also_nearest": (_TEXT,),
         "filter": (_TEXT, _NAMES), "code_level": (_TEXT,), "part": (_TEXT, _NAMES), "tag": (_TEXT, _NAMES),
         "must_match": (_SWITCH,), "across_passages": (_SWITCH,), "elements": (_SWITCH, _TEXT, _NAMES), "no_overlap": (_SWITCH,),
         "group_by_document": (_SWITCH, _TEXT), "drop_unmatched": (_SWITCH,), "one_per": (_TEXT,),
