@@ -8,7 +8,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "perikope"
 
 ORDER = [
-    "errors", "registry", "grammar", "parameters", "names", "codes", "kernels", "document", "families", "text", "translate",
+    "errors", "registry", "grammar", "parameters", "names", "folds", "codes", "kernels", "document", "families", "text", "translate",
     "sentences", "segment", "formats", "index", "query", "weighting", "fetch", "structure", "tables", "tags", "matches", "satisfaction",
     "signals", "models", "ranking", "document_ranking", "explain", "recipes", "feedback", "context", "lacking",
     "api", "originals", "workers", "build", "io", "batch", "measures", "learning", "experiment", "neural", "demo", "cli",

@@ -24,6 +24,7 @@ from perikope.feedback import expand_from_passages
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import expand as expand_query
 from perikope.fetch.expansion import parse_expansion
+from perikope.fetch.fetchers import BY_VECTORS, FETCHERS
 from perikope.fetch.filters import (
     CODE_FIELDS,
     All,
@@ -613,9 +614,7 @@ class _Fetch:
 
     def with_nearest(self, found: Candidates, query: Query, store: str, most: int) -> Candidates:
         """Also the documents that are nearest by the vectors of a store. Their score is what their words give: 0 where they have none."""
-        from perikope.neural.fetching import nearest
-
-        near = nearest(self.snapshot, query.plain_text, store, most, self._allowed())
+        near = FETCHERS[BY_VECTORS](self.snapshot, query.plain_text, store, most, self._allowed())
         added = np.setdiff1d(near.documents, found.documents)
         if not added.size:
             return found

@@ -23,10 +23,12 @@ from perikope.fetch import Candidates  # noqa: E402
 from perikope.index.commit import take_lock  # noqa: E402
 from perikope.matches import join  # noqa: E402
 from perikope.neural import store  # noqa: E402
+from perikope.neural.codes import CODES, Codebook, nearest  # noqa: E402
 from perikope.neural.encoding import EncodeOptions, encode_index  # noqa: E402
 from perikope.neural.maxsim import max_sim  # noqa: E402
 from perikope.neural.ranking import add_vectors, colbert_column, vector_column  # noqa: E402
-from perikope.neural.store import CODES, Codebook, VectorStore, check_stores, nearest, store_names, update_store  # noqa: E402
+from perikope.neural.store import VectorStore, check_stores, store_names  # noqa: E402
+from perikope.neural.storing import update_store  # noqa: E402
 from perikope.query.terms import parse_query  # noqa: E402
 from perikope.recipes import load_recipe  # noqa: E402
 from tests.neural.support import tiny_encoder  # noqa: E402

@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 from perikope.index.reader import Snapshot
+from perikope.neural.codes import Floats
 from perikope.neural.graph import DocumentGraph, read_graph
 from perikope.neural.hgat import HGAT, VARIANTS
 from perikope.neural.saved import SavedRanker, load_ranker
-from perikope.neural.store import CONTENT, VECTORS, Encoded, Floats, Kind, written_passages
+from perikope.neural.store import CONTENT, VECTORS, Kind, written_passages
+from perikope.neural.storing import Encoded
 from perikope.neural.training import computing
 
 _SHOWN = 60

@@ -11,10 +11,12 @@ from typing import Any
 
 from perikope.errors import UsageError
 from perikope.index.reader import Snapshot
+from perikope.neural.codes import Code
 from perikope.neural.encoder import DEFAULT, DIMENSION, SETTINGS
 from perikope.neural.ranking import POOLED_STORE, STORE_IN_CONTEXT, STORE_OF_TOKENS
 from perikope.neural.saved import CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER, SavedRanker, load_ranker, save_ranker
-from perikope.neural.store import FOLDER, MANIFEST, Code, Source, TextSource, VectorStore, update_store_from
+from perikope.neural.store import FOLDER, MANIFEST, VectorStore
+from perikope.neural.storing import Source, TextSource, update_store_from
 
 _MADE_OF = ("model*.safetensors", "config.json", "tokenizer.json", SETTINGS, CONTEXT_WEIGHTS, CONTEXT_SETTINGS, RANKER)
 """Files of a folder that decide what vectors are; training keeps others beside them."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from perikope.api import Index
 from perikope.errors import UsageError
 from perikope.fetch import Candidates
+from perikope.fetch.fetchers import BY_VECTORS, FETCHERS
 from perikope.fetch.search import in_order
 from perikope.index.reader import Snapshot
 from perikope.neural.maxsim import max_sim
@@ -46,3 +47,6 @@ def nearest(snapshot: Snapshot, text: str, store: str, most: int, allowed: NDArr
             documents.append(numbers[start + filled])
             scores.append(np.maximum.reduceat(max_sim(vectors, found), found.first_passage_of_piece[filled]))
     return in_order(snapshot, np.concatenate(documents), np.concatenate(scores), most)
+
+
+FETCHERS.add(BY_VECTORS, nearest)

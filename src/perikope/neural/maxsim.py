@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.kernels.vectors import best_centroids, best_products
-from perikope.neural.store import Codebook, Floats, Found, Integers, Piece, damaged
+from perikope.neural.codes import Codebook, Floats, Found, Integers, Piece, damaged
 from perikope.workers import usable_cores
 
 BLOCK = 512

@@ -19,8 +19,9 @@ from perikope.errors import UsageError
 from perikope.index.reader import Snapshot
 from perikope.matches import Matches
 from perikope.models import Signals, model
+from perikope.neural.codes import Floats, Found, Integers
 from perikope.neural.maxsim import Scores, max_sim, refined_max_sim
-from perikope.neural.store import CONTENT, FOLDER, MANIFEST, VECTORS, Floats, Found, Integers, Kind, VectorStore, written_passages
+from perikope.neural.store import CONTENT, FOLDER, MANIFEST, VECTORS, Kind, VectorStore, written_passages
 from perikope.parameters import Grid, Range
 from perikope.signals import Column, Node, sum_of
 from perikope.tables import check_name
@@ -339,7 +340,7 @@ def add_vectors(
     The rows are kept as they are (in float16), so give them length 1 where cosines are wanted. `query_vector` takes a query; it is known
     to this process, and must be given again in the next (`QUERY_ENCODERS[name] = …` without encoding anything).
     """
-    from perikope.neural.store import update_store
+    from perikope.neural.storing import update_store
 
     def encode(texts: Sequence[str]) -> Any:
         rows = np.asarray(passage_vectors(texts), np.float32) if texts else np.zeros((0, dimension), np.float32)

@@ -1,0 +1,24 @@
+"""Documents that are found by something else than the query's words. What finds them comes by an entry point `perikope.fetchers`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.fetch import Candidates
+from perikope.index.reader import Snapshot
+from perikope.registry import Registry
+
+
+class Fetcher(Protocol):
+    """Finds documents."""
+
+    def __call__(self, snapshot: Snapshot, text: str, store: str, most: int, allowed: NDArray[np.bool_], /) -> Candidates:
+        """The best documents for a text, of those that are allowed, by what a store of the index keeps."""
+        ...
+
+
+FETCHERS: Registry[Fetcher] = Registry("fetcher", "perikope.fetch")
+BY_VECTORS = "vectors"
