@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -453,3 +454,35 @@ def test_a_store_remembers_what_computed_its_vectors(index, encoder, tmp_path):
     assert encode_index(index.snapshot, made_by).facts["runtime"] == "torch"
     with pytest.raises(UsageError, match="was made differently"):
         encode_index(index.snapshot, replace(made_by, runtime="onnx"))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_store_of_an_empty_index_is_fitted_when_there_is_something(encoder, code):
+    index = index_of([], [])
+    made(index, encoder, code=code)
+    index.add(DOCUMENTS)
+    index.commit()
+    made(index, encoder, code=code)
+    other = index_of(DOCUMENTS, [1])
+    made(other, encoder, code=code)
+    asked = {"model": 'colbert(store="tiny")', "k": 100}
+    found, wanted = (own.search("magnet rotor", **asked).names() for own in (index, other))
+    assert [name for name, _ in found] == [name for name, _ in wanted]
+    assert [score for _, score in found] == pytest.approx([score for _, score in wanted], abs=1e-6)
+    assert found[0][1] > 0.1
+    assert check_stores(index.folder) == (1, [])
+
+
+def test_a_store_without_its_encoder_is_not_given_another(index, encoder, tmp_path):
+    encoder.save(tmp_path / "tiny")
+    options = EncodeOptions(encoder=str(tmp_path / "tiny"), name="tiny")
+    shutil.rmtree(encode_index(index._snapshot, options).encoder)
+    for again in (options, EncodeOptions(name="tiny")):
+        with pytest.raises(UsageError, match="has lost its encoder"):
+            encode_index(index._snapshot, again)
+
+
+def test_bytes_that_are_no_text_can_be_asked_for(index, encoder):
+    made(index, encoder)
+    found = index.search("rotor \udcff", model='colbert(store="tiny")')
+    assert found.names() == index.search("rotor ?", model='colbert(store="tiny")').names()

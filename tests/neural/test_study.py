@@ -10,8 +10,10 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from perikope.errors import InputError
+from perikope.cli import train_command
+from perikope.errors import InputError, UsageError
 from perikope.neural.collection import Collection
+from perikope.neural.hgat import OWN_FORM
 from perikope.neural.preparing import prepare
 from perikope.neural.report import Ran, extra_tables, gather, write_study_report
 from perikope.neural.study import (
@@ -220,6 +222,15 @@ def test_a_study_names_what_it_does_not_know():
         ({"of": ["two", "three"]}, "system 'one': unknown system 'two'"),
         ({"also_in": ["Apart"]}, "system 'one': unknown table 'Apart'"),
         ({}, "system 'one': there are no topics to train on"),
+        ({"seeds": "two"}, "system 'one': seeds must be a whole number, not 'two'"),
+        ({"seeds": 0}, "system 'one': there must be at least one seed"),
+        ({"table": 3}, "system 'one': table must be a text"),
+        ({"also_in": "Apart"}, "system 'one': also_in must be a list of texts"),
+        ({"untrained_shares": [1.3]}, "system 'one': untrained_shares must be between 0 and 1"),
+        ({"training": {"epoch": 1}}, "system 'one': unknown setting 'epoch'; did you mean .epochs"),
+        ({"training": {"batch": "4"}}, "system 'one': batch must be a whole number"),
+        ({"variant": "BASE", "context": {"layer": 1}}, "system 'one': unknown setting of the attention 'layer'"),
+        ({"model": "bm52"}, "system 'one': unknown model 'bm52'"),
     ],
 )
 def test_what_is_wrong_with_a_system_is_told_with_its_name(system, message):
@@ -235,3 +246,33 @@ def test_several_processes_come_to_the_same(file, tmp_path):
     for system, seed in study.jobs():
         one, two = (json.loads(value_file(tmp_path / name, system, seed).read_text())["values"] for name in ("one", "two"))
         assert one == two
+
+
+@pytest.mark.parametrize(
+    ("given", "message"), [({"training": {"epoch": 1}}, "unknown setting 'epoch'"), ({"context": {"layer": 1}}, "'layer'")]
+)
+def test_what_is_wrong_with_all_systems_is_not_blamed_on_one(given, message):
+    with pytest.raises(InputError, match=message) as told:
+        Study.parse({"title": "t", "measures": ["AP"], "report_on": [], "systems": [{"name": "one", "model": "bm25"}], **given}, "file")
+    assert "system 'one'" not in str(told.value)
+
+
+def test_attention_is_of_our_own_form_where_a_study_does_not_say():
+    study = Study("t", ("AP",), (), (), context={"layers": 1})
+    assert study.context_of(StudySystem("one", variant="BASE")) == {"layers": 1, "dropout": 0.1, "residual": True}
+    options = {option.name: option.default for option in train_command.command.params}
+    assert {name: options[name] for name in OWN_FORM} == OWN_FORM
+
+
+def test_a_folder_belongs_to_the_study_of_its_title(file, tmp_path):
+    prepare(file, tmp_path / "out")
+    file.write_text(file.read_text().replace('title = "tiny"', 'title = "other"'))
+    with pytest.raises(UsageError, match="holds another study, 'tiny'"):
+        prepare(file, tmp_path / "out")
+
+
+def test_files_are_looked_for_before_anything_is_read(file, tmp_path):
+    (tmp_path / "qrels.txt").rename(tmp_path / "elsewhere.txt")
+    with pytest.raises(InputError, match=r"qrels\.txt: is not there, and tiny\.toml names it"):
+        prepare(file, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

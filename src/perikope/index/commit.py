@@ -315,7 +315,7 @@ class IndexWriter:
         return [path for path in self.folder.glob("segment-*.columns") if path.name not in known]
 
 
-def take_lock(folder: Path, wait: float) -> int:
+def take_lock(folder: Path, wait: float, *, advice: str = ", or wait for it (--wait SECONDS)") -> int:
     """The open file that holds the lock of a folder, for as long as it is open; an error where another process has it."""
     try:
         descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -328,7 +328,7 @@ def take_lock(folder: Path, wait: float) -> int:
         except OSError:
             if time.monotonic() >= deadline:
                 os.close(descriptor)
-                message = f"{folder} is being written by another process: try again when it has finished, or wait for it (--wait SECONDS)"
+                message = f"{folder} is being written by another process: try again when it has finished{advice}"
                 raise IndexFormatError(message) from None
             time.sleep(0.05)
         else:

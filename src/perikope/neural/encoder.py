@@ -311,7 +311,8 @@ class Encoder(nn.Module):
 
     def _ids(self, texts: Sequence[str], limit: int) -> list[Tokens]:
         kept = [self._remembered.get((limit, text)) for text in texts] if self._remembered else [None] * len(texts)
-        rest = [text for text, ids in zip(texts, kept, strict=True) if ids is None]
+        # Bytes that were no UTF-8 are kept as lone surrogates, which a tokenizer refuses.
+        rest = [text.encode("utf-8", "replace").decode() for text, ids in zip(texts, kept, strict=True) if ids is None]
         cut: list[list[int]] = self.tokenizer(rest, truncation=True, max_length=limit)["input_ids"] if rest else []
         new = (np.array(ids, np.int64) for ids in cut)
         return [next(new) if ids is None else ids for ids in kept]

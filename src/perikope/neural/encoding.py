@@ -13,7 +13,7 @@ from perikope.errors import UsageError
 from perikope.index.reader import Snapshot
 from perikope.neural.codes import Code
 from perikope.neural.encoder import DEFAULT, DIMENSION, SETTINGS
-from perikope.neural.ranking import POOLED_STORE, STORE_IN_CONTEXT, STORE_OF_TOKENS
+from perikope.neural.ranking import POOLED_STORE, STORE_IN_CONTEXT, STORE_OF_TOKENS, encoder_folder
 from perikope.neural.saved import CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER, SavedRanker, load_ranker, save_ranker
 from perikope.neural.store import FOLDER, MANIFEST, VectorStore
 from perikope.neural.storing import Source, TextSource, update_store_from
@@ -82,8 +82,8 @@ def _default_name(options: EncodeOptions) -> str:
 
 def _load(options: EncodeOptions, old: VectorStore | None, pooled: bool, runtime: str) -> SavedRanker:
     """The encoder of the store, where it is there: the same name later means the same vectors."""
-    if old is not None and old.encoder is not None:
-        return load_ranker(old.encoder, device=options.device, runtime=runtime)
+    if old is not None:
+        return load_ranker(encoder_folder(old), device=options.device, runtime=runtime)
     # One vector a passage is not projected.
     dimension = 0 if pooled else DIMENSION if options.dimension is None else options.dimension
     return load_ranker(Path(options.encoder or DEFAULT), dimension=dimension, device=options.device, runtime=runtime)

@@ -24,7 +24,7 @@ between targets, so is their dropout; it is drawn anew at every pass.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -55,6 +55,9 @@ VARIANTS = {
 
 LATE_FUSION = ("NO_NS", "NO_LB_NS")
 """Variants that leave the target's own content out, so that it has to be put back; see `LateFusion`."""
+
+OWN_FORM: Mapping[str, Any] = {"layers": 2, "dropout": 0.1, "residual": True}
+"""What learns from few topics, where nothing else is asked for; the defaults of `HGAT` are the paper's."""
 
 _QUERY_ROWS = 512
 """Questions to the same keys are cut into pieces of so many rows, which are alike in size then."""

@@ -41,7 +41,10 @@ def prepare(path: Path, folder: Path, on_step: Callable[[str], None] = lambda st
 def prepare_study(study: Study, path: Path, folder: Path, on_step: Callable[[str], None] = lambda step: None) -> Study:
     """The same for a study that has been read; paths in it are relative to the folder of `path`."""
     ready = folder / CONTENT
-    if ready.is_file() and _collections_of(ready) != json.loads(json.dumps(plain(study)["collections"])):
+    if ready.is_file() and (title := _content_of(ready)["title"]) != study.title:
+        raise UsageError(f"{folder} holds another study, {title!r}: choose another folder (--out), or remove it")
+    _check_files(study, path)
+    if ready.is_file() and _content_of(ready)["collections"] != json.loads(json.dumps(plain(study)["collections"])):
         raise UsageError(f"{folder} was made with other collections than {path.name} has now; choose another folder, or remove it")
     for name, content in study.collections.items():
         if not (folder / COLLECTIONS / name).is_file():
@@ -57,9 +60,22 @@ def prepare_study(study: Study, path: Path, folder: Path, on_step: Callable[[str
     return written
 
 
-def _collections_of(path: Path) -> Any:
+def _check_files(study: Study, path: Path) -> None:
+    """What a study names must be there before anything is read."""
+    named = [name for content in study.collections.values() for name in content.get("documents", ())]
+    topics = [own for content in study.collections.values() for own in content.get("topics", {}).values()]
+    named += [content["index"] for content in study.collections.values() if "index" in content]
+    named += [own[key] for own in topics for key in ("file", "judgements") if key in own]
+    named += [file for system in study.systems for file in system.runs.values()]
+    for name in named:
+        if not (path.parent / name).exists():
+            raise InputError(f"is not there, and {path.name} names it", path=path.parent / name)
+
+
+def _content_of(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text("utf-8"))["collections"]
+        content = json.loads(path.read_text("utf-8"))
+        return {name: content[name] for name in ("title", "collections")}
     except (ValueError, KeyError, TypeError):
         raise InputError("is damaged; remove its folder", path=path) from None
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -154,10 +155,23 @@ def encode_query(encoder: Encoder, text: str) -> Floats:
     """The vectors of a query's tokens."""
     import torch
 
-    with torch.inference_mode():
+    with torch.inference_mode(), one_thread():
         vectors, mask = encoder.queries([text], full=False)
     found: Floats = vectors[0][mask[0]].float().cpu().numpy()
     return found
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread: a query is too little for more, and where cores are busy they wait for one another, fifty times as long."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @lru_cache(maxsize=_STORES)
@@ -205,17 +219,18 @@ def _survive_forks() -> None:
 
 def encoder_of(store: VectorStore) -> Encoder:
     """The encoder that a store was made with, loaded once."""
-    folder = _encoder_folder(store)
+    folder = encoder_folder(store)
     return _loaded_encoder(folder, folder.stat().st_mtime_ns)
 
 
 def ranker_of(store: VectorStore) -> SavedRanker:
     """The encoder and attention that a store was made with, loaded once."""
-    folder = _encoder_folder(store)
+    folder = encoder_folder(store)
     return _loaded_ranker(folder, folder.stat().st_mtime_ns)
 
 
-def _encoder_folder(store: VectorStore) -> Path:
+def encoder_folder(store: VectorStore) -> Path:
+    """The folder of the encoder that a store was made with."""
     if store.encoder is None:
         raise UsageError(f"the store {store.name!r} has lost its encoder: remove {store.folder} and make it again with `perikope encode`")
     return store.encoder
@@ -320,7 +335,8 @@ def query_vectors(store: VectorStore, text: str) -> Floats:
 def _pooled_query(encoder: Encoder, text: str) -> Floats:
     from perikope.neural.pooling import pooled
 
-    return pooled(encoder, [text], query=True)[0]
+    with one_thread():
+        return pooled(encoder, [text], query=True)[0]
 
 
 QUERY_ENCODERS: dict[str, QueryEncoder] = {}

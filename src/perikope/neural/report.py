@@ -140,8 +140,7 @@ def describe(study: Study, system: StudySystem) -> str:
         return f"fusion of {' and '.join(system.of)}, from 0 to 1 each over the results of a topic; the share is chosen on other topics"
     parts = [f"{study.encoder}, {system.dimension} dimensions"]
     if system.variant:
-        told = {**study.context, **system.context}
-        parts.append(f"{system.variant}({', '.join(f'{name}={value}' for name, value in told.items())})")
+        parts.append(f"{system.variant}({', '.join(f'{name}={value}' for name, value in study.context_of(system).items())})")
         parts += ["late fusion"] if system.is_late else []
     if system.trained:
         settings = {**study.training, **system.training}
@@ -240,7 +239,10 @@ def _relations_tables(ran: Sequence[Ran]) -> list[ExtraTable]:
             means = {name: _mean(shares[name] for shares in own) for name in names if all(name in shares for shares in own)}
             cells = tuple(Figure(means[name], f"{100 * means[name]:.1f}", False) if name in means else None for name in names)
             rows.append(("", f"{one.name}, layer {layer + 1}", cells))
-    how = "Share of each relation in percent: softmax over relations of the mean weight, with λ self has 1 - λ; mean over seeds."
+    how = (
+        "Share of each relation in percent: softmax over relations of the mean weight, with λ self has 1 - λ; mean over seeds. "
+        "Weights that nothing uses, as that of self in the last layer of NS, are shown as they are."
+    )
     return [ExtraTable("Importance of relations", how, tuple(names), tuple(rows))] if rows else []
 
 
@@ -251,6 +253,8 @@ def _facts(place: Workplace, missing: Sequence[str]) -> dict[str, str]:
         sets = ", ".join(f"{own} {len(topics):,}" for own, topics in collection.topics.items())
         facts[name] = f"{len(collection.texts.documents):,} documents, {len(collection.texts.names):,} passages; topics: {sets}"
     facts["training"] = json.dumps(dict(study.training), sort_keys=True)
+    # Those in the main tables say so there.
+    facts |= {system.name: describe(study, system) for system in study.systems if system.table}
     if missing:
         facts["not run"] = f"{counted(len(missing), 'job')} of {len(study.jobs())}: {'; '.join(missing)}"
     return facts

@@ -143,7 +143,7 @@ def update_store_from(
     check_name(name)
     folder = snapshot.folder / FOLDER / name
     files.make_folder(folder)
-    lock = take_lock(folder, 0.0)
+    lock = take_lock(folder, 0.0, advice="")
     try:
         return _update(snapshot, folder, source, code, save_encoder, dict(facts or {}), on_document, seed)
     finally:
@@ -169,6 +169,8 @@ def _update(
         "facts": facts,
     }
     old = VectorStore(folder) if (folder / MANIFEST).is_file() else None
+    # A code cannot be fitted to nothing: what was made of an index without passages is made anew.
+    is_fitted = old is not None and old.tokens > 0
     if old is not None and (wrong := [name for name in old.damaged_files() if not name.startswith(f"{ENCODER}/")]):
         raise damaged(folder, ", ".join(wrong[:3]))
     differing = [key for key, value in wanted.items() if old is not None and old.content.get(key) != value]
@@ -182,7 +184,7 @@ def _update(
     kept, new, documents_of_segment = _compare(snapshot, source, old)
     entries = list(old.content["files"]) if old is not None else []
     ready: dict[int, list[Encoded]] = {}
-    if old is not None:
+    if old is not None and is_fitted:
         codebooks = old.codebooks
     else:
         codebooks, ready = _fit(snapshot, new, source, code, seed)
@@ -206,7 +208,7 @@ def _update(
         **_write_rows(folder, snapshot, kept, documents_of_segment),
         "index": snapshot.manifest.fingerprint,
     }
-    content["hashes"] = _hashes(folder, content, old)
+    content["hashes"] = _hashes(folder, content, old if is_fitted else None)
     _replace(folder / MANIFEST, json.dumps(content).encode())
     _tidy(folder, content)
     return VectorStore(folder)

@@ -35,9 +35,10 @@ from perikope.errors import InputError, PerikopeError, UsageError, unknown
 from perikope.folds import fold_of_documents, group_of_topic
 from perikope.io.runs import Run, read_run
 from perikope.measures import parse_measure
+from perikope.models import parse_model
 from perikope.neural.collection import Collection, join_graphs
 from perikope.neural.encoder import DEFAULT, DIMENSION, Encoder
-from perikope.neural.hgat import HGAT, LATE_FUSION, LateFusion
+from perikope.neural.hgat import HGAT, LATE_FUSION, OWN_FORM, LateFusion
 from perikope.neural.training import ContextRanker, Floats, Ranker, Trainer, TrainingSettings, interpolate
 from perikope.neural.triples import Integers, Topics, join_texts, join_topics
 
@@ -143,6 +144,9 @@ class Study:
     def _check(self) -> None:
         for measure in self.measures:
             parse_measure(measure)
+        parse_model(self.ranked_by)
+        _known(TrainingSettings, self.training)
+        _made_attention("BASE", DIMENSION, self.context)
         names = [system.name for system in self.systems]
         if len(set(names)) != len(names) or not names:
             raise UsageError("systems must be there, each with a name of its own")
@@ -158,10 +162,16 @@ class Study:
                 raise UsageError(f"there is no set of topics {name!r}")
 
     def _check_system(self, system: StudySystem, names: Sequence[str]) -> None:
+        if system.seeds < 1 or system.folds < 0 or system.folds == 1 or system.dimension < 0:
+            raise UsageError("there must be at least one seed, two folds or none (0), and a dimension of at least 0")
+        if not all(0 < share < 1 for share in system.untrained_shares) or not 0 <= system.kept <= 1:
+            raise UsageError("untrained_shares must be between 0 and 1, and kept from 0 to 1")
+        if system.model:
+            parse_model(system.model)
+        _known(TrainingSettings, system.training)
         self.settings_of(system)
         if system.variant:
-            # Made and thrown away: what is wrong with its settings is told now.
-            HGAT.variant(system.variant, **{"dimension": system.dimension or DIMENSION, **self.context, **system.context})
+            _made_attention(system.variant, system.dimension or DIMENSION, self.context_of(system))
         for part in system.of:
             if part not in names:
                 raise unknown("system", part, names)
@@ -183,6 +193,10 @@ class Study:
         """How a system is trained."""
         return TrainingSettings(**{**self.training, **system.training, "seed": seed})
 
+    def context_of(self, system: StudySystem) -> dict[str, Any]:
+        """The settings of its graph attention."""
+        return {**OWN_FORM, **self.context, **system.context}
+
     def fusions_of(self, name: str) -> list[tuple[StudySystem, StudySystem]]:
         """The fusions that a neural system takes part in, each with the system of runs."""
         return [(fusion, self.system(next(part for part in fusion.of if part != name))) for fusion in self.systems if name in fusion.of]
@@ -193,6 +207,15 @@ class Study:
         return sorted(found, key=lambda job: job[1])
 
 
+def _made_attention(variant: str, dimension: int, settings: Mapping[str, Any]) -> None:
+    """Made and thrown away: what is wrong with its settings is told now."""
+    known = [name for name in HGAT().settings if name not in ("dimension", "no_out", "lam", "no_self")]
+    for name in settings:
+        if name not in known:
+            raise unknown("setting of the attention", name, known)
+    HGAT.variant(variant, dimension=dimension, **settings)
+
+
 def _system(values: Mapping[str, Any]) -> StudySystem:
     try:
         return StudySystem(**_known(StudySystem, values))
@@ -201,12 +224,36 @@ def _system(values: Mapping[str, Any]) -> StudySystem:
 
 
 def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a file, those of fields that are tuples as such."""
-    known = {one.name: one for one in fields(kind)}
-    for name in values:
+    """Values of a file, those of fields that are tuples as such; each must be of its field's type."""
+    known = {one.name: str(one.type) for one in fields(kind)}
+    for name, value in values.items():
         if name not in known:
             raise unknown("setting", name, known)
+        fits, wanted = _TYPES.get(known[name], (lambda value: True, ""))
+        if not fits(value):
+            raise UsageError(f"{name} must be {wanted}, not {value!r}")
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "str": (lambda value: isinstance(value, str), "a text"),
+    "bool": (lambda value: isinstance(value, bool), "true or false"),
+    "bool | None": (lambda value: value is None or isinstance(value, bool), "true or false"),
+    "int": (_is_whole, "a whole number"),
+    "int | None": (lambda value: value is None or _is_whole(value), "a whole number"),
+    "float": (_is_number, "a number"),
+    "tuple[str, ...]": (lambda value: isinstance(value, list | tuple) and all(isinstance(one, str) for one in value), "a list of texts"),
+    "tuple[float, ...]": (lambda value: isinstance(value, list | tuple) and all(map(_is_number, value)), "a list of numbers"),
+}
+"""By the type of a field as it is written: what a value must be; of others everything is taken."""
 
 
 def load_study(path: Path) -> Study:
@@ -434,7 +481,7 @@ class _Job:
         written = texts.written(heading_path=settings.heading_path)
         ranker = Ranker(encoder, written)
         if system.variant:
-            context = HGAT.variant(system.variant, **{"dimension": encoder.dimension, **study.context, **system.context}).to(self.device)
+            context = HGAT.variant(system.variant, dimension=encoder.dimension, **study.context_of(system)).to(self.device)
             fusion = LateFusion().to(self.device) if system.is_late else None
             graphs = join_graphs(collections)
             ranker = ContextRanker(encoder, written, texts, graphs, context, fusion, neighbours_learn=system.neighbours_learn)
