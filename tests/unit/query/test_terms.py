@@ -50,3 +50,17 @@ def test_an_expansion_adds_nothing_that_must_not_occur():
     assert set(found.terms) == {"en:pump", "en:seal", "en:valv"}
     words = parse_query("pump", Analyzer(), ["en"])
     assert words.expanded(expansion).boolean == Word(("en:pump",))
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ('(rotor OR "magnet in pumps") AND pump* NOT valve', "rotor magnet pumps pump"),
+        ("NOT (valve AND NOT seal) AND rotor", "seal rotor"),
+        ("rotor NEAR/3 magnets", "rotor magnets"),
+        ("{en:pump} rotor", "pump rotor"),
+    ],
+)
+def test_a_boolean_query_in_words(text, plain):
+    assert parse(text).plain_text == plain
+    assert parse_query(text, Analyzer(), ["en"]).plain_text == text
