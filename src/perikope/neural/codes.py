@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.errors import InputError, UsageError, unknown
+from perikope.index.layout import offsets
 from perikope.kernels.vectors import CENTRED, PLAIN, SCALED, unpack_halves, unpack_integers, unpack_residuals
 
 Code = Literal["float16", "int8", "residual"]
@@ -210,7 +211,7 @@ class Found:
         """Of pieces, one a document."""
         counts = np.concatenate([np.zeros(0, np.int64), *(piece.count for piece in pieces)])
         sizes = [np.array([getattr(piece, name).shape[0] for piece in pieces], np.int64) for name in ("rows", "count")]
-        return cls(codebook, pieces, *(np.concatenate([[0], np.cumsum(column, dtype=np.int64)]) for column in (counts, *sizes)))
+        return cls(codebook, pieces, *(offsets(column) for column in (counts, *sizes)))
 
     @property
     def passages(self) -> int:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.errors import InputError, MissingExtra, UsageError, unknown
+from perikope.index.layout import offsets
 
 try:
     import torch
@@ -182,7 +183,11 @@ class Encoder(nn.Module):
 
     def passages(self, texts: Sequence[str], *, full: bool = True) -> tuple[Tensor, Tensor]:
         """As `queries`, of passages: without the tokens that are punctuation."""
-        tokens, mask = self._tokens(texts, self.settings.passage_tokens, self.settings.passage_marker, full)
+        limit, marker = self._limits(False)
+        return self._of_passages(self._ids(texts, limit - bool(marker)), full)
+
+    def _of_passages(self, ids: Sequence[Tokens], full: bool) -> tuple[Tensor, Tensor]:
+        tokens, mask = self._padded(ids, *self._limits(False), full)
         vectors = self(tokens, mask) if full else self._by_length(tokens, mask)
         return vectors * mask.unsqueeze(-1), mask & ~self._skipped(tokens)
 
@@ -226,13 +231,14 @@ class Encoder(nn.Module):
         """
         at_once = tokens_at_once or self._at_once
         limit, marker = self._limits(False)
-        lengths = np.array([min(len(ids), limit) for ids in self._ids(texts, limit)] if texts else [], np.int64)
+        ids = self._ids(texts, limit - bool(marker))
+        lengths = np.array([len(one) + bool(marker) for one in ids], np.int64)
         order = np.argsort(-lengths, kind="stable")
         start = 0
         with torch.inference_mode():
             while start < order.size:
-                rows = order[start : start + max(at_once // int(lengths[order[start]] + bool(marker)), 1)]
-                vectors, mask = self.passages([texts[row] for row in rows.tolist()], full=False)
+                rows = order[start : start + max(at_once // int(lengths[order[start]]), 1)]
+                vectors, mask = self._of_passages([ids[row] for row in rows.tolist()], full=False)
                 values, kept = vectors.cpu().numpy(), mask.cpu().numpy()
                 for row, own, counted in zip(rows.tolist(), values, kept, strict=True):
                     yield row, own[counted], np.flatnonzero(counted)
@@ -284,8 +290,7 @@ class Encoder(nn.Module):
         """The tokens of texts, those of all in one array, and where those of each begin."""
         limit, marker = self._limits(query)
         ids = self._ids(texts, limit - bool(marker))
-        first = np.zeros(len(ids) + 1, np.int64)
-        np.cumsum([len(one) for one in ids], out=first[1:])
+        first = offsets(np.array([len(one) for one in ids], np.int64))
         return np.concatenate([first[:0], *ids]), first
 
     def remember(self, texts: Sequence[str], *, query: bool = False, cut: tuple[Tokens, Tokens] | None = None) -> None:
@@ -319,7 +324,9 @@ class Encoder(nn.Module):
 
     def _tokens(self, texts: Sequence[str], limit: int, marker: str, full: bool) -> tuple[Tensor, Tensor]:
         """The tokens of texts, padded, and which of them are none of padding."""
-        ids = self._ids(texts, limit - bool(marker))
+        return self._padded(self._ids(texts, limit - bool(marker)), limit, marker, full)
+
+    def _padded(self, ids: Sequence[Tokens], limit: int, marker: str, full: bool) -> tuple[Tensor, Tensor]:
         if marker:
             own = self.tokenizer.convert_tokens_to_ids(marker)
             ids = [np.concatenate([one[:1], [own], one[1:]]) for one in ids]

@@ -23,6 +23,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -209,7 +210,7 @@ class Study:
 
 def _made_attention(variant: str, dimension: int, settings: Mapping[str, Any]) -> None:
     """Made and thrown away: what is wrong with its settings is told now."""
-    known = [name for name in HGAT().settings if name not in ("dimension", "no_out", "lam", "no_self")]
+    known = [name for name in signature(HGAT).parameters if name not in ("dimension", "no_out", "lam", "no_self")]
     for name in settings:
         if name not in known:
             raise unknown("setting of the attention", name, known)
