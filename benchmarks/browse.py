@@ -24,22 +24,22 @@ import numpy as np
 from benchmarks.common import SCRATCH, Table, publish, shared_data
 from benchmarks.queries import draw
 from benchmarks.synthetic import Collection, vocabulary
-from perikope.api import Index
-from perikope.build import BuildOptions, build
-from perikope.document import Document, Kind, TreeBuilder
-from perikope.errors import PerikopeError
+from perikope.browse.matches import Matches, join
+from perikope.browse.models import MODELS, Model, parse_model
+from perikope.browse.ranking import Ranking, rank
+from perikope.browse.signals import Column
+from perikope.browse.structure import read_structure
+from perikope.build.indexing import BuildOptions, build
+from perikope.core.errors import PerikopeError
+from perikope.document.tree import Document, Kind, TreeBuilder
+from perikope.evaluation.io.topics import read_topics
 from perikope.fetch import Candidates
 from perikope.fetch.models import parse_fetch_model
 from perikope.fetch.search import fetch
 from perikope.index.layout import STOP
 from perikope.index.reader import Snapshot
-from perikope.io.topics import read_topics
-from perikope.matches import Matches, join
-from perikope.models import MODELS, Model, parse_model
 from perikope.query.terms import Query, parse_query
-from perikope.ranking import Ranking, rank
-from perikope.signals import Column
-from perikope.structure import read_structure
+from perikope.search.facade import Index
 
 LENGTHS = (4, 10, 100)
 K = 1000

@@ -17,7 +17,7 @@ from benchmarks.common import ROOT, SCRATCH, Table, folder_bytes, megabytes, pub
 from benchmarks.measure import Measurement
 from benchmarks.programs import TANTIVY_HEAP, THREADS, documents
 from benchmarks.synthetic import SHORT, Collection
-from perikope.text import default_stopwords
+from perikope.text.analysis import default_stopwords
 
 NOTES = [
     "seconds, CPU: of the build, imports left out; for the command, all of it with start-up. ×: by the command's. MB/s: of text.",

@@ -22,7 +22,7 @@ from benchmarks import measure, peers
 from benchmarks.build import perikope_command
 from benchmarks.common import ROOT, SCRATCH, folder_bytes, megabytes
 from benchmarks.queries import Queries, draw, write_terms
-from perikope.errors import IndexFormatError
+from perikope.core.errors import IndexFormatError
 from perikope.index.reader import Snapshot
 
 FOLDER = SCRATCH / "fetch"

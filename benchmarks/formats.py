@@ -20,14 +20,14 @@ from pathlib import Path
 from lxml import etree
 
 from benchmarks.common import Table, megabytes, publish, shared_data
-from perikope.api import Index
-from perikope.document import Document, Kind
-from perikope.errors import UnreadableFile
+from perikope.core.errors import UnreadableFile
+from perikope.document.tree import Document, Kind
 from perikope.formats import Source, documents, sources
 from perikope.formats._archives import archive_kind
 from perikope.formats._unpack import stem
 from perikope.formats._xml import trees
 from perikope.formats.xml import SUFFIXES
+from perikope.search.facade import Index
 
 FILES = {
     "clef-ip and epo": ("patents/*.xml", "patents/marec.zip"),

@@ -21,8 +21,8 @@ import numpy as np
 
 from benchmarks.common import Table, publish, timed
 from perikope.kernels.vectors import best_products
-from perikope.neural.codes import CODES, Codebook, Found, Piece
 from perikope.neural.maxsim import BLOCK, max_sim, refined_max_sim
+from perikope.neural.stores.codebook import CODES, Codebook, Found, Piece
 
 DOCUMENTS, PASSAGES, TOKENS, DIMENSION = 1000, 68, 100, 128
 DIFFERENT = 100

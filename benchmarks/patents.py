@@ -16,12 +16,12 @@ from statistics import median
 from typing import Any
 
 from benchmarks.common import SCRATCH, Table, publish, shared_data
-from perikope.api import Index
-from perikope.codes import parse_code
-from perikope.document import Document
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
+from perikope.document.tree import Document
 from perikope.fetch.filters import codes_of
 from perikope.formats import read
+from perikope.patents.codes import parse_code
+from perikope.search.facade import Index
 
 MODELS = ("bm25", "qsf_v_title", "qsf_section_propagate", "plm")
 BEST = 10

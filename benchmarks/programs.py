@@ -71,7 +71,7 @@ def read(source: str, target: str, stop: list[str]) -> None:
 
 def perikope(source: str, target: str, stop: list[str]) -> None:
     """perikope in a process that has built an index before: compiled code loaded, nothing else kept."""
-    from perikope.build import build
+    from perikope.build.indexing import build
 
     with tempfile.TemporaryDirectory() as folder:
         sample = Path(folder, "sample.jsonl")

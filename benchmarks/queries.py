@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.programs import texts
 from perikope.index.layout import STOP
 from perikope.index.reader import Snapshot
-from perikope.text import words
+from perikope.text.analysis import words
 
 Queries = dict[str, list[list[str]]]
 _NEIGHBOURS = 8

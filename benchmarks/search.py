@@ -15,10 +15,10 @@ import bm25s
 
 import perikope as pk
 from benchmarks.common import folder_bytes, shared_data, timed
-from perikope.build import build
-from perikope.demo import demo_corpus
-from perikope.io.topics import read_topics
-from perikope.text import words
+from perikope.build.indexing import build
+from perikope.evaluation.demo import demo_corpus
+from perikope.evaluation.io.topics import read_topics
+from perikope.text.analysis import words
 
 
 def collection():

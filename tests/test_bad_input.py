@@ -2,9 +2,9 @@
 
 import pytest
 
-from perikope.api import Index
-from perikope.errors import UsageError
-from perikope.models import MODELS, parse_model
+from perikope.browse.models import MODELS, parse_model
+from perikope.core.errors import UsageError
+from perikope.search.facade import Index
 from tests.support.collections import index_of, plain_document, structured_document
 from tests.support.models import READY
 

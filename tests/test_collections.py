@@ -8,15 +8,15 @@ import ir_measures
 import numpy as np
 import pytest
 
-from perikope.api import Index
-from perikope.batch import search_topics
-from perikope.build import BuildOptions, build
+from perikope.build.indexing import BuildOptions, build
+from perikope.evaluation.io.judgements import read_judgements
+from perikope.evaluation.io.topics import read_topics
+from perikope.evaluation.measures import evaluate
 from perikope.fetch.models import parse_fetch_model
 from perikope.fetch.search import fetch
-from perikope.io.judgements import read_judgements
-from perikope.io.topics import read_topics
-from perikope.measures import evaluate
 from perikope.query.terms import parse_query
+from perikope.search.batch import search_topics
+from perikope.search.facade import Index
 
 COLLECTIONS = {
     "conditionalqa": ("conditionalqa/documents.jsonl", "conditionalqa/topics.tsv", "conditionalqa/qrels.txt"),

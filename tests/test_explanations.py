@@ -2,7 +2,7 @@
 
 import pytest
 
-from perikope.models import parse_model
+from perikope.browse.models import parse_model
 from tests.support.collections import index_of, plain_document, structured_document
 from tests.support.models import READY
 

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from perikope.api import Hit, Index
-    from perikope.document import Document, Kind, TreeBuilder
-    from perikope.errors import PerikopeError
+    from perikope.core.errors import PerikopeError
+    from perikope.document.tree import Document, Kind, TreeBuilder
+    from perikope.evaluation.measures import evaluate
     from perikope.formats import read
-    from perikope.measures import evaluate
+    from perikope.search.facade import Hit, Index
 
 __all__ = ["Document", "Hit", "Index", "Kind", "PerikopeError", "TreeBuilder", "evaluate", "read"]
 
 _HOMES = {
-    "Document": "perikope.document",
-    "Hit": "perikope.api",
-    "Index": "perikope.api",
-    "Kind": "perikope.document",
-    "PerikopeError": "perikope.errors",
-    "TreeBuilder": "perikope.document",
-    "evaluate": "perikope.measures",
+    "Document": "perikope.document.tree",
+    "Hit": "perikope.search.facade",
+    "Index": "perikope.search.facade",
+    "Kind": "perikope.document.tree",
+    "PerikopeError": "perikope.core.errors",
+    "TreeBuilder": "perikope.document.tree",
+    "evaluate": "perikope.evaluation.measures",
     "read": "perikope.formats",
 }
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from perikope import cli
-from perikope.experiment.outcome import Outcome
-from tests.unit.experiment.conftest import PLAN, write_collection
+from perikope.evaluation.experiment.outcome import Outcome
+from tests.unit.evaluation.conftest import PLAN, write_collection
 
 
 def run(capsys, *arguments):

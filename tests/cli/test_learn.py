@@ -5,8 +5,8 @@ import json
 import pytest
 
 from perikope import cli
-from perikope.api import Index
-from perikope.tables import read_table
+from perikope.index.saved_tables import read_table
+from perikope.search.facade import Index
 
 
 def run(capsys, *arguments):

@@ -8,14 +8,14 @@ from urllib.parse import quote
 import pytest
 
 from perikope import cli
-from perikope.api import Index
-from perikope.batch import search_topics
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
 from perikope.formats import read
-from perikope.io.topics import Topic
+from perikope.query.topic import Topic
+from perikope.search.batch import search_topics
+from perikope.search.facade import Index
 from tests.cli.test_commands import fails, run
 from tests.support.patents import families, patent_xml
-from tests.unit.test_translate import server
+from tests.unit.patents.test_translation import server
 
 FAMILIES = families()
 EVERYTHING = [patent for family in FAMILIES for patent in family.everything]

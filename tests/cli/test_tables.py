@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from perikope.learning.export import write_examples
-from perikope.learning.saving import text_path
-from perikope.models.features import FEATURES
-from perikope.tables import table_names, write_table
+from perikope.browse.models.features import FEATURES
+from perikope.evaluation.learning.export import write_examples
+from perikope.evaluation.learning.saving import text_path
+from perikope.index.saved_tables import table_names, write_table
 from tests.cli.test_commands import fails, run
 from tests.support.collections import index_of, structured_document
-from tests.unit.test_learning import synthetic
+from tests.unit.evaluation.test_learning import synthetic
 
 NAMES = list(FEATURES)
 LINEAR = {"method": "linear", "features": {"version": 1, "normalize": "minmax", "names": NAMES[:3]}, "weights": [0.25, -2.0, 0.0]}

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from perikope.api import Index
-from perikope.build import BuildOptions, build
+from perikope.browse.models import parse_model
+from perikope.browse.models.prior import tenth_of_passage
+from perikope.build.indexing import BuildOptions, build
+from perikope.evaluation.io.topics import read_topics
 from perikope.formats import read
-from perikope.io.topics import read_topics
-from perikope.models import parse_model
-from perikope.models.prior import tenth_of_passage
 from perikope.query.terms import parse_query
+from perikope.search.facade import Index
 from tests.support.models import READY
 from tests.support.plain import PlainCollection
 from tests.support.proximity import PlainInfluence

@@ -9,10 +9,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from perikope.api import Index
-from perikope.document import Document, Kind, TreeBuilder
+from perikope.document.tree import Document, Kind, TreeBuilder
 from perikope.index.commit import LOCK_FILE
 from perikope.index.manifest import FORMAT
+from perikope.search.facade import Index
 
 FOLDER = Path(__file__).parent / f"index-v{FORMAT}"
 

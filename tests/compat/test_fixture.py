@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perikope.api import Index
 from perikope.fetch.filters import known_fields, mask, parse_filter
 from perikope.index.check import check
+from perikope.search.facade import Index
 from tests.compat.make_fixture import FOLDER, first, fourth, second
 
 SCORES = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perikope.errors import InputError
+from perikope.core.errors import InputError
 from perikope.formats import FORMATS, Format, read
 from tests.support.trees import GOLDEN, check_tree, describe
 

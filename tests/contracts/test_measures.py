@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.measures import MEASURES, Definition, Measure, evaluate, parse_measure
+from perikope.evaluation.measures import MEASURES, Definition, Measure, evaluate, parse_measure
 from tests.support import measuring
 
 REACHES_ONE = {"AP", "APD", "PRES", "RR", "nDCG"}

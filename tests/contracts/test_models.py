@@ -6,12 +6,12 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from perikope.errors import UsageError
+from perikope.browse.matches import join
+from perikope.browse.models import MODELS, parse_model
+from perikope.core.errors import UsageError
 from perikope.fetch import Candidates
 from perikope.fetch.models import parse_fetch_model
 from perikope.fetch.search import fetch
-from perikope.matches import join
-from perikope.models import MODELS, parse_model
 from perikope.query.terms import parse_query
 from tests.support.collections import index_of, plain_document
 from tests.support.models import READY

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from perikope.document import Document, Kind
+from perikope.document.tree import Document, Kind
 from perikope.formats import documents, sources
 from perikope.formats._xml import trees
 from perikope.formats.xml import SUFFIXES, WALKS

@@ -10,8 +10,8 @@ import random
 from functools import lru_cache
 from pathlib import Path
 
-from perikope.api import Index
-from perikope.document import Document, Kind, TreeBuilder
+from perikope.document.tree import Document, Kind, TreeBuilder
+from perikope.search.facade import Index
 
 MARKER = "marker"
 IDS = [f"d{i}" for i in range(12)]

@@ -22,14 +22,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from perikope.api import Index
-from perikope.document import Document, Kind, TreeBuilder
-from perikope.errors import PerikopeError
-from perikope.explain import render
+from perikope.browse.explanation import render
+from perikope.browse.models import MODELS
+from perikope.core.errors import PerikopeError
+from perikope.document.tree import Document, Kind, TreeBuilder
 from perikope.fetch.filters import known_fields, mask, parse_filter
 from perikope.index.check import check
 from perikope.index.commit import IndexWriter
-from perikope.models import MODELS
+from perikope.search.facade import Index
 from tests.durability import harms
 
 QUERY = "pump rotor valve"

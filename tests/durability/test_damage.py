@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from perikope.api import Index
-from perikope.errors import IndexFormatError
+from perikope.core.errors import IndexFormatError
 from perikope.index import manifest as manifests
 from perikope.index.check import check
 from perikope.index.columns import ColumnFile
 from perikope.index.commit import IndexWriter
+from perikope.search.facade import Index
 from tests.durability import harms
 from tests.durability.probe import look
 

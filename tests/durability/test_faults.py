@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from perikope.api import Index
-from perikope.document import TreeBuilder
-from perikope.errors import InputError, PerikopeError, UsageError
+from perikope.core import files
+from perikope.core.errors import InputError, PerikopeError, UsageError
+from perikope.document.tree import TreeBuilder
 from perikope.index import commit as commits
-from perikope.index import files
 from perikope.index.check import check
+from perikope.search.facade import Index
 from tests.durability.history import Rebuilds, answers, make_changes, make_commit, verify
 
 BEFORE = 4
@@ -220,7 +220,7 @@ def test_what_cannot_be_merged_is_not_committed(tmp_path):
 
 FULL_DISK = """
 import errno, os, sys
-from perikope.index import files
+from perikope.core import files
 def finish(self): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 files.NewFile.finish = finish
 from perikope.cli import main

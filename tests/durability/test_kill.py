@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from perikope.api import Index
-from perikope.errors import IndexFormatError
+from perikope.core.errors import IndexFormatError
 from perikope.index.check import check
+from perikope.search.facade import Index
 from tests.durability.history import Rebuilds, answers, make_changes, make_commit, verify
 
 KILLS = int(os.environ.get("PERIKOPE_KILLS", "20"))

@@ -1,6 +1,6 @@
 """A disk that keeps only what was synced: whatever else it kept when the power went, the index opens at its last commit.
 
-Every change goes through `perikope.index.files`; here it is recorded, and the disk after a power loss is made up for every moment:
+Every change goes through `perikope.core.files`; here it is recorded, and the disk after a power loss is made up for every moment:
 - the content of a file that was not synced is there, cut short, garbage or empty,
 - a name that was made, changed or removed since the folder was synced is as it was before or as it should be, each one on its own.
 """
@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from perikope.api import Index
+from perikope.core import files
 from perikope.index import commit as commits
-from perikope.index import files
 from perikope.index.check import check
+from perikope.search.facade import Index
 from tests.durability.history import commit_of, make_commit, verify
 
 COMMITS = 9

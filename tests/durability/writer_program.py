@@ -16,9 +16,9 @@ import time
 import traceback
 from pathlib import Path
 
-from perikope.api import Index
 from perikope.index import commit as commits
 from perikope.index.check import check
+from perikope.search.facade import Index
 from tests.durability.history import answers, commit_of, make_commit, verify
 
 commits.MAX_SEGMENTS = 4  # so that merges come along with commits

@@ -8,7 +8,7 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from perikope.errors import PerikopeError
+from perikope.core.errors import PerikopeError
 from tests.fuzz.mutations import mutated
 from tests.fuzz.targets import GOOD, Target
 

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from perikope import grammar
-from perikope.document import Document
-from perikope.errors import PerikopeError, UnreadableFile
+from perikope.browse.models import parse_model
+from perikope.core import grammar
+from perikope.core.errors import PerikopeError, UnreadableFile
+from perikope.core.names import document_name, split_name
+from perikope.document.tree import Document
+from perikope.evaluation.io import inex, judgements, runs, topics
+from perikope.evaluation.measures import parse_measure
 from perikope.fetch.filters import parse_filter
 from perikope.formats import FORMATS, Format, documents, read, sources
 from perikope.formats.xml import profiles
-from perikope.io import inex, judgements, runs, topics
-from perikope.measures import parse_measure
-from perikope.models import parse_model
-from perikope.names import document_name, split_name
 from perikope.query.publications import parse_publication
 from perikope.query.syntax import automatic, parse_tree
-from perikope.text import Analyzer
+from perikope.text.analysis import Analyzer
 from tests.support.trees import GOLDEN, check_tree, describe
 
 GOOD = "good.txt"

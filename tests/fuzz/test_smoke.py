@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perikope.errors import InputError
+from perikope.core.errors import InputError
 from perikope.formats import FORMATS
 from tests.fuzz.fuzzing import attempt, fuzz
 from tests.fuzz.targets import Target, targets

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from perikope import cli
-from perikope.tables import read_table
-from perikope.tags import KIND, tag_table, weigh
+from perikope.browse.tags import KIND, tag_table, weigh
+from perikope.index.saved_tables import read_table
 
 # Figure 5. Words count from 0: the title is 0 to 2, the first paragraph 3 to 26, the second 27 to 31.
 PARAGRAPH = (

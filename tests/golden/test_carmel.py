@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from perikope.browse.matches import assemble
+from perikope.browse.models import parse_model
+from perikope.browse.models.prior import learn_prior
 from perikope.index.reader import Statistics
-from perikope.matches import assemble
-from perikope.models import parse_model
-from perikope.models.prior import learn_prior
 from perikope.query.terms import Query
 
 # Two documents, passages as (first, last) tokens, occurrences by term, 1000 documents in the collection.

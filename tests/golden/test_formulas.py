@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from perikope.document import Kind, TreeBuilder
+from perikope.browse.matches import assemble
+from perikope.browse.models import parse_model
+from perikope.document.tree import Kind, TreeBuilder
 from perikope.index.reader import Statistics
-from perikope.matches import assemble
-from perikope.models import parse_model
 from perikope.query.terms import Query
 from tests.support.collections import index_of
 

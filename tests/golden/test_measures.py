@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from perikope import weighting
-from perikope.io.inex import Extract, RelevantText
-from perikope.measures import parse_measure
+from perikope.evaluation.io.inex import Extract, RelevantText
+from perikope.evaluation.measures import parse_measure
+from perikope.fetch import weighting
 
 
 def close(*values):

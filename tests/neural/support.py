@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors  # noqa: E402
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast  # noqa: E402
 
-from perikope.io.runs import write_run  # noqa: E402
+from perikope.evaluation.io.runs import write_run  # noqa: E402
 from perikope.neural.encoder import Encoder, EncoderSettings  # noqa: E402
 
 torch.set_num_threads(1)  # more only wait for one another on models of this size

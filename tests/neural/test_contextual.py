@@ -11,19 +11,19 @@ pytest.importorskip("transformers")
 
 from click.testing import CliRunner  # noqa: E402
 
-from perikope.api import Index  # noqa: E402
 from perikope.cli import encode_command  # noqa: E402
-from perikope.errors import UsageError  # noqa: E402
+from perikope.core.errors import UsageError  # noqa: E402
 from perikope.formats import read  # noqa: E402
-from perikope.neural.encoding import EncodeOptions, encode_index  # noqa: E402
-from perikope.neural.fetching import nearest_documents  # noqa: E402
 from perikope.neural.graph import read_graph  # noqa: E402
 from perikope.neural.hgat import HGAT, VARIANTS, LateFusion  # noqa: E402
-from perikope.neural.ranking import Variant  # noqa: E402
+from perikope.neural.models import Variant  # noqa: E402
+from perikope.neural.nearest import nearest_documents  # noqa: E402
 from perikope.neural.saved import SavedRanker, load_ranker, save_ranker  # noqa: E402
-from perikope.neural.store import CONTENT, VectorStore  # noqa: E402
+from perikope.neural.stores.making import EncodeOptions, encode_index  # noqa: E402
+from perikope.neural.stores.store import CONTENT, VectorStore  # noqa: E402
 from perikope.neural.training import ContextRanker  # noqa: E402
 from perikope.neural.triples import read_texts  # noqa: E402
+from perikope.search.facade import Index  # noqa: E402
 from tests.neural.support import tiny_encoder  # noqa: E402
 
 DOCUMENTS = [

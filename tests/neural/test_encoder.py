@@ -12,7 +12,7 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 
-from perikope.errors import InputError, PerikopeError, UsageError  # noqa: E402
+from perikope.core.errors import InputError, PerikopeError, UsageError  # noqa: E402
 from perikope.neural import encoder as encoders  # noqa: E402
 from perikope.neural.encoder import Encoder, EncoderSettings, similarity  # noqa: E402
 from tests.neural.support import WORDS, tiny_encoder, tiny_transformer  # noqa: E402

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.cli.graph_command import command
-from perikope.document import Kind, TreeBuilder
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
+from perikope.document.tree import Kind, TreeBuilder
 from perikope.neural.drawing import render_dot, render_lines, render_svg
 from perikope.neural.graph import INVERSE, RELATIONS, DocumentGraph, graph_of, merge_graphs, with_inverses
 from tests.support.collections import collections, index_of, plain_document

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from perikope.errors import UsageError  # noqa: E402
+from perikope.core.errors import UsageError  # noqa: E402
 from perikope.neural.graph import RELATIONS, SELF, DocumentGraph, merge_graphs, with_inverses  # noqa: E402
 from perikope.neural.hgat import HGAT, VARIANTS, LateFusion  # noqa: E402
 

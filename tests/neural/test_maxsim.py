@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perikope.neural import maxsim
-from perikope.neural.codes import CODES, Codebook, Found, Piece
 from perikope.neural.maxsim import max_sim, refined_max_sim
+from perikope.neural.stores.codebook import CODES, Codebook, Found, Piece
 
 
 def unit(generator, count, dimension=16):

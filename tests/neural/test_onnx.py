@@ -16,7 +16,7 @@ import onnx as onnx_files  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from perikope.errors import MissingExtra, UsageError  # noqa: E402
+from perikope.core.errors import MissingExtra, UsageError  # noqa: E402
 from perikope.neural import onnx  # noqa: E402
 from perikope.neural.encoder import Encoder, similarity  # noqa: E402
 from perikope.neural.onnx import OnnxEncoder  # noqa: E402

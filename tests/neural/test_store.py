@@ -17,21 +17,21 @@ from click.testing import CliRunner  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from perikope.api import Index  # noqa: E402
+from perikope.browse.matches import join  # noqa: E402
 from perikope.cli import encode_command  # noqa: E402
-from perikope.errors import InputError, MissingExtra, PerikopeError, UsageError  # noqa: E402
+from perikope.core.errors import InputError, MissingExtra, PerikopeError, UsageError  # noqa: E402
 from perikope.fetch import Candidates  # noqa: E402
 from perikope.index.commit import take_lock  # noqa: E402
-from perikope.matches import join  # noqa: E402
-from perikope.neural import store  # noqa: E402
-from perikope.neural.codes import CODES, Codebook, nearest  # noqa: E402
-from perikope.neural.encoding import EncodeOptions, encode_index  # noqa: E402
 from perikope.neural.maxsim import max_sim  # noqa: E402
-from perikope.neural.ranking import add_vectors, colbert_column, vector_column  # noqa: E402
-from perikope.neural.store import VectorStore, check_stores, store_names  # noqa: E402
-from perikope.neural.storing import update_store  # noqa: E402
+from perikope.neural.models import add_vectors, colbert_column, vector_column  # noqa: E402
+from perikope.neural.stores import store  # noqa: E402
+from perikope.neural.stores.codebook import CODES, Codebook, nearest  # noqa: E402
+from perikope.neural.stores.making import EncodeOptions, encode_index  # noqa: E402
+from perikope.neural.stores.store import VectorStore, check_stores, store_names  # noqa: E402
+from perikope.neural.stores.update import update_store  # noqa: E402
 from perikope.query.terms import parse_query  # noqa: E402
-from perikope.recipes import load_recipe  # noqa: E402
+from perikope.search.facade import Index  # noqa: E402
+from perikope.search.recipes import load_recipe  # noqa: E402
 from tests.neural.support import tiny_encoder  # noqa: E402
 from tests.support.collections import index_of, plain_document  # noqa: E402
 
@@ -337,7 +337,7 @@ def test_rows_of_a_segment_that_are_damaged_are_refused(index, encoder):
 
 
 def test_documents_by_their_vectors_need_share_no_word(index, encoder, tmp_path):
-    from perikope.neural.fetching import nearest_documents
+    from perikope.neural.nearest import nearest_documents
 
     snapshot = index._snapshot
     add_vectors(snapshot, "own", lambda texts: [[float("water" in text), 1.0] for text in texts], lambda text: np.array([1.0, 0.0]), 2)
@@ -403,7 +403,7 @@ def test_encode_and_then_the_recipe_need_nothing_else(index, encoder, tmp_path):
 
 def test_without_torch_one_line_says_what_to_install(index, encoder, monkeypatch):
     made(index, encoder, name="tiny")
-    for name in ("perikope.neural.encoder", "perikope.neural.contextual"):
+    for name in ("perikope.neural.encoder", "perikope.neural.context_vectors"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r"this needs torch, which is not installed: pip install 'perikope\[neural\]'"):
@@ -415,7 +415,7 @@ def test_a_forked_process_ranks_as_its_parent_does(index, encoder):
     made(index, encoder, name="tiny")
     code = """
 import multiprocessing, sys, torch
-from perikope.api import Index
+from perikope.search.facade import Index
 torch.set_num_threads(2)
 def best(_):
     found = index.search("magnet rotor", model='colbert(store="tiny")').names()

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from perikope.cli import train_command
-from perikope.errors import InputError, UsageError
+from perikope.core.errors import InputError, UsageError
 from perikope.neural.collection import Collection
 from perikope.neural.hgat import OWN_FORM
 from perikope.neural.preparing import prepare

@@ -13,14 +13,14 @@ pytest.importorskip("transformers")
 from safetensors.torch import load_file  # noqa: E402
 
 from perikope import cli  # noqa: E402
-from perikope.api import Index  # noqa: E402
-from perikope.experiment.outcome import Outcome  # noqa: E402
+from perikope.evaluation.experiment.outcome import Outcome  # noqa: E402
 from perikope.formats import read  # noqa: E402
 from perikope.neural.collection import Collection  # noqa: E402
 from perikope.neural.preparing import read_judged  # noqa: E402
 from perikope.neural.saved import load_ranker  # noqa: E402
 from perikope.neural.training import ContextRanker, Ranker, Trainer  # noqa: E402
 from perikope.neural.triples import draw_negatives, read_texts  # noqa: E402
+from perikope.search.facade import Index  # noqa: E402
 from tests.neural.support import tiny_encoder, write_study  # noqa: E402
 from tests.support.collections import plain_document  # noqa: E402
 

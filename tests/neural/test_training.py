@@ -12,10 +12,10 @@ pytest.importorskip("transformers")
 from click.testing import CliRunner  # noqa: E402
 
 from perikope.cli import encode_command, train_command  # noqa: E402
-from perikope.errors import PerikopeError, UsageError  # noqa: E402
+from perikope.core.errors import PerikopeError, UsageError  # noqa: E402
 from perikope.neural.graph import read_graph  # noqa: E402
 from perikope.neural.hgat import HGAT, LateFusion  # noqa: E402
-from perikope.neural.store import VectorStore  # noqa: E402
+from perikope.neural.stores.store import VectorStore  # noqa: E402
 from perikope.neural.training import (  # noqa: E402
     ContextRanker,
     Ranker,

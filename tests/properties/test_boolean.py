@@ -7,14 +7,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.errors import UsageError
+from perikope.browse.matches import join
+from perikope.browse.satisfaction import satisfied
+from perikope.core.errors import UsageError
 from perikope.fetch import Candidates
-from perikope.matches import join
 from perikope.query.boolean import And, Near, Not, Or, Phrase, Same, Word, words_of
 from perikope.query.syntax import automatic, parse_tree
 from perikope.query.terms import Query, parse_boolean
-from perikope.satisfaction import satisfied
-from perikope.text import Analyzer, words
+from perikope.text.analysis import Analyzer, words
 from tests.support.collections import collections, index_of, plain_document
 from tests.support.plain import PlainCollection
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perikope.index import commit as commits
-from perikope.text import Analyzer
+from perikope.text.analysis import Analyzer
 from tests.support.collections import documents, index_of
 from tests.support.plain import PlainCollection
 

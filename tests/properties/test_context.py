@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.context import border_length, count_words
-from perikope.names import encode
-from perikope.segment import segmenter
+from perikope.core.names import encode
+from perikope.document.segmentation import segmenter
+from perikope.search.context import border_length, count_words
 from tests.support.collections import collections, index_of
 
 MEASURES = [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.document import TreeBuilder
+from perikope.document.tree import TreeBuilder
 from perikope.fetch.conditions import compare, quote
 from perikope.fetch.filters import All, Ids, SharedCodes, Without, known_fields, mask, parse_filter, passage_mask, unknown_fields
 from perikope.index import commit as commits

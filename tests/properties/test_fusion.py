@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.kernels.trees import add_trees
-from perikope.signals import fact, min_max, share_above_least, sum_of, z_score
+from perikope.browse.signals import fact, min_max, share_above_least, sum_of, z_score
+from perikope.kernels.regression_trees import add_trees
 from tests.properties.test_models import queries
 from tests.support.collections import collections, index_of
 

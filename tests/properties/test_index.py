@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.document import Kind
-from perikope.text import Analyzer
+from perikope.document.tree import Kind
+from perikope.text.analysis import Analyzer
 from tests.support.collections import collections, index_of
 from tests.support.plain import PlainCollection, analyse
 

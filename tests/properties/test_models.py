@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perikope.query.terms import parse_query
-from perikope.text import Analyzer
+from perikope.text.analysis import Analyzer
 from tests.support.collections import WORDS, collections, index_of
 from tests.support.plain import PlainCollection, min_max
 

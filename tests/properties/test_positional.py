@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.document import Kind, TreeBuilder
-from perikope.models.prior import tenth_of_passage
+from perikope.browse.models.prior import tenth_of_passage
+from perikope.document.segmentation import segmenter
+from perikope.document.tree import Kind, TreeBuilder
 from perikope.query.terms import parse_query
-from perikope.segment import segmenter
-from perikope.text import Analyzer, word_spans
+from perikope.text.analysis import Analyzer, word_spans
 from tests.support.collections import WORDS, collections, index_of, plain_document, texts
 from tests.support.plain import PlainCollection, min_max
 

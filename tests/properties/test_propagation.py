@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.document import Kind
-from perikope.models import parse_model
+from perikope.browse.models import parse_model
+from perikope.document.tree import Kind
 from perikope.query.terms import parse_query
-from perikope.text import Analyzer
+from perikope.text.analysis import Analyzer
 from tests.support.collections import WORDS, collections, index_of
 from tests.support.plain import PlainCollection, min_max
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.document import Kind
+from perikope.browse.matches import join
+from perikope.browse.models import parse_model
+from perikope.document.tree import Kind
 from perikope.fetch import Candidates
-from perikope.matches import join
-from perikope.models import parse_model
 from perikope.query.boolean import words_of
 from perikope.query.terms import Query
 from tests.support.collections import index_of

@@ -12,8 +12,8 @@ from tempfile import mkdtemp
 
 from hypothesis import strategies as st
 
-from perikope.api import Index
-from perikope.document import Document, Kind, TreeBuilder
+from perikope.document.tree import Document, Kind, TreeBuilder
+from perikope.search.facade import Index
 
 WORDS = ["pump", "rotor", "magnet", "seal", "shaft", "the", "of", "valve", "Pumps", "été"]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)

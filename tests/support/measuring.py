@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from perikope.io.inex import Extract, RelevantText
+from perikope.evaluation.io.inex import Extract, RelevantText
 
 NAMES = [f"{document}#{passage}" for document in ("A", "B", "C", "D") for passage in ("1", "2", "/x[3]", "@10")]
 TIED_SCORES = [-3.5, -1.0, 0.0, 1e-9, 0.5, 1.0, 1.0 + 1e-9, 1.0 + 1e-7, 2.0, 16777216.0, 16777217.0]

@@ -1,6 +1,6 @@
 """Which models can rank any index."""
 
-from perikope.models import MODELS
+from perikope.browse.models import MODELS
 
 READY = [name for name, found in MODELS.items() if not found.needs_store]
 """Those that need no store of vectors, which would have to be made first."""

@@ -3,7 +3,8 @@
 import random
 from itertools import product
 
-from perikope.experiment.outcome import FoldOutcome, Outcome, Sweep, SystemOutcome, TuningOutcome
+from perikope.evaluation.experiment.outcome import Outcome, Sweep, SystemOutcome
+from perikope.evaluation.tuning.outcome import FoldOutcome, TuningOutcome
 
 MEASURES = ("MAP(D)", "nDCG@10", "MRR", "P@10", "Recall@100", "PRES@100")
 NAMES = (

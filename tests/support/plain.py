@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 
-from perikope.document import Document, Kind
-from perikope.text import Analyzer, language_code, word_spans
+from perikope.document.tree import Document, Kind
+from perikope.text.analysis import Analyzer, language_code, word_spans
 
 
 @dataclass

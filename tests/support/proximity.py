@@ -6,7 +6,7 @@ import math
 
 from hypothesis import strategies as st
 
-from perikope.document import Document, Kind, TreeBuilder
+from perikope.document.tree import Document, Kind, TreeBuilder
 from perikope.query.boolean import And, Near, Not, Or, Phrase, Same, Word
 
 VOCABULARY = ["pump", "rotor", "magnet", "seal", "the"]

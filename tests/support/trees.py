@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from perikope.document import Document, Kind
+from perikope.document.tree import Document, Kind
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from perikope.document import Kind
+from perikope.document.tree import Kind
 from tests.support.plain import PlainCollection, PlainDocument
 
 DECAY = {

@@ -13,7 +13,7 @@ from io import TextIOWrapper
 import click
 
 from perikope import __version__
-from perikope.errors import PerikopeError
+from perikope.core.errors import PerikopeError
 
 COMMANDS = (
     "index",

@@ -19,7 +19,7 @@ def command(index: str) -> int:
     from pathlib import Path
 
     from perikope.index.check import check
-    from perikope.neural.store import check_stores
+    from perikope.neural.stores.store import check_stores
 
     report = check(Path(index))
     stores, damaged = check_stores(Path(index))

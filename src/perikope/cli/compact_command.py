@@ -18,7 +18,7 @@ def command(index: str, memory: int, wait: float) -> int:
     Example:
       perikope compact idx
     """
-    from perikope.api import Index
+    from perikope.search.facade import Index
 
     opened = Index.open(index, memory=memory, wait=wait)
     opened.compact()

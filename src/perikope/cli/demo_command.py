@@ -11,8 +11,8 @@ import click
 from perikope.cli.output import printable, shorten
 
 if TYPE_CHECKING:
-    from perikope.api import Hit
-    from perikope.demo import Comparison
+    from perikope.evaluation.demo import Comparison
+    from perikope.search.facade import Hit
 
 
 @click.command(name="demo")
@@ -23,8 +23,8 @@ def command() -> int:
     Example:
       perikope demo
     """
-    from perikope.demo import WITH_CONTEXT, WITHOUT_CONTEXT, demonstrate
-    from perikope.explain import render
+    from perikope.browse.explanation import render
+    from perikope.evaluation.demo import WITH_CONTEXT, WITHOUT_CONTEXT, demonstrate
 
     facts, comparisons = demonstrate()
     click.echo(f"Indexed {facts}.\n")

@@ -50,7 +50,7 @@ def command(index: str, **options: Any) -> int:
     from pathlib import Path
 
     from perikope.index.reader import Snapshot
-    from perikope.neural.encoding import EncodeOptions, encode_index
+    from perikope.neural.stores.making import EncodeOptions, encode_index
 
     snapshot = Snapshot.open(Path(index))
     with click.progressbar(length=snapshot.totals.passages, label="passages", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:

@@ -10,8 +10,8 @@ import click
 from perikope.cli.output import printable
 
 if TYPE_CHECKING:
-    from perikope.measures import Evaluation
-    from perikope.measures.significance import Comparison
+    from perikope.evaluation.measures import Evaluation
+    from perikope.evaluation.measures.significance import Comparison
 
 
 @click.command(name="eval")
@@ -85,11 +85,11 @@ def command(
     """
     import os
 
-    from perikope.errors import UsageError
-    from perikope.io.judgements import disagreement
-    from perikope.measures import parse_measures
-    from perikope.measures.files import JudgementFile
-    from perikope.measures.significance import check_test, compare
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.io.judgements import disagreement
+    from perikope.evaluation.measures import parse_measures
+    from perikope.evaluation.measures.files import JudgementFile
+    from perikope.evaluation.measures.significance import check_test, compare
 
     named = parse_measures(measures or "")
     if measures is not None and not named:

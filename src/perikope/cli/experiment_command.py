@@ -13,7 +13,7 @@ import click
 from perikope.cli.output import count, printable
 
 if TYPE_CHECKING:
-    from perikope.experiment.outcome import Sweep
+    from perikope.evaluation.experiment.outcome import Sweep
     from perikope.neural.study import Study
 
 _NEURAL, _PREPARED = "neural", "study.json"
@@ -47,9 +47,9 @@ def command(file: str, out: str, resume: bool, workers: int, device: str, list_p
       perikope experiment carmel2013 --index idx --topics topics.tsv --judgements qrels.txt --out results
       perikope experiment experiments/neural.toml --out results
     """
-    from perikope.errors import UsageError
-    from perikope.experiment.plan import Given, load_plan, protocol_names
-    from perikope.experiment.running import run_experiment
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.experiment.plan import Given, load_plan, protocol_names
+    from perikope.evaluation.experiment.running import run_experiment
 
     if list_protocols:
         for name in protocol_names():
@@ -93,7 +93,7 @@ def _is_study(file: str) -> bool:
     """Whether a file, a protocol, or a folder that was prepared is a study of neural rankers."""
     import tomllib
 
-    from perikope.experiment.plan import protocol_names
+    from perikope.evaluation.experiment.plan import protocol_names
 
     path = Path(file)
     if file in protocol_names() or path.is_dir():
@@ -108,11 +108,11 @@ def _is_study(file: str) -> bool:
 def _run_study(file: str, given: Mapping[str, Any], out: str, *, fresh: bool, workers: int, device: str, started: float) -> int:
     # First: without torch it is what says how to get it.
     from perikope.neural import encoder  # noqa: F401, I001
-    from perikope.experiment.state import locked
+    from perikope.evaluation.experiment.state import locked
     from perikope.neural.preparing import prepare_study
     from perikope.neural.report import write_study_report
     from perikope.neural.study import Workplace, run_jobs
-    from perikope.workers import usable_cores
+    from perikope.core.parallel import usable_cores
 
     path = Path(file)
     study = _study(file, given)
@@ -137,8 +137,8 @@ def _study(file: str, given: Mapping[str, Any]) -> Study | None:
     """The study of a file, or of a protocol with the collection that is given; None for a folder, which has its own."""
     import tomllib
 
-    from perikope.errors import UsageError
-    from perikope.experiment.plan import protocol_names, protocol_text
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.experiment.plan import protocol_names, protocol_text
     from perikope.neural.study import load_study, study_of
 
     options = {name: f"--{name.replace('_', '-')}" for name in given}

@@ -24,8 +24,8 @@ def command(index: str, query: str, passage: str, as_json: bool, **options: Any)
     Example:
       perikope explain idx "magnetic coupling" "EP1130000B1#claim-1"
     """
-    from perikope.api import Index
-    from perikope.explain import as_dict, render
+    from perikope.browse.explanation import as_dict, render
+    from perikope.search.facade import Index
 
     node = Index.open(index).explain(query, passage, **search_arguments(options))
     if as_json:

@@ -24,10 +24,10 @@ def command(index: str, document: str, svg: IO[str] | None, dot: bool, as_json: 
       perikope graph idx EP-1000000-B1
       perikope graph idx EP-1000000-B1 --svg graph.svg
     """
-    from perikope.api import Index
-    from perikope.errors import UsageError
+    from perikope.core.errors import UsageError
     from perikope.neural.drawing import render_dot, render_lines, render_svg
     from perikope.neural.graph import graph_of
+    from perikope.search.facade import Index
 
     if (svg is not None) + dot + as_json > 1:
         raise UsageError("--svg, --dot and --json are three forms of the same graph; ask for one")

@@ -45,8 +45,8 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **opti
       perikope index docs/ --to idx --sync
       perikope index --to idx --delete report-7
     """
-    from perikope.build import BuildOptions, build, input_size
-    from perikope.errors import UsageError
+    from perikope.build.indexing import BuildOptions, build, input_size
+    from perikope.core.errors import UsageError
 
     if not paths and not delete:
         raise UsageError("give files or folders to index, or ids to --delete")

@@ -14,8 +14,8 @@ from perikope.cli.options import search_arguments, search_options
 from perikope.cli.output import count, printable, progress
 
 if TYPE_CHECKING:
-    from perikope.learning.examples import Source
-    from perikope.models.features import FeatureNormalization
+    from perikope.browse.models.features import FeatureNormalization
+    from perikope.evaluation.learning.examples import Source
 
 
 @click.group(name="learn")
@@ -68,13 +68,13 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
     """
     from pathlib import Path
 
+    from perikope.browse.tags import KIND, Selection, learn_tags
     from perikope.cli.table_output import lines_of_tags
-    from perikope.errors import UsageError
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.io.judgements import read_judgements
+    from perikope.evaluation.io.topics import read_topics
     from perikope.index.reader import Snapshot
-    from perikope.io.judgements import read_judgements
-    from perikope.io.topics import read_topics
-    from perikope.tables import check_name, write_table
-    from perikope.tags import KIND, Selection, learn_tags
+    from perikope.index.saved_tables import check_name, write_table
 
     check_name(name)
     wanted = read_topics(topics)
@@ -124,10 +124,10 @@ def learn_prior(index: str, topics: str, qrels: str, name: str, k: int, threads:
     """
     from pathlib import Path
 
+    from perikope.browse.models.prior import KIND
     from perikope.cli.table_output import lines_of_prior
-    from perikope.learning.prior import learn_prior_of_run
-    from perikope.models.prior import KIND
-    from perikope.tables import check_name, write_table
+    from perikope.evaluation.learning.prior import learn_prior_of_run
+    from perikope.index.saved_tables import check_name, write_table
 
     check_name(name)
     model = str(options.pop("model"))
@@ -226,12 +226,12 @@ def learn_fusion(
     """
     from pathlib import Path
 
-    from perikope.errors import UsageError
-    from perikope.learning.examples import Sampling
-    from perikope.learning.saving import save
-    from perikope.learning.validation import HELD_OUT, Learner, learn, single_models
-    from perikope.measures import parse_measures
-    from perikope.tables import check_name
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.learning.examples import Sampling
+    from perikope.evaluation.learning.saving import save
+    from perikope.evaluation.learning.validation import HELD_OUT, Learner, learn, single_models
+    from perikope.evaluation.measures import parse_measures
+    from perikope.index.saved_tables import check_name
 
     check_name(name)
     wanted = parse_measures(measure)
@@ -285,8 +285,8 @@ def export(index: str, topics: str, qrels: str, out: str, **options: Any) -> int
       perikope learn export idx topics.tsv qrels.txt --out examples.txt
       perikope learn export idx topics.tsv qrels.txt --out examples.csv.gz
     """
-    from perikope.learning.examples import Sampling
-    from perikope.learning.export import write_examples
+    from perikope.evaluation.learning.examples import Sampling
+    from perikope.evaluation.learning.export import write_examples
 
     source, problems = _examples(index, topics, qrels, options)
     groups = source.groups(Sampling(options["depth"], options["others"], options["seed"]))
@@ -313,7 +313,7 @@ def show_table(index: str, name: str | None, as_json: bool) -> int:
 
     from perikope.cli.table_output import lines_of
     from perikope.index.reader import Snapshot
-    from perikope.tables import FOLDER, read_table, table_names
+    from perikope.index.saved_tables import FOLDER, read_table, table_names
 
     folder = Snapshot.open(Path(index)).folder
     if name is not None:
@@ -341,8 +341,8 @@ def delete_table(index: str, name: str) -> int:
     """
     from pathlib import Path
 
+    from perikope.evaluation.learning.saving import delete
     from perikope.index.reader import Snapshot
-    from perikope.learning.saving import delete
 
     delete(Snapshot.open(Path(index)).folder, name)
     click.echo(f"deleted {name}")
@@ -352,7 +352,7 @@ def delete_table(index: str, name: str) -> int:
 @command.command(name="features")
 def list_features() -> int:
     """List what fusion is learned from: the features of a passage, and what each of them says."""
-    from perikope.models.features import FEATURES
+    from perikope.browse.models.features import FEATURES
 
     width = max(map(len, FEATURES))
     for number, feature in enumerate(FEATURES.values(), 1):
@@ -362,7 +362,7 @@ def list_features() -> int:
 
 def _examples(index: str, topics: str, qrels: str, options: dict[str, Any]) -> tuple[Source, list[str]]:
     """Where the examples of fusion come from, and which topics were passed over."""
-    from perikope.learning.validation import NORMALIZATION
+    from perikope.evaluation.learning.validation import NORMALIZATION
 
     search = {name: options[name] for name in ("fetch", "expand", "documents", "language")}
     normalize = options["normalize"] or NORMALIZATION[options.get("method", "lambdamart")]
@@ -379,12 +379,12 @@ def _source(
     normalize: FeatureNormalization = "zscore",
 ) -> tuple[Source, list[str]]:
     """What is learned from, with the options of `Index.search`, and which topics were passed over."""
-    from perikope.api import Index
-    from perikope.errors import UsageError
-    from perikope.io.judgements import read_judgements
-    from perikope.io.topics import read_topics
-    from perikope.learning.examples import Source, judged_topics
-    from perikope.models import parse_model
+    from perikope.browse.models import parse_model
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.io.judgements import read_judgements
+    from perikope.evaluation.io.topics import read_topics
+    from perikope.evaluation.learning.examples import Source, judged_topics
+    from perikope.search.facade import Index
 
     opened, wanted, judgements = Index.open(index), read_topics(topics), read_judgements(qrels)
     if not wanted:

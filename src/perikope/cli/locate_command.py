@@ -24,8 +24,8 @@ def command(index: str, passage: str, path: str, format: str, as_json: bool) -> 
     """
     from dataclasses import asdict
 
-    from perikope.api import Index
-    from perikope.originals import open_original
+    from perikope.search.facade import Index
+    from perikope.search.originals import open_original
 
     found = open_original(Index.open(index), passage, path, format=format)
     if as_json:

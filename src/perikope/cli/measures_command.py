@@ -15,8 +15,8 @@ def command() -> int:
     Example:
       perikope measures
     """
-    from perikope.grammar import write
-    from perikope.measures import MEASURES
+    from perikope.core.grammar import write
+    from perikope.evaluation.measures import MEASURES
 
     for name, definition in MEASURES.items():
         inside = ",".join(f"{parameter.name}={write(parameter.default)}" for parameter in definition.parameters.values())

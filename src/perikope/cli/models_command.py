@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from perikope.parameters import Parameter
+    from perikope.core.parameters import Parameter
 
 Entry = tuple[str, Callable[..., Any], Iterable["Parameter"]]
 
@@ -25,8 +25,8 @@ def command(name: str | None) -> int:
     Example:
       perikope models qsf_v_title
     """
-    from perikope.errors import unknown
-    from perikope.grammar import write
+    from perikope.core.errors import unknown
+    from perikope.core.grammar import write
 
     groups = list(_groups())
     known = sorted({entry[0] for _, entries in groups for entry in entries})
@@ -53,10 +53,10 @@ def command(name: str | None) -> int:
 
 
 def _groups() -> Iterator[tuple[str, list[Entry]]]:
+    from perikope.browse.models import MODELS
+    from perikope.core.parameters import parameters_of
     from perikope.fetch.expansion import EXPANSIONS
     from perikope.fetch.models import FETCH_MODELS
-    from perikope.models import MODELS
-    from perikope.parameters import parameters_of
 
     yield (
         "Passages (--model)",

@@ -243,7 +243,7 @@ def patent_arguments(options: dict[str, Any], *, needed: bool = True) -> dict[st
     """
     import os
 
-    from perikope.errors import UsageError
+    from perikope.core.errors import UsageError
 
     if not needed:
         context = click.get_current_context()
@@ -255,7 +255,7 @@ def patent_arguments(options: dict[str, Any], *, needed: bool = True) -> dict[st
     }
     url = options.pop("translate")
     if url is not None:
-        from perikope.translate import LibreTranslate
+        from perikope.patents.translation import LibreTranslate
 
         arguments["translator"] = LibreTranslate(url, api_key=os.environ.get("PERIKOPE_TRANSLATE_KEY", ""))
     return arguments
@@ -265,7 +265,7 @@ def follow_recipe(context: click.Context, parameter: click.Parameter, value: str
     """The recipe that was named; its options are the defaults of all others."""
     if not value:
         return ""
-    from perikope.recipes import load_recipe
+    from perikope.search.recipes import load_recipe
 
     recipe = load_recipe(value)
     context.default_map = {**(context.default_map or {}), **{name: _as_written(name, given) for name, given in recipe.options.items()}}
@@ -287,10 +287,10 @@ def _as_written(name: str, value: Any) -> Any:
 
 def search_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """The options of a command as `Index.search` takes them."""
-    from perikope.errors import UsageError
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.io.lines import numbered_lines
     from perikope.fetch.filters import Ids
     from perikope.fetch.parts import parse_parts
-    from perikope.io.lines import numbered_lines
 
     arguments = dict(options)
     for name in ("fetch_parts", "shares_codes_with", "ids", "part", "tag", "one_per"):

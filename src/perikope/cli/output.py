@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from perikope.api import Hit
+    from perikope.search.facade import Hit
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ def command(name: str | None) -> int:
       perikope recipes albarede2021
       perikope search idx "magnetic coupling" --recipe albarede2021 -k 10
     """
-    from perikope.grammar import write
-    from perikope.recipes import load_recipe, recipe_names
+    from perikope.core.grammar import write
+    from perikope.search.recipes import load_recipe, recipe_names
 
     if name is None:
         names = recipe_names()

@@ -65,12 +65,12 @@ def command(
       perikope run idx clef-ip-topics.xml --run-format clef-ip --one-per family --out claims.run
       perikope run idx inex-topics.xml --topic-field phrasetitle --run-format inex --out inex.run
     """
-    from perikope.api import Index
-    from perikope.batch import search_topics
-    from perikope.errors import UsageError
-    from perikope.io.runs import ranking_in, read_run, write_run
-    from perikope.io.topics import read_topics
-    from perikope.models import parse_model
+    from perikope.browse.models import parse_model
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.io.runs import ranking_in, read_run, write_run
+    from perikope.evaluation.io.topics import read_topics
+    from perikope.search.batch import search_topics
+    from perikope.search.facade import Index
 
     started = time.perf_counter()
     model = parse_model(str(options.pop("model")))

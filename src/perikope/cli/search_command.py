@@ -12,7 +12,7 @@ from perikope.cli.options import document_options, patent_arguments, patent_opti
 from perikope.cli.output import count, printable, show, verbatim
 
 if TYPE_CHECKING:
-    from perikope.api import Index
+    from perikope.search.facade import Index
 
 MAX_CLAIMS = 1 << 24
 """Bytes of claims that are read from standard input."""
@@ -71,8 +71,8 @@ def command(
     """
     from dataclasses import asdict
 
-    from perikope.api import Index
-    from perikope.errors import UsageError
+    from perikope.core.errors import UsageError
+    from perikope.search.facade import Index
 
     is_patent = _is_patent(query, patent, claims, chosen)
     of_patent = patent_arguments(options, needed=is_patent)
@@ -127,9 +127,9 @@ def _show_documents(ranking: list[tuple[str, float]], as_json: bool) -> None:
 
 def _candidates(path: str) -> dict[str, float]:
     """The documents of a run, which must be of one topic."""
-    from perikope.batch import documents_of
-    from perikope.errors import UsageError
-    from perikope.io.runs import read_run
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.io.runs import read_run
+    from perikope.search.batch import documents_of
 
     topics = read_run(path)
     if len(topics) != 1:
@@ -160,7 +160,7 @@ def _why_nothing(index: Index, arguments: dict[str, Any], conditions: dict[str, 
 
 def _is_patent(query: str | None, patent: str | None, claims: str | None, chosen: tuple[str, ...]) -> bool:
     """Whether a patent or claims are searched with; an error where it is not clear what is."""
-    from perikope.errors import UsageError
+    from perikope.core.errors import UsageError
 
     for name, value in (("--patent", patent), ("--claims", claims)):
         if value is not None and not value.strip():
@@ -180,7 +180,7 @@ def _is_patent(query: str | None, patent: str | None, claims: str | None, chosen
 
 
 def _text(claims: str) -> str:
-    from perikope.errors import InputError
+    from perikope.core.errors import InputError
 
     if claims != "-":
         return claims

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from perikope.browse.models import combination, prior
+from perikope.browse.models.features import FEATURES
+from perikope.browse.tags import KIND, TagTable, tag_table
 from perikope.cli.output import count, printable
-from perikope.models import combination, prior
-from perikope.models.features import FEATURES
-from perikope.tables import Table
-from perikope.tags import KIND, TagTable, tag_table
+from perikope.index.saved_tables import Table
 
 
 def lines_of(table: Table) -> str:

@@ -17,12 +17,12 @@ from click.core import ParameterSource
 from perikope.cli.output import count, printable
 
 if TYPE_CHECKING:
-    from perikope.api import Index
     from perikope.neural.collection import Collection
     from perikope.neural.encoder import Encoder
     from perikope.neural.hgat import HGAT, LateFusion
     from perikope.neural.training import Progress, Ranker, TrainingSettings
     from perikope.neural.triples import Texts, Topics
+    from perikope.search.facade import Index
 
 _OF_ATTENTION = ("layers", "residual", "dropout", "late_fusion", "relations", "neighbours_learn")
 _RUN, _MADE_WITH = "run", "made-with.json"
@@ -157,9 +157,9 @@ def command(index: str, topics: str, qrels: str, folder: str, **options: Any) ->
 
 def _check(place: Path, options: Mapping[str, Any], settings: TrainingSettings) -> str:
     """Find mistakes before anything is read; returns the model that negatives are ranked by, where they are."""
-    from perikope.errors import UsageError, unknown
-    from perikope.measures import parse_measure
-    from perikope.models import parse_model
+    from perikope.browse.models import parse_model
+    from perikope.core.errors import UsageError, unknown
+    from perikope.evaluation.measures import parse_measure
     from perikope.neural.hgat import VARIANTS
     from perikope.neural.saved import CONTEXT_SETTINGS
     from perikope.neural.triples import sources_of
@@ -192,7 +192,7 @@ def _check(place: Path, options: Mapping[str, Any], settings: TrainingSettings) 
 
 def _check_place(place: Path) -> None:
     """Refuse a folder with anything that training has not put there."""
-    from perikope.errors import UsageError
+    from perikope.core.errors import UsageError
     from perikope.neural.saved import RANKER
 
     if place.exists() and not place.is_dir():
@@ -227,11 +227,11 @@ def _attention(options: Mapping[str, Any], encoder: Encoder, seed: int) -> tuple
 
 def _read(files: tuple[str, str, str], ranked_by: str, *, with_graphs: bool) -> tuple[Index, Collection, Topics]:
     """An index, its texts, and graphs where they are needed, and its topics that have something relevant."""
-    from perikope.api import Index
     from perikope.index.reader import Snapshot
     from perikope.neural.collection import Collection
     from perikope.neural.preparing import read_judged
     from perikope.neural.triples import read_texts
+    from perikope.search.facade import Index
 
     folder, topics, qrels = files
     index = Index.open(folder)
@@ -277,7 +277,7 @@ def _joined(
 
 def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics], held_out: Topics) -> None:
     """Write down what the settings of training do not tell; a run that was made with something else is not gone on with."""
-    from perikope.errors import InputError, UsageError
+    from perikope.core.errors import InputError, UsageError
     from perikope.neural.training import PROGRESS
 
     names = ("encoder", "dimension", "variant", *(_OF_ATTENTION if options["variant"] else ()), "ranked_by")

@@ -44,13 +44,14 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     """
     from pathlib import Path
 
-    from perikope.errors import UsageError
-    from perikope.experiment.tune import tune
-    from perikope.experiment.tuning import check_target, read_space, recipe_text, save_recipe
-    from perikope.io.topics import read_topics
-    from perikope.measures import parse_measure
-    from perikope.measures.files import judgements_in
-    from perikope.recipes import SUFFIX
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.io.topics import read_topics
+    from perikope.evaluation.measures import parse_measure
+    from perikope.evaluation.measures.files import judgements_in
+    from perikope.evaluation.tuning.space import read_space
+    from perikope.evaluation.tuning.tuner import tune
+    from perikope.search.recipe_files import check_target, recipe_text, save_recipe
+    from perikope.search.recipes import SUFFIX
 
     own = {name: options.pop(name) for name in _OWN}
     # Before anything is read, and in this process: in a worker's it would be told as a failure of the worker.
@@ -102,7 +103,7 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
             Path(own["save"]), recipe_text(f"{chosen.definition.name}, tuned", {**arguments, "documents": documents}, chosen, source)
         )
     if own["plot"]:
-        from perikope.experiment.report.surface import write_surface
+        from perikope.evaluation.experiment.report.surface import write_surface
 
         if not write_surface(Path(own["plot"]), tuned, chosen.definition.name):
             click.echo("warning: there is nothing to draw: one setting was tried", err=True)
@@ -133,7 +134,7 @@ _OWN = ("measure", "search", "trials", "seed", "folds", "k", "sweep", "save", "p
 
 
 def _numbers(text: str) -> list[int]:
-    from perikope.errors import UsageError
+    from perikope.core.errors import UsageError
 
     pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
     if not all(piece.isascii() and piece.isdigit() and int(piece) > 0 for piece in pieces):
@@ -142,7 +143,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _shown(value: object) -> str:
-    from perikope.grammar import write
+    from perikope.core.grammar import write
 
     return value if isinstance(value, str) else write(value)
 

@@ -15,7 +15,7 @@ def command() -> int:
     Example:
       perikope warmup
     """
-    from perikope.demo import warm_up
+    from perikope.evaluation.demo import warm_up
     from perikope.kernels.jit import cache_directory
 
     started = time.perf_counter()

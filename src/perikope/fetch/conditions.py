@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.codes import LEVELS, Code, parse_code
 from perikope.index.segments import Segment
+from perikope.patents.codes import LEVELS, Code, parse_code
 
 Numbers = NDArray[np.int64]
 

@@ -9,14 +9,14 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
+from perikope.core.grammar import Call, parse
+from perikope.core.parameters import Grid, Range, bind, parameters_of
+from perikope.core.registry import Registry
 from perikope.fetch import Candidates
-from perikope.grammar import Call, parse
 from perikope.index.layout import STOP
 from perikope.index.reader import Snapshot
-from perikope.parameters import Grid, Range, bind, parameters_of
 from perikope.query.terms import Query
-from perikope.registry import Registry
 
 Count = Annotated[int, Range(1, 1000), Grid((3, 5, 10, 20))]
 

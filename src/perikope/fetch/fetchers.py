@@ -7,9 +7,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.core.registry import Registry
 from perikope.fetch import Candidates
 from perikope.index.reader import Snapshot
-from perikope.registry import Registry
 
 
 class Fetcher(Protocol):

@@ -24,8 +24,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.codes import LEVELS, parse_code
-from perikope.errors import UsageError, unknown
+from perikope.core.errors import UsageError, unknown
 from perikope.fetch.conditions import (
     Between,
     CodePrefix,
@@ -47,6 +46,7 @@ from perikope.index.layout import ranges
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.kernels.strings import hash_strings
+from perikope.patents.codes import LEVELS, parse_code
 
 Mask = NDArray[np.bool_]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.errors import unknown
+from perikope.core.errors import unknown
 from perikope.fetch.filters import known_fields
 from perikope.index.reader import Snapshot
 

@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope import weighting
-from perikope.errors import UsageError
-from perikope.grammar import Call, parse
-from perikope.parameters import Parameter, Range, bind, call, parameters_of
-from perikope.registry import Registry
+from perikope.core.errors import UsageError
+from perikope.core.grammar import Call, parse
+from perikope.core.parameters import Parameter, Range, bind, call, parameters_of
+from perikope.core.registry import Registry
+from perikope.fetch import weighting
 
 Floats = NDArray[np.float64]
 Factors = weighting.Factors

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.errors import UsageError, unknown
+from perikope.core.errors import UsageError, unknown
 from perikope.fetch import Candidates
 from perikope.fetch.filters import Filter, known_parts, mask
 from perikope.fetch.models import FetchModel, Terms

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perikope.document import Document
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
+from perikope.document.tree import Document
 from perikope.fetch.conditions import Between, Equal, is_date
 from perikope.fetch.filters import CODE_FIELDS, Filter, Not, SharedCodes, Where, Without, codes_of, known_fields
 from perikope.index.facets import metadata_pairs
@@ -20,10 +20,10 @@ from perikope.index.reader import Snapshot
 from perikope.query.patent import Claims, Forms, Patent, Setting, load_patent, pasted, queries
 from perikope.query.publications import documents_with
 from perikope.query.terms import Query
-from perikope.text import language_code
+from perikope.text.analysis import language_code
 
 if TYPE_CHECKING:
-    from perikope.translate import Translator
+    from perikope.patents.translation import Translator
 
 PUBLISHED = "date"
 DATES = ("priority_date", "application_date", "date")

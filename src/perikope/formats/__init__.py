@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from perikope.document import Document
-from perikope.errors import InputError, UnreadableFile, UsageError, unknown
+from perikope.core.errors import InputError, UnreadableFile, UsageError, unknown
+from perikope.core.registry import Registry
+from perikope.document.tree import Document
 from perikope.formats import _archives
 from perikope.formats._source import MAX_BYTES, Source, document_id, file_hash, language_or_nothing, unreadable
 from perikope.formats._unpack import DAMAGE, stem
 from perikope.formats._walk import walk
-from perikope.registry import Registry
 
 __all__ = ["FORMATS", "FileEntry", "Format", "Source", "documents", "file_hash", "files", "line_chunks", "read", "reader", "sources"]
 
@@ -90,7 +90,7 @@ def read(
 
     >>> read("missing.md")
     Traceback (most recent call last):
-    perikope.errors.InputError: missing.md: there is no such file or folder; check the path
+    perikope.core.errors.InputError: missing.md: there is no such file or folder; check the path
     """
     found = sources(paths, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes)
     return _read_all(found, on_problem)

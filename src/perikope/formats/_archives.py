@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO
 
-from perikope.errors import UnreadableFile
+from perikope.core.errors import UnreadableFile
 from perikope.formats._source import MAX_BYTES, document_id, open_regular, unreadable
 from perikope.formats._unpack import DAMAGE, Bound, BoundedStream, read_up_to, stem, unpacked
 

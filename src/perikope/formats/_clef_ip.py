@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from perikope.formats._patents import Bibliography, PatentNumber, PatentWalk, marked_patents, patent_number
+from perikope.formats._patents import Bibliography, PatentWalk, marked_patents
 from perikope.formats._profile import Element, Rule, text_of
-from perikope.formats._uspto_numbers import us_class
 from perikope.formats._xml import whole_text
+from perikope.patents.numbers import PatentNumber, patent_number
+from perikope.patents.uspto_numbers import us_class
 
 _ORIGINAL = ("original", "intermediate", "epo", "docdb")
 """Forms of a name, the most original one first."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from perikope.formats._mentions import cited_patents
-from perikope.formats._patents import Bibliography, PatentNumber, PatentWalk, marked_patents, patent_number
+from perikope.formats._patents import Bibliography, PatentWalk, marked_patents
 from perikope.formats._profile import Element, text_of
+from perikope.patents.mentions import cited_patents
+from perikope.patents.numbers import PatentNumber, patent_number
 
 
 class FulltextWalk(PatentWalk):

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import IO
 
-from perikope.document import Document, TreeBuilder
-from perikope.errors import InputError, UnreadableFile, UsageError
+from perikope.core.errors import InputError, UnreadableFile, UsageError
+from perikope.document.tree import Document, TreeBuilder
 from perikope.formats._unpack import DAMAGE, BoundedStream, read_up_to, unpacked
 
 MAX_BYTES = 1 << 28
@@ -135,7 +135,7 @@ def language_or_nothing(tag: str) -> str:
     ('de', '', '')
     """
     # Imported here because it brings numpy along, which listing the formats does not need.
-    from perikope.text import is_language, language_code
+    from perikope.text.analysis import is_language, language_code
 
     try:
         code = language_code(tag) if tag.strip() else ""

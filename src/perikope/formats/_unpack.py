@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import IO, cast
 
-from perikope.errors import UnreadableFile
+from perikope.core.errors import UnreadableFile
 
 MAX_RATIO = 200
 """Unpacked bytes a packed byte: text packs 3 to 30 to 1, tables of zeros perhaps 100 to 1, bombs 1000 to 1 and more."""

@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterable
 from typing import ClassVar
 
-from perikope.document import Place
-from perikope.formats._headings import LONGEST, is_capitals, is_main
+from perikope.core.dates import iso_date
+from perikope.document.tree import Place
 from perikope.formats._inline import Run
-from perikope.formats._patents import Bibliography, PatentNumber, PatentWalk
-from perikope.formats._profile import Element, Rule, iso_date, text_of
-from perikope.formats._uspto_numbers import application, ipc, publication, us_class
+from perikope.formats._patents import Bibliography, PatentWalk
+from perikope.formats._profile import Element, Rule, text_of
 from perikope.formats._xml import whole_text
+from perikope.patents.headings import LONGEST, is_capitals, is_main
+from perikope.patents.numbers import PatentNumber
+from perikope.patents.uspto_numbers import application, ipc, publication, us_class
 
 
 class GrantOrApplication(PatentWalk):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from perikope.errors import UnreadableFile
+from perikope.core.errors import UnreadableFile
 from perikope.formats._source import unreadable
 
 

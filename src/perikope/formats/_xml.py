@@ -24,7 +24,7 @@ from typing import IO, NamedTuple, cast
 
 from lxml import etree
 
-from perikope.errors import UnreadableFile
+from perikope.core.errors import UnreadableFile
 from perikope.formats._entities import PREDEFINED, characters
 from perikope.formats._source import Source, unreadable
 from perikope.formats._unpack import DAMAGE

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from perikope.document import Document, Kind, Place, TreeBuilder
+from perikope.document.tree import Document, Kind, Place, TreeBuilder
 from perikope.formats._inline import Inline, Run
 from perikope.formats._profile import BLOCKS, LIFTED, Element, Profile, Role, Rule, text_of
 from perikope.formats._source import Source, is_running_number, language_or_nothing

@@ -16,8 +16,8 @@ from typing import cast
 
 from lxml import etree, html
 
-from perikope.document import Document, Kind, TreeBuilder
-from perikope.errors import UnreadableFile
+from perikope.core.errors import UnreadableFile
+from perikope.document.tree import Document, Kind, TreeBuilder
 from perikope.formats import Source, reader
 from perikope.formats._inline import Inline, link_target
 from perikope.formats._source import is_running_number, language_or_nothing

@@ -20,8 +20,8 @@ from typing import IO, Any
 
 import orjson
 
-from perikope.document import Document, Kind, TreeBuilder
-from perikope.errors import InputError, UnreadableFile
+from perikope.core.errors import InputError, UnreadableFile
+from perikope.document.tree import Document, Kind, TreeBuilder
 from perikope.formats import Source, line_chunks, reader
 from perikope.formats._source import MAX_BYTES, is_running_number, language_or_nothing
 from perikope.formats._unpack import stem

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from perikope.document import Document, Kind, TreeBuilder
-from perikope.errors import UnreadableFile
+from perikope.core.errors import UnreadableFile
+from perikope.document.tree import Document, Kind, TreeBuilder
 from perikope.formats import Source, reader
 from perikope.formats._inline import Inline, link_target
 from perikope.formats._source import language_or_nothing

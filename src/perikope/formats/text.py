@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from perikope.document import Document, TreeBuilder
+from perikope.document.tree import Document, TreeBuilder
 from perikope.formats import Source, reader
 
 

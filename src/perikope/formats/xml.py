@@ -12,8 +12,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from perikope.document import Document
-from perikope.errors import UnreadableFile
+from perikope.core.errors import UnreadableFile
+from perikope.document.tree import Document
 from perikope.formats import FORMATS, Format, Source, reader
 from perikope.formats._clef_ip import ClefIpWalk
 from perikope.formats._epo import FulltextWalk, PublishedWalk

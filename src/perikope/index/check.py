@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perikope.errors import IndexFormatError
+from perikope.core.errors import IndexFormatError
 from perikope.index import manifest as manifests
 from perikope.index.columns import ColumnFile
 from perikope.index.commit import LOCK_FILE

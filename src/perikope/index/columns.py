@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.errors import IndexFormatError
-from perikope.index import files
+from perikope.core import files
+from perikope.core.errors import IndexFormatError
 
 MAGIC = b"PERIKOPE"
 VERSION = 3

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from perikope.document import Document
-from perikope.errors import IndexFormatError, InputError, UsageError
-from perikope.index import files
+from perikope.core import files
+from perikope.core.errors import IndexFormatError, InputError, UsageError
+from perikope.document.tree import Document
 from perikope.index import manifest as manifests
 from perikope.index.layout import MAX_PARTS, TOO_MANY_PARTS
 from perikope.index.manifest import Manifest
@@ -25,7 +25,7 @@ from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.index.tombstones import bury
 from perikope.index.writer import SegmentBuilder
-from perikope.text import Analyzer, is_language, language_code
+from perikope.text.analysis import Analyzer, is_language, language_code
 
 LOCK_FILE = "write.lock"
 MAX_SEGMENTS = 12

@@ -19,7 +19,7 @@ from math import isfinite
 import numpy as np
 import orjson
 
-from perikope.errors import IndexFormatError
+from perikope.core.errors import IndexFormatError
 from perikope.index.columns import Array, ColumnFile, ColumnWriter, narrow
 from perikope.index.layout import offsets, ranges
 from perikope.kernels.facets import strictly_rising

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from perikope.index.layout import STOP
 from perikope.kernels.lexicon import EMPTY, number_words, rehash
 from perikope.kernels.words import find_words
-from perikope.text import Analyzer, word_classes
+from perikope.text.analysis import Analyzer, word_classes
 
 
 class Lexicon:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perikope.errors import IndexFormatError
-from perikope.index import files
+from perikope.core import files
+from perikope.core.errors import IndexFormatError
 
 FILE = "manifest.json"
 NEW_FILE = f"{FILE}.new"

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.errors import IndexFormatError
+from perikope.core.errors import IndexFormatError
 from perikope.index import manifest as manifests
 from perikope.index.columns import MissingFileError
 from perikope.index.manifest import Manifest
 from perikope.index.segments import Segment
 from perikope.index.tombstones import NO_COUNTS, Counts
 from perikope.kernels.strings import order_runs, pack_strings
-from perikope.text import ANALYSIS_VERSION, Analyzer
+from perikope.text.analysis import ANALYSIS_VERSION, Analyzer
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.document import Place
+from perikope.core.names import running_number
+from perikope.document.tree import Place
 from perikope.index.columns import Array, ColumnFile
 from perikope.index.facets import Facets
 from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN, STOP, has_right_type
@@ -22,7 +23,6 @@ from perikope.kernels.dictionary import find_names, read_all
 from perikope.kernels.postings import LARGE, WINDOW_BITS, count_stored, select_part
 from perikope.kernels.strings import hash_strings
 from perikope.kernels.tokens import decode_tokens
-from perikope.names import running_number
 
 _REMEMBERED = 32
 """Things made of a segment that are kept: masks of filters take a bit a document each."""

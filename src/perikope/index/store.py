@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import zstandard
 
-from perikope.errors import IndexFormatError
+from perikope.core.errors import IndexFormatError
 from perikope.index.columns import ColumnFile, ColumnWriter, narrow
 
 BLOCK_SIZE = 1 << 16

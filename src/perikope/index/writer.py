@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from perikope.document import Document, Spans
-from perikope.errors import InputError
+from perikope.core.errors import InputError
+from perikope.document.tree import Document, Spans
 from perikope.index import layout
 from perikope.index.columns import Array, ColumnWriter, narrow
 from perikope.index.facets import FacetBuilder
@@ -21,7 +21,7 @@ from perikope.index.store import StoreWriter
 from perikope.kernels.postings import count_units, invert, invert_parts
 from perikope.kernels.structure import derive_structure
 from perikope.kernels.tokens import encode_tokens
-from perikope.text import Analyzer, language_code
+from perikope.text.analysis import Analyzer, language_code
 
 BATCH_CHARACTERS = 1 << 20
 """Texts are analysed together up to this size: a kernel call costs more than a short text."""

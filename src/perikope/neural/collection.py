@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from perikope.errors import InputError
+from perikope.core.errors import InputError
 from perikope.index.reader import Snapshot
 from perikope.neural.graph import FORWARD, DocumentGraph, read_graph, with_inverses, with_opening
 from perikope.neural.triples import Texts, Topics, read_texts

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.errors import InputError, MissingExtra, UsageError, unknown
+from perikope.core.errors import InputError, MissingExtra, UsageError, unknown
 from perikope.index.layout import offsets
 
 try:

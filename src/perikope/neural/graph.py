@@ -25,14 +25,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.api import Index
-from perikope.document import Kind
-from perikope.errors import UsageError
+from perikope.browse.structure import Outline, read_spans
+from perikope.core.errors import UsageError
+from perikope.core.names import running_number
+from perikope.document.tree import Kind
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.kernels.structure import derive_structure
-from perikope.names import running_number
-from perikope.structure import Outline, read_spans
+from perikope.search.facade import Index
 
 Integers = NDArray[np.int64]
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from perikope.errors import UsageError, unknown
+from perikope.core.errors import UsageError, unknown
 from perikope.index.layout import offsets, ranges
 from perikope.neural.graph import OPENING, RELATIONS, SELF, DocumentGraph, merge_graphs
 from perikope.neural.sharing import OF_CONTEXT, OF_SELF, OF_TARGET, LayerPlan, Neighbourhoods, Plan, make_plan

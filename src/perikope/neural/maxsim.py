@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.core.parallel import usable_cores
 from perikope.kernels.vectors import best_centroids, best_products
-from perikope.neural.codes import Codebook, Floats, Found, Integers, Piece, damaged
-from perikope.workers import usable_cores
+from perikope.neural.stores.codebook import Codebook, Floats, Found, Integers, Piece, damaged
 
 BLOCK = 512
 """Vectors at a time: at 128 dimensions a quarter of a megabyte."""

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from perikope.errors import MissingExtra, UsageError
+from perikope.core.errors import MissingExtra, UsageError
 from perikope.kernels.jit import cache_directory
 from perikope.neural.encoder import Encoder
 

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from perikope.api import Index
-from perikope.batch import query_of, search_topics
-from perikope.build import BuildOptions, build
-from perikope.errors import InputError, PerikopeError, UsageError
+from perikope.build.indexing import BuildOptions, build
+from perikope.core.errors import InputError, PerikopeError, UsageError
+from perikope.evaluation.io.judgements import read_judgements
+from perikope.evaluation.io.runs import read_run, write_run
+from perikope.evaluation.io.topics import read_topics
 from perikope.fetch.filters import codes_of
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.reader import Snapshot
-from perikope.io.judgements import read_judgements
-from perikope.io.runs import read_run, write_run
-from perikope.io.topics import read_topics
 from perikope.neural.collection import Collection
 from perikope.neural.study import COLLECTIONS, CONTENT, DEPTH, RUNS, Study, StudySystem, fetched_file, load_study, plain, value_file
 from perikope.neural.triples import Texts, Topics, read_texts, sources_of, topics_of
+from perikope.search.batch import query_of, search_topics
+from perikope.search.facade import Index
 
 INDEXES = "indexes"
 FETCHED = 1000

@@ -16,11 +16,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from perikope.experiment.outcome import ComparisonSettings, Outcome, Sweep, SystemOutcome
-from perikope.experiment.report import write_report
-from perikope.experiment.report.findings import ExtraTable, Figure, counted, figure, ranges
-from perikope.measures import parse_measure
-from perikope.measures.significance import compare, label
+from perikope.evaluation.experiment.outcome import ComparisonSettings, Outcome, Sweep, SystemOutcome
+from perikope.evaluation.experiment.report import write_report
+from perikope.evaluation.experiment.report.findings import ExtraTable, Figure, counted, figure, ranges
+from perikope.evaluation.measures import parse_measure
+from perikope.evaluation.measures.significance import compare, label
 from perikope.neural.graph import SELF
 from perikope.neural.study import DEPTH, Study, StudySystem, Workplace, known_values
 

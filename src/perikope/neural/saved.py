@@ -15,7 +15,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from perikope.errors import InputError
+from perikope.core.errors import InputError
 from perikope.neural.encoder import Encoder, save_weights
 from perikope.neural.hgat import HGAT, LateFusion
 

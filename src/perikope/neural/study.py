@@ -32,11 +32,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from perikope.errors import InputError, PerikopeError, UsageError, unknown
-from perikope.folds import fold_of_documents, group_of_topic
-from perikope.io.runs import Run, read_run
-from perikope.measures import parse_measure
-from perikope.models import parse_model
+from perikope.browse.models import parse_model
+from perikope.core.errors import InputError, PerikopeError, UsageError, unknown
+from perikope.evaluation.folds import fold_of_documents, group_of_topic
+from perikope.evaluation.io.runs import Run, read_run
+from perikope.evaluation.measures import parse_measure
 from perikope.neural.collection import Collection, join_graphs
 from perikope.neural.encoder import DEFAULT, DIMENSION, Encoder
 from perikope.neural.hgat import HGAT, LATE_FUSION, OWN_FORM, LateFusion

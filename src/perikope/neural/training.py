@@ -26,8 +26,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from perikope.errors import InputError, UsageError
-from perikope.measures import parse_measure
+from perikope.core.errors import InputError, UsageError
+from perikope.evaluation.measures import parse_measure
 from perikope.neural.encoder import Encoder, similarity
 from perikope.neural.triples import Integers, Texts, Topics, draw_triples, sources_of
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.errors import UsageError, unknown
-from perikope.folds import group_of_topic
+from perikope.core.errors import UsageError, unknown
+from perikope.evaluation.folds import group_of_topic
 
 if TYPE_CHECKING:
     from perikope.index.reader import Snapshot
@@ -285,7 +285,7 @@ def read_texts(snapshot: Snapshot) -> Texts:
 
 def passages_of(segment: Segment, local: int, document: str) -> list[tuple[str, str, tuple[str, ...]]]:
     """Name, text and titles above of each passage of a document."""
-    from perikope.names import passage_name, running_number
+    from perikope.core.names import passage_name, running_number
 
     text, own, name_of = segment.text(local), segment.passages_of(local), segment.span_namer(local)
     first_span = int(segment["document.first_span"][local])

@@ -22,19 +22,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.document import Document, Kind
-from perikope.errors import InputError, UsageError, unknown
+from perikope.core.errors import InputError, UsageError, unknown
+from perikope.core.names import normal_path
+from perikope.document.tree import Document, Kind
 from perikope.index.reader import Snapshot
-from perikope.names import normal_path
 from perikope.query.boolean import Word
 from perikope.query.publications import find_publication, parse_publication
 from perikope.query.syntax import terms_of
 from perikope.query.terms import Query
-from perikope.text import language_code, words
+from perikope.text.analysis import language_code, words
 
 if TYPE_CHECKING:
     # It brings what speaks HTTP with it, which takes its time to load.
-    from perikope.translate import Translator
+    from perikope.patents.translation import Translator
 
 PARTS = ("title", "abstract", "description", "claims", "bibliography")
 """What a form can be made of."""

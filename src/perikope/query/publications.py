@@ -14,11 +14,11 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
 from perikope.index.reader import Snapshot
 
 if TYPE_CHECKING:
-    from perikope.formats._patents import PatentNumber
+    from perikope.patents.numbers import PatentNumber
 
 _WRITTEN = re.compile(r"([A-Z]{2})((?:[A-Z]{1,2})?[0-9]{1,15})([A-Z][0-9]{0,2})?")
 _SEPARATORS = re.compile(r"[\s\-‐-―./,'’_()]+")
@@ -43,7 +43,7 @@ def parse_publication(text: str) -> PatentNumber | None:
     ['WO-1978000001-A1', 'WO-2003004567', 'US-20010000044-A1', 'JP-10000001-A']
     """
     # Readers of patents bring lxml with them, which a search for words does without.
-    from perikope.formats._patents import patent_number
+    from perikope.patents.numbers import patent_number
 
     found = _WRITTEN.fullmatch(_SEPARATORS.sub("", text.upper()))
     if found is None:

@@ -22,9 +22,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
 from perikope.query.boolean import And, Near, Not, Or, Phrase, Same, Tree, Word
-from perikope.text import Analyzer, fold, language_code, word_spans, words
+from perikope.text.analysis import Analyzer, fold, language_code, word_spans, words
 
 MAX_LENGTH = 100_000
 """Characters of a query."""

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
 from perikope.query.boolean import Tree, Word, all_of, words_of
 from perikope.query.syntax import Expand, excerpt, parse_tree, terms_of
-from perikope.text import Analyzer, language_code, words
+from perikope.text.analysis import Analyzer, language_code, words
 
 
 @dataclass(frozen=True, slots=True)

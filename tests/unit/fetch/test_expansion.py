@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import EXPANSIONS, Feedback, bo1, canonical, expand, rm3
 from perikope.query.terms import Query, parse_query

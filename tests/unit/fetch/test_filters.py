@@ -4,9 +4,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from perikope.codes import parse_code
-from perikope.document import Kind, TreeBuilder
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
+from perikope.document.tree import Kind, TreeBuilder
 from perikope.fetch.conditions import Between, CodePrefix, Equal, Inside, Prefix, compare
 from perikope.fetch.filters import (
     All,
@@ -24,6 +23,7 @@ from perikope.fetch.filters import (
     passage_mask,
     unknown_fields,
 )
+from perikope.patents.codes import parse_code
 from tests.support.collections import index_of
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
 from perikope.fetch.models import FETCH_MODELS, parse_fetch_model
 from perikope.fetch.search import fetch
 from perikope.query.terms import parse_query
-from perikope.text import Analyzer
+from perikope.text.analysis import Analyzer
 from tests.support.collections import WORDS, collections, index_of, plain_document
 from tests.support.plain import PlainCollection
 

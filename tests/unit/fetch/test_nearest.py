@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perikope.errors import UsageError
-from perikope.neural.ranking import add_vectors
+from perikope.core.errors import UsageError
+from perikope.neural.models import add_vectors
 from tests.support.collections import index_of, plain_document
 
 DOCUMENTS = [

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.document import Kind, TreeBuilder
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
+from perikope.document.tree import Kind, TreeBuilder
 from perikope.fetch.models import parse_fetch_model
 from perikope.fetch.parts import check_parts, fetch_parts, parse_parts
 from perikope.fetch.search import fetch
 from perikope.query.terms import parse_query
-from perikope.text import Analyzer
+from perikope.text.analysis import Analyzer
 from tests.support.collections import WORDS, index_of, plain_document
 
 words = st.lists(st.sampled_from(WORDS), max_size=6)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.errors import IndexFormatError
+from perikope.core.errors import IndexFormatError
 from perikope.fetch import search
 from perikope.fetch.filters import Ids
 from perikope.fetch.models import Terms, parse_fetch_model

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from perikope.document import Document
-from perikope.errors import InputError, UnreadableFile, UsageError
+from perikope.core.errors import InputError, UnreadableFile, UsageError
+from perikope.document.tree import Document
 from perikope.formats import Source, _archives, _unpack, documents, file_hash, line_chunks, read, sources
 
 Pack = Callable[[dict[str, bytes]], bytes]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from perikope.document import Document, Kind, Place
+from perikope.document.tree import Document, Kind, Place
 from perikope.formats import documents, read, sources
 from perikope.formats._xml import trees
 from tests.contracts.test_places import check_places

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perikope.document import Document
-from perikope.errors import UnreadableFile
+from perikope.core.errors import UnreadableFile
+from perikope.document.tree import Document
 from perikope.formats import read
 from tests.support.trees import GOLDEN, check_tree, passages, titles
 

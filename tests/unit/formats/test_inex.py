@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perikope.document import Document, Kind
+from perikope.document.tree import Document, Kind
 from perikope.formats import Source, documents, read
 from perikope.formats._xml import trees, whole_text
 from tests.support.trees import GOLDEN, check_tree, passages, titles

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from perikope.document import Document, Kind
+from perikope.document.tree import Document, Kind
 from perikope.formats import read
 from tests.support.trees import check_tree, passages, titles
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from perikope import formats
-from perikope.document import Document, Kind
-from perikope.errors import InputError, UnreadableFile
+from perikope.core.errors import InputError, UnreadableFile
+from perikope.document.tree import Document, Kind
 from perikope.formats import jsonl, line_chunks, read, sources
 from tests.support.trees import check_tree, passages
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perikope.document import Document, Kind
-from perikope.errors import UnreadableFile
+from perikope.core.errors import UnreadableFile
+from perikope.document.tree import Document, Kind
 from perikope.formats import read
 from perikope.formats.markdown import front_matter
 from tests.support.trees import check_tree, passages, titles

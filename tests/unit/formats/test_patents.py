@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from perikope.formats._headings import Headings, is_capitals, is_main
 from perikope.formats._inline import Run
-from perikope.formats._mentions import cited_patents, claim_starts, mentions, named_first
-from perikope.formats._patents import Bibliography, PatentNumber, cut, joined, normal_codes, number_of_id, patent_number
+from perikope.formats._patents import Bibliography, cut, joined, normal_codes
+from perikope.patents.headings import Headings, is_capitals, is_main
+from perikope.patents.mentions import cited_patents, claim_starts, mentions, named_first
+from perikope.patents.numbers import PatentNumber, number_of_id, patent_number
 from tests.support.growth import is_linear
 
 

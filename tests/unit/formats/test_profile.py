@@ -9,8 +9,8 @@ import pytest
 from lxml import etree
 
 from perikope import cli
-from perikope.document import Document, Kind
-from perikope.errors import InputError, UsageError
+from perikope.core.errors import InputError, UsageError
+from perikope.document.tree import Document, Kind
 from perikope.formats import FORMATS, read
 from perikope.formats._profile import NOTHING, Role, load, parse
 from tests.support.trees import check_tree, passages, titles

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perikope.document import Document, Kind
-from perikope.errors import InputError
+from perikope.core.errors import InputError
+from perikope.document.tree import Document, Kind
 from perikope.formats import read
 from perikope.formats.xml import WALKS, profiles
 from tests.support.trees import GOLDEN, check_tree, passages, titles

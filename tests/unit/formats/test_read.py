@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from perikope.document import Document, Spans
-from perikope.errors import InputError, UnreadableFile, UsageError
+from perikope.core.errors import InputError, UnreadableFile, UsageError
+from perikope.document.tree import Document, Spans
 from perikope.formats import FORMATS, FileEntry, Format, Source, _source, file_hash, files, read, sources
-from perikope.text import SNOWBALL, language_code
+from perikope.text.analysis import SNOWBALL, language_code
 
 
 def make(folder: Path, *names: str) -> None:

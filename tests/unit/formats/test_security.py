@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from perikope.errors import InputError, UnreadableFile
+from perikope.core.errors import InputError, UnreadableFile
 from perikope.formats import read
 
 HEAD = b"<front><article-meta><title-group><article-title>T</article-title></title-group></article-meta></front>"
@@ -159,7 +159,7 @@ def test_a_gigabyte_is_refused_within_a_bound_of_memory(head: str, form: str, tm
         import gzip, io, os, random, resource, sys
         from pathlib import Path
         from perikope.formats import read
-        import lxml.etree, perikope.formats.xml, perikope.text
+        import lxml.etree, perikope.formats.xml, perikope.text.analysis
         folder = Path(sys.argv[1])
         head = {head}
         if {form!r} == "file":

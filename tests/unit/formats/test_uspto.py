@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from perikope.build import BuildOptions, build
-from perikope.codes import parse_code
-from perikope.document import Document, Kind
-from perikope.errors import InputError, UnreadableFile
+from perikope.build.indexing import BuildOptions, build
+from perikope.core.errors import InputError, UnreadableFile
+from perikope.document.tree import Document, Kind
 from perikope.formats import Source, documents, read
-from perikope.formats._uspto_numbers import application, ipc, publication, us_class
 from perikope.formats._xml import Tree, chunks, trees, whole_text
+from perikope.patents.codes import parse_code
+from perikope.patents.uspto_numbers import application, ipc, publication, us_class
 from tests.support.trees import GOLDEN, check_tree, describe, passages, titles
 
 SOURCES = sorted((GOLDEN / "sources").glob("uspto.*.xml"))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from perikope.errors import InputError, UnreadableFile
+from perikope.core.errors import InputError, UnreadableFile
 from perikope.formats import Source, _xml
 from perikope.formats._xml import chunks, trees, whole_text
 

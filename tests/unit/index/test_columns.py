@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from perikope.errors import IndexFormatError
+from perikope.core.errors import IndexFormatError
 from perikope.index.columns import ColumnFile, ColumnWriter
 
 

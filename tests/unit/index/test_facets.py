@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perikope.document import TreeBuilder
-from perikope.errors import IndexFormatError
+from perikope.core.errors import IndexFormatError
+from perikope.document.tree import TreeBuilder
 from perikope.index.check import check
 from perikope.index.columns import ColumnFile, ColumnWriter
 from perikope.index.facets import FacetBuilder, merge_facets, metadata_pairs

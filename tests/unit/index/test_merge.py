@@ -1,6 +1,6 @@
 """What a merge must widen: numbers that fitted each segment and do not fit all of them together."""
 
-from perikope.document import TreeBuilder
+from perikope.document.tree import TreeBuilder
 from tests.support.collections import index_of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = "from perikope.kernels import jit; from perikope.text import words; print(words('a pump'), jit.cache_directory())"
+PROGRAM = "from perikope.kernels import jit; from perikope.text.analysis import words; print(words('a pump'), jit.cache_directory())"
 
 
 def run(program=PROGRAM, **environment):
@@ -62,8 +62,8 @@ def test_an_open_index_works_in_a_child_process(tmp_path, method):
     program = f"""
 import multiprocessing, threading, warnings
 warnings.simplefilter("ignore")
-from perikope.api import Index
-from perikope.document import TreeBuilder
+from perikope.search.facade import Index
+from perikope.document.tree import TreeBuilder
 
 def look(folder, index=None):
     index = index or Index.open(folder)

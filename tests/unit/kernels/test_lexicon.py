@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perikope.index.lexicon import Lexicon
-from perikope.text import Analyzer, words
+from perikope.text.analysis import Analyzer, words
 
 ANALYZER = Analyzer()
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perikope.browse.models.positional import quadrature
 from perikope.kernels.positional import REACH, gauss_by_pairs, gauss_by_series, sum_gauss, sum_trapezoid, unite_passages
-from perikope.models.positional import quadrature
 
 SIGMAS = [1e-300, 1e-3, 0.5, 1.0, 3.0, 10.0, 40.0, 100.0, 500.0, 2000.0, 1e5, 1e300]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given, settings
 
-from perikope.document import Kind
+from perikope.document.tree import Kind
 from perikope.kernels.structure import derive_structure
 from tests.support.collections import collections
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perikope.document import Kind, Place, TreeBuilder
-from perikope.errors import InputError, PerikopeError, UsageError
+from perikope.core.errors import InputError, PerikopeError, UsageError
+from perikope.document.tree import Kind, Place, TreeBuilder
 from perikope.fetch.groups import groups_of
 from perikope.query.patent import Forms, best_words, load_patent
 from perikope.query.publications import find_publication, parse_publication
-from perikope.text import Analyzer, words
+from perikope.text.analysis import Analyzer, words
 from tests.support.collections import WORDS, collections, index_of, plain_document
 
 

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
 from perikope.query import syntax
 from perikope.query.boolean import And, Near, Not, Or, Phrase, Same, Word, words_of
 from perikope.query.syntax import automatic, parse_tree
-from perikope.text import Analyzer, words
+from perikope.text.analysis import Analyzer, words
 
 UNSTEMMED = Analyzer(stemmer="none", stopwords="none")
 VOCABULARY = ["en:pump", "en:pumped", "en:pumpernickel", "en:state", "fr:pumpe"]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from perikope.errors import UsageError
+from perikope.core.errors import UsageError
 from perikope.query.boolean import And, Not, Word
 from perikope.query.terms import Query, parse_boolean, parse_query
-from perikope.text import Analyzer
+from perikope.text.analysis import Analyzer
 
 
 def parse(text, languages=("en",)):

@@ -1,0 +1,1 @@
+"""Which passages? Matches, models that score them, their order and explanation."""

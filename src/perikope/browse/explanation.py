@@ -1,0 +1,39 @@
+"""Why this score? An explanation as text; every parent follows from its children by the operation it names."""
+
+from __future__ import annotations
+
+from perikope.browse.signals import Node
+
+
+def render(node: Node, indent: str = "") -> str:
+    """An explanation as indented lines, the value first.
+
+    >>> print(render(Node("score", 3.0, "sum", (Node("a", 1.0), Node("b", 2.0)))))
+    3.0000  score  [sum of]
+      1.0000  a
+      2.0000  b
+    """
+    lines = [f"{indent}{_number(node.value)}  {node.label}{_operation(node)}"]
+    lines += [render(child, indent + "  ") for child in node.children]
+    return "\n".join(lines)
+
+
+def as_dict(node: Node) -> dict[str, object]:
+    """An explanation as plain values, for JSON."""
+    result: dict[str, object] = {"label": node.label, "value": node.value, "operation": node.operation}
+    if node.operation == "affine":
+        result |= {"slope": node.slope, "intercept": node.intercept}
+    if node.children:
+        result["children"] = [as_dict(child) for child in node.children]
+    return result
+
+
+def _operation(node: Node) -> str:
+    if node.operation == "affine":
+        offset = f" {'-' if node.intercept < 0 else '+'} {_number(abs(node.intercept))}" if node.intercept else ""
+        return f"  [{_number(node.slope)} × …{offset}]"
+    return "" if node.operation == "fact" else f"  [{node.operation} of]" if node.children else "  [no query term]"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"

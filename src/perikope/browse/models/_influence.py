@@ -1,0 +1,212 @@
+"""Why the proximity models give a unit its score: which occurrence decides at which tokens, and how much it comes to.
+
+Every value of the influence is that of one occurrence, or 1 less it: the one that decides among all that the tree compares.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.browse.matches import Floats, Integers
+from perikope.browse.signals import Node
+from perikope.browse.structure import Runs
+from perikope.query.boolean import And, Near, Not, Or, Phrase, Same, Tree, Word
+
+if TYPE_CHECKING:
+    from perikope.browse.models.proximity import Influence
+
+LABEL = "mean influence of the query"
+LISTED = 5
+"""How many parts of a sum are named one by one; the others stand together in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """The influence on some tokens, and what decides it: `slope · influence of an occurrence + offset`, or the offset alone."""
+
+    values: Floats
+    leaf: Integers
+    occurrence: Integers
+    slope: Integers
+    offset: Integers
+
+    def negated(self) -> _Decided:
+        values = np.maximum(0.0, 1.0 - self.values)
+        none = values <= 0.0
+        return _Decided(
+            values,
+            np.where(none, -1, self.leaf),
+            np.where(none, -1, self.occurrence),
+            np.where(none, 0, -self.slope),
+            np.where(none, 0, 1 - self.offset),
+        )
+
+
+class _Unit:
+    """The tokens of one unit, to explain its score."""
+
+    def __init__(self, influence: Influence, row: int) -> None:
+        matches = influence.matches
+        self.influence = influence
+        self.first, self.end = int(matches.first_token_of_passage[row]), int(matches.end_token_of_passage[row])
+        document = int(matches.document_of_passage[row])
+        self.occurrences = matches.first_occurrence_of_document[document : document + 2]
+        self.owner = _owners(influence.elements, document, self.first, self.end)
+        self.tokens = int(influence.structure.tokens_of_document[document])
+        self.of_leaf = [self._decide(number) for number in range(len(influence.leaves))]
+
+    def decided(self, tree: Tree) -> _Decided:
+        match tree:
+            case Not(child):
+                return self.decided(child).negated()
+            case And(children) | Or(children):
+                found = [self.decided(child) for child in children]
+                values = np.stack([one.values for one in found])
+                best = values.argmin(axis=0) if isinstance(tree, And) else values.argmax(axis=0)
+                columns = (np.stack(column) for column in zip(*(_columns(one) for one in found), strict=True))
+                return _Decided(*(column[best, np.arange(best.size)] for column in columns))
+            case _:
+                return self.of_leaf[self.influence.leaves.index(tree)]
+
+    def _decide(self, leaf: int) -> _Decided:
+        influence, size = self.influence, self.end - self.first
+        entries = influence.entries[leaf]
+        values, occurrence = np.zeros(size), np.full(size, -1, np.int64)
+        for entry in entries[slice(*np.searchsorted(entries, self.occurrences).tolist())].tolist():
+            curve, low, high = self.curve(entry)
+            better = curve > values[low:high]
+            values[low:high][better] = curve[better]
+            occurrence[low:high][better] = entry
+        there = (occurrence >= 0).astype(np.int64)
+        return _Decided(values, np.full(size, leaf), occurrence, there, np.zeros(size, np.int64))
+
+    def curve(self, occurrence: int) -> tuple[Floats, int, int]:
+        """What an occurrence gives to tokens of the unit, and from where to where, counted from its first."""
+        influence, shape = self.influence, self.influence.shape
+        structure, position = influence.structure, int(influence.matches.position_of_occurrence[occurrence])
+        weight, titled = float(influence.weight_of_occurrence[occurrence]), int(influence.titled_of_occurrence[occurrence])
+        table = shape.table(weight, self.tokens)
+        if titled >= 0:
+            low, high = self._clipped(int(structure.first_token_of_span[titled]), int(structure.end_token_of_span[titled]))
+            return np.full(high - low, table[0] if table.size else 0.0), low, high
+        low, high = self._clipped(position - table.size + 1, position + table.size)
+        own = self.owner[low:high] == influence.elements.span[influence.run_of_occurrence[occurrence]]
+        return np.where(own, table[np.abs(np.arange(low, high) + self.first - position)], 0.0), low, high
+
+    def _clipped(self, first: int, end: int) -> tuple[int, int]:
+        low = min(max(first - self.first, 0), self.end - self.first)
+        return low, max(low, min(end - self.first, self.end - self.first))
+
+
+def _columns(decided: _Decided) -> tuple[NDArray[Any], ...]:
+    return decided.values, decided.leaf, decided.occurrence, decided.slope, decided.offset
+
+
+def _owners(runs: Runs, document: int, first: int, end: int) -> Integers:
+    """The element of each token from `first` to before `end`."""
+    own = slice(*runs.first_run_of_document[document : document + 2].tolist())
+    begin, stop = np.clip(runs.first_token[own], first, end), np.clip(runs.end_token[own], first, end)
+    owners: Integers = np.repeat(runs.span[own], stop - begin)
+    return owners
+
+
+def explain(influence: Influence, row: int, value: float) -> Node:
+    unit = _Unit(influence, row)
+    size = unit.end - unit.first
+    decided = unit.decided(influence.tree)
+    if not size or not decided.values.any():
+        return Node(f"{LABEL}: it reaches none of the {size} tokens", value)
+    best = int(decided.values.argmax())
+    highest = _at(unit, influence.tree, best)
+    nodes = [Node(f"token {unit.first + best}, where it is highest", highest.value, "max", (highest,))]
+    groups: dict[tuple[int, ...], list[int]] = {}
+    keys = np.stack([decided.leaf, decided.occurrence, decided.slope, decided.offset], axis=1)
+    for token in np.flatnonzero(decided.values).tolist():
+        if token != best:
+            groups.setdefault(tuple(keys[token].tolist()), []).append(token)
+    sums = {key: math.fsum(decided.values[tokens]) for key, tokens in groups.items()}
+    order = sorted(groups, key=lambda key: (-sums[key], groups[key][0]))
+    nodes += [_group(unit, key, groups[key], sums[key]) for key in order[:LISTED]]
+    if rest := order[LISTED:]:
+        nodes.append(Node(f"{sum(len(groups[key]) for key in rest)} more tokens together", math.fsum(sums[key] for key in rest)))
+    total = Node(f"influence added up over {size} tokens", math.fsum(node.value for node in nodes), "sum", tuple(nodes))
+    return Node(LABEL, value, "affine", (total,), 1 / size)
+
+
+def _group(unit: _Unit, key: tuple[int, ...], tokens: list[int], value: float) -> Node:
+    """What one occurrence decides: over which tokens, and how much it comes to."""
+    leaf, occurrence, slope, offset = key
+    first, last = unit.first + tokens[0], unit.first + tokens[-1]
+    where = f"token {first}" if first == last else f"{len(tokens)} tokens from {first} to {last}"
+    name = _name(unit.influence.leaves[leaf])
+    if occurrence < 0:
+        return Node(f"{where}, not reached by {name}" if leaf >= 0 else f"{where}, where NOT gives all it can", value)
+    label = f"{where}, decided by {name} {_place(unit, occurrence)}"
+    curve, low, _ = unit.curve(occurrence)
+    given = math.fsum(curve[token - low] for token in tokens)
+    if slope > 0:
+        return _weighted(unit, label, occurrence, given)
+    return Node(f"not: {label}", value, "affine", (_weighted(unit, label, occurrence, given),), -1.0, float(offset * len(tokens)))
+
+
+def _weighted(unit: _Unit, label: str, occurrence: int, value: float) -> Node:
+    """A sum of influences as the weight of the tag by what the distances give."""
+    height = unit.influence.shape.height(float(unit.influence.weight_of_occurrence[occurrence]))
+    if height == 1.0:
+        return Node(label, value)
+    tag = unit.influence.structure.tags[int(unit.influence.tag_of_occurrence[occurrence])]
+    return Node(label, value, "product", (Node(f"weight of <{tag}>", height), Node("by distance", value / height)))
+
+
+def _at(unit: _Unit, tree: Tree, token: int) -> Node:
+    """The influence on one token, operator by operator."""
+    match tree:
+        case Not(child):
+            inner = _at(unit, child, token)
+            less = Node("1 less it", 1.0 - inner.value, "affine", (inner,), -1.0, 1.0)
+            return Node("NOT", max(0.0, less.value), "max", (less, Node("at least", 0.0)))
+        case And(children) | Or(children):
+            every = isinstance(tree, And)
+            nodes = sorted((_at(unit, child, token) for child in children), key=lambda node: node.value if every else -node.value)
+            if rest := nodes[LISTED:]:
+                extreme = rest[0].value
+                nodes = [*nodes[:LISTED], Node(f"{'the least' if every else 'the most'} of {len(rest)} others", extreme)]
+            operation: Literal["min", "max"] = "min" if every else "max"
+            return Node("AND" if every else "OR", nodes[0].value, operation, tuple(nodes))
+    leaf = unit.of_leaf[unit.influence.leaves.index(tree)]
+    occurrence = int(leaf.occurrence[token])
+    if occurrence < 0:
+        return Node(f"{_name(tree)} does not reach it", 0.0)
+    return _weighted(unit, f"{_name(tree)} {_place(unit, occurrence, token)}", occurrence, float(leaf.values[token]))
+
+
+def _place(unit: _Unit, occurrence: int, token: int | None = None) -> str:
+    influence = unit.influence
+    position = int(influence.matches.position_of_occurrence[occurrence])
+    tag = int(influence.tag_of_occurrence[occurrence])
+    inside = f" in <{influence.structure.tags[tag]}>" if tag >= 0 else ""
+    title = ", the title of it all" if influence.titled_of_occurrence[occurrence] >= 0 else ""
+    away = abs(unit.first + token - position) if token is not None else 0
+    return f"at {position}{inside}{title}" + (f", {away} away" if away and not title else "")
+
+
+def _name(tree: Tree | None) -> str:
+    match tree:
+        case None:
+            return "*"
+        case Word(terms):
+            names = list(dict.fromkeys(term.partition(":")[2] for term in terms))
+            return repr("|".join(names[:3]) + "…" * (len(names) > 3))
+        case Phrase(words):
+            return " ".join(_name(word) for word in words)
+        case Near(left, right, distance, ordered):
+            return f"({_name(left)} {'ADJ' if ordered else 'NEAR'}/{distance} {_name(right)})"
+        case Not(child):
+            return f"NOT {_name(child)}"
+    operator = {And: " AND ", Or: " OR ", Same: " SAME "}[type(tree)]
+    return f"({operator.join(_name(child) for child in tree.children)})"

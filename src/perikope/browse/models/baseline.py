@@ -1,0 +1,88 @@
+"""Browsing without scoring: what a model has to beat (the cheap runs that Beigbeder et al. 2015, section 5.4, compare with)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.browse.matches import Integers, Matches
+from perikope.browse.models import Signals, model
+from perikope.browse.models.content import fetch_score
+from perikope.browse.signals import Column, fact
+
+
+def first_section_signals(matches: Matches) -> Signals:
+    """The first section of each document."""
+    matches.require_passages("first_section")
+    top = _top_section(matches.parent_of_section)
+    chosen = _first_of_document(matches, _with_passages(matches, top))
+    return _signals(matches, top, chosen, "stands in the first section")
+
+
+@model(first_section_signals)
+def first_section(signals: Signals) -> Column:
+    """The first section of each document, documents in the order in which they were fetched, passages in reading order.
+
+    `doc(d) + 1 + max doc - min doc` for the passages of the first section right below the document, or for all where it has none, and
+    `doc(d)` for the others, which follow behind: the tie rule puts passages of equal score in reading order.
+    """
+    return signals["chosen"] + signals["document"]
+
+
+def first_matching_section_signals(matches: Matches) -> Signals:
+    """The first section of each document that holds a query term."""
+    matches.require_passages("first_matching_section")
+    top = _top_section(matches.parent_of_section)
+    with_passages = _with_passages(matches, top)
+    matching = np.zeros(top.size, bool)
+    matching[top[np.diff(matches.in_titles.first_entry) > 0]] = True
+    matching[top[matches.section_of_passage[np.diff(matches.in_passages.first_entry) > 0]]] = True
+    first, first_matching = _first_of_document(matches, with_passages), _first_of_document(matches, with_passages & matching)
+    return _signals(matches, top, np.where(first_matching >= 0, first_matching, first), "stands in the first section that matches")
+
+
+@model(first_matching_section_signals)
+def first_matching_section(signals: Signals) -> Column:
+    """The first section of each document that holds a query term, documents as fetched, passages in reading order.
+
+    `doc(d) + 1 + max doc - min doc` for the passages of the first section right below the document with a query term in its text or titles,
+    or of the first section where none has one, and `doc(d)` for the others, which follow behind.
+    """
+    return signals["chosen"] + signals["document"]
+
+
+def _top_section(parent: Integers) -> Integers:
+    """The section right below the document that holds each section; the document itself for the document."""
+    top = np.arange(parent.size)
+    while True:
+        above = parent[top]
+        nested = (above >= 0) & (parent[above] >= 0)
+        if not nested.any():
+            return top
+        top = np.where(nested, above, top)
+
+
+def _with_passages(matches: Matches, top: Integers) -> NDArray[np.bool_]:
+    """Whether each section stands right below the document and has passages."""
+    found = np.zeros(top.size, bool)
+    found[top[matches.section_of_passage]] = True
+    return found & (matches.parent_of_section >= 0)
+
+
+def _first_of_document(matches: Matches, eligible: NDArray[np.bool_]) -> Integers:
+    """The first eligible section of each document, or -1."""
+    first = np.full(matches.documents, -1, np.int64)
+    sections = np.flatnonzero(eligible)[::-1]
+    first[matches.document_of_section[sections]] = sections  # backwards: of several for one document, the last one written stays
+    return first
+
+
+def _signals(matches: Matches, top: Integers, section_of_document: Integers, label: str) -> Signals:
+    chosen = section_of_document[matches.document_of_passage]
+    inside = (chosen < 0) | (top[matches.section_of_passage] == chosen)
+    scores = matches.score_of_document
+    apart = 1.0 + (float(scores.max() - scores.min()) if scores.size else 0.0)
+    return {
+        "chosen": apart * fact(label, inside.astype(np.float64)),
+        "document": fetch_score(matches).at(matches.document_of_passage),
+    }

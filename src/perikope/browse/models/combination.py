@@ -1,0 +1,176 @@
+"""Combinations of features that were learned: a weight for each, or regression trees; kept in tables of the kind `fusion`.
+
+    {"method": "linear", "features": {"version": 1, "normalize": "minmax", "names": ["bm25", …]}, "weights": [0.7, …], "training": {…}}
+    {"method": "lambdamart", "features": …, "trees": [{"feature": […], "threshold": […], "left": […], "right": […], "value": […]}, …]}
+
+Nodes of a tree are numbered from 0, the root, and children come behind their parents; a leaf has left -1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeGuard, get_args
+
+import numpy as np
+
+from perikope.browse.matches import Floats, Integers
+from perikope.browse.models import Signals
+from perikope.browse.models.features import FEATURES, VERSION, FeatureNormalization
+from perikope.browse.signals import Column, Node, fact
+from perikope.index.saved_tables import Table
+from perikope.kernels.regression_trees import add_trees
+
+KIND = "fusion"
+LARGEST = 1e9
+"""A weight or value of a leaf: a table may come from anywhere."""
+MOST_NODES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LinearCombination:
+    """`Σ w_f · f`."""
+
+    features: tuple[str, ...]
+    normalize: FeatureNormalization
+    weights: tuple[float, ...]
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    def contributions(self, features: Signals) -> Signals:
+        """What each of the normalised features adds to the score."""
+        return {name: weight * features[name] for name, weight in zip(self.features, self.weights, strict=True)}
+
+    def values(self) -> dict[str, Any]:
+        """As `write_table` takes it."""
+        return {"method": "linear", "features": _described(self), "weights": list(self.weights), "training": dict(self.training)}
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A regression tree, by node; `value` of an inner node is the mean over what it was learned from."""
+
+    feature: tuple[int, ...]
+    """Number in the list of features; -1 in leaves."""
+    threshold: tuple[float, ...]
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    value: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCombination:
+    """The sum of regression trees."""
+
+    features: tuple[str, ...]
+    normalize: FeatureNormalization
+    trees: tuple[Tree, ...]
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    def contributions(self, features: Signals) -> Signals:
+        """What each of the normalised features adds to the score, along the paths that a passage takes (Saabas 2014)."""
+        columns = [features[name] for name in self.features]
+        matrix = np.ascontiguousarray(np.stack([column.values for column in columns], axis=1))
+        added: Floats = add_trees(matrix, *self._nodes())
+        found = {name: _decided(added[i], column) for i, (name, column) in enumerate(zip(self.features, columns, strict=True))}
+        return {**found, "base": fact("mean of what was learned from", added[-1])}
+
+    def _nodes(self) -> tuple[Integers, Integers, Floats, Integers, Integers, Floats]:
+        first = np.concatenate([[0], np.cumsum([len(tree.value) for tree in self.trees])]).astype(np.int64)
+
+        def joined(name: str, kind: type) -> Any:
+            return np.concatenate([np.array(getattr(tree, name), kind) for tree in self.trees])
+
+        base = np.repeat(first[:-1], np.diff(first))
+        left, right = joined("left", np.int64), joined("right", np.int64)
+        inner = left >= 0
+        feature, threshold, value = joined("feature", np.int64), joined("threshold", np.float64), joined("value", np.float64)
+        return first, feature, threshold, np.where(inner, left + base, -1), np.where(inner, right + base, -1), value
+
+    def values(self) -> dict[str, Any]:
+        """As `write_table` takes it."""
+        trees = [{name: list(getattr(tree, name)) for name in _OF_NODE} for tree in self.trees]
+        return {"method": "lambdamart", "features": _described(self), "trees": trees, "training": dict(self.training)}
+
+
+Combination = LinearCombination | TreeCombination
+_OF_NODE = ("feature", "threshold", "left", "right", "value")
+
+
+def _decided(added: Floats, feature: Column) -> Column:
+    def explain(row: int) -> Node:
+        return Node(f"{feature.label} is {feature.values[row]:.3g}", float(added[row]))
+
+    return Column(feature.label, added, explain)
+
+
+def _described(combination: Combination) -> dict[str, Any]:
+    return {"version": VERSION, "normalize": combination.normalize, "names": list(combination.features)}
+
+
+def combination_of(table: Table) -> Combination:
+    """The combination that a table holds, checked; one that was learned with other features is refused."""
+    method, described = table.values.get("method"), table.values.get("features")
+    if not isinstance(described, dict):
+        raise table.damaged('"features" must be an object with version, normalize and names')
+    if described.get("version") != VERSION:
+        version = described.get("version")
+        raise table.damaged(f"it was learned with version {version!r} of the features, and this program has version {VERSION}")
+    names, normalize = described.get("names"), described.get("normalize")
+    if not _is_normalization(normalize):
+        raise table.damaged(f'"normalize" must be one of {", ".join(get_args(FeatureNormalization))}')
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise table.damaged('"names" must be a list of different features')
+    for name in names:
+        if name not in FEATURES:
+            raise table.damaged(f"there is no feature {name!r}")
+    training = table.values.get("training", {})
+    if not isinstance(training, dict):
+        raise table.damaged('"training" must be an object')
+    if method == "linear":
+        weights = table.values.get("weights")
+        if not _are_numbers(weights) or len(weights) != len(names):
+            raise table.damaged(f'"weights" must be a list of {len(names)} numbers, one for each feature')
+        return LinearCombination(tuple(names), normalize, tuple(map(float, weights)), training)
+    if method == "lambdamart":
+        return TreeCombination(tuple(names), normalize, _trees(table, len(names)), training)
+    raise table.damaged('"method" must be linear or lambdamart')
+
+
+def _is_normalization(value: object) -> TypeGuard[FeatureNormalization]:
+    return value in get_args(FeatureNormalization)
+
+
+def _are_numbers(values: object) -> TypeGuard[list[float]]:
+    return isinstance(values, list) and all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST for value in values
+    )
+
+
+def _trees(table: Table, features: int) -> tuple[Tree, ...]:
+    given = table.values.get("trees")
+    if not isinstance(given, list) or not given:
+        raise table.damaged('"trees" must be a list of trees')
+    if sum(len(tree.get("value") or ()) for tree in given if isinstance(tree, dict)) > MOST_NODES:
+        raise table.damaged(f"its trees have more than {MOST_NODES} nodes")
+    return tuple(_tree(table, number, tree, features) for number, tree in enumerate(given, 1))
+
+
+def _tree(table: Table, number: int, tree: object, features: int) -> Tree:
+    # A kernel follows these numbers without looking: children come behind their parents and are there, so every path ends.
+    wrong = table.damaged(f"tree {number} is not as a tree should be")
+    if not isinstance(tree, dict) or not all(_are_numbers(tree.get(name)) for name in _OF_NODE):
+        raise wrong
+    nodes = len(tree["value"])
+    if not nodes or any(len(tree[name]) != nodes for name in _OF_NODE):
+        raise wrong
+    whole: Sequence[str] = ("feature", "left", "right")
+    if not all(isinstance(value, int) for name in whole for value in tree[name]):
+        raise wrong
+    for node, (feature, threshold, left, right) in enumerate(zip(*(tree[name] for name in _OF_NODE[:4]), strict=True)):
+        if left == -1:
+            continue
+        if not (node < left < nodes and node < right < nodes and 0 <= feature < features and math.isfinite(threshold)):
+            raise wrong
+    columns = {name: tuple(tree[name]) for name in whole}
+    return Tree(**columns, threshold=tuple(map(float, tree["threshold"])), value=tuple(map(float, tree["value"])))

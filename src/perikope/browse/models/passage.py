@@ -1,0 +1,216 @@
+"""Passages scored by themselves, mixed with the score of their document, and with their neighbours'."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import numpy as np
+
+from perikope.browse.matches import Floats, Matches
+from perikope.browse.models import Signals, model
+from perikope.browse.models.content import Mu, content_score, fetch_score, okapi, similarity
+from perikope.browse.signals import Column, Node, min_max, share, share_within, sum_over_terms
+from perikope.core.errors import UsageError
+from perikope.core.parameters import Grid, Range
+from perikope.fetch.weighting import pl2 as poisson
+from perikope.index.reader import Statistics
+from perikope.kernels.passages import beside, sum_documents
+
+# Tuning stays with the published choices, as in `content`.
+CountedIn = Annotated[Literal["collection", "candidates"], Grid(("collection",))]
+CarmelContent = Annotated[Literal["psg", "bm25", "lm"], Grid(("psg",))]
+Normalize = Annotated[Literal["candidates", "document", "minmax"], Grid(("candidates",))]
+Lambda = Annotated[float, Range(0, 1), Grid(step=0.1)]
+
+
+def counted_in(matches: Matches, statistics: CountedIn) -> Matches:
+    """The matches with the statistics of the collection, or with those of an index of just the candidates' passages.
+
+    Such an index, made on the fly for each topic (Gobeill and Ruch 2012), has passages for documents.
+    """
+    if statistics == "collection":
+        return matches
+    found, terms = matches.in_passages, len(matches.query.terms)
+    holding = np.bincount(found.term, minlength=terms)
+    occurrences = np.bincount(found.term, found.count, minlength=terms).astype(np.int64)
+    totals = matches.passages, int(matches.length_of_passage.sum())
+    return replace(matches, statistics=Statistics(*totals, *totals, holding, occurrences, holding, occurrences))
+
+
+def okapi_signals(
+    matches: Matches,
+    *,
+    k1: Annotated[float, Range(0, 1000), Grid((0.6, 0.9, 1.2, 1.6, 2.0))] = 1.2,
+    b: Annotated[float, Range(0, 1), Grid((0.2, 0.4, 0.75))] = 0.75,
+    statistics: CountedIn = "collection",
+) -> Signals:
+    """BM25 with the statistics of passages."""
+    return {"content": okapi(counted_in(matches, statistics), k1, b)}
+
+
+@model(okapi_signals, matching_only=True)
+def bm25(signals: Signals) -> Column:
+    """BM25 of the passage alone, with the statistics of passages: no context.
+
+    `Σ_t w_t · ln(1 + (P - P_t + 0.5) / (P_t + 0.5)) · tf (k1 + 1) / (tf + k1 (1 - b + b l_p / l_avg))`, P passages in the
+    collection or in the candidate documents, P_t of them with t, w_t how often the query has t (Robertson et al. 1994, with Lucene's idf).
+    """
+    return signals["content"]
+
+
+def likelihood_signals(matches: Matches, *, mu: Mu = 1000.0, statistics: CountedIn = "collection") -> Signals:
+    """The smoothed likelihood of the query, its geometric mean a word."""
+    return {"content": similarity(counted_in(matches, statistics), mu)}
+
+
+@model(likelihood_signals, matching_only=True)
+def lm(signals: Signals) -> Column:
+    """Query likelihood of the passage alone, with Dirichlet smoothing: no context.
+
+    `exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_p + μ)))`, which ranks as the likelihood and is not negative; P(t|C) is counted over the
+    collection, titles included, or over the passages of the candidate documents (Zhai and Lafferty 2001).
+    """
+    return signals["content"]
+
+
+def poisson_signals(
+    matches: Matches,
+    *,
+    c: Annotated[float, Range(0, 1000, low_open=True), Grid((0.5, 1.0, 2.0, 5.0, 10.0))] = 1.0,
+    statistics: CountedIn = "collection",
+) -> Signals:
+    """PL2 with the statistics of passages."""
+    counted = counted_in(matches, statistics)
+    found, counts = counted.in_passages, counted.statistics
+    average = counts.passage_tokens / max(counts.passages, 1)
+    occurrences = counts.passage_collection_frequency[found.term]
+    factors = {
+        "weight in the query": counted.weights[found.term],
+        "PL2 of the term": poisson(found.count, counted.length_of_passage[found.unit], average, occurrences, counts.passages, c),
+    }
+    return {"content": sum_over_terms("PL2 of the passage", counted.query.terms, found, factors)}
+
+
+@model(poisson_signals, matching_only=True)
+def pl2(signals: Signals) -> Column:
+    """PL2 of the passage alone, with the statistics of passages: no context.
+
+    `Σ_t w_t · (n log2(1/f) + f log2(e) + log2(2πn)/2 + n (log2(n) - log2(e))) / (n + 1)` with `n = tf log2(1 + c l_avg / l_p)` and `f` the
+    occurrences of t a passage, in the collection or in the candidate documents; below 0 for words that say nothing (Amati and van
+    Rijsbergen 2002; Gobeill and Ruch 2012 rank passages so).
+    """
+    return signals["content"]
+
+
+def tf_idf_signals(matches: Matches) -> Signals:
+    """The tf·idf score of Carmel 2013."""
+    return {"content": content_score(matches, "passage", "psg")}
+
+
+@model(tf_idf_signals, matching_only=True)
+def psg(signals: Signals) -> Column:
+    """tf·idf of the passage alone: no context.
+
+    `psg(p) = Σ_{t ∈ q ∩ p} ln(occ(t, p) + 1) · ln(N / N_t)`, N documents in the collection, N_t of them with t
+    (Carmel, Shtok and Kurland 2013, equation 1).
+    """
+    return signals["content"]
+
+
+def normalized(matches: Matches, passage: Column, normalize: Normalize) -> Signals:
+    """A score of passages and the fetch score of their documents, so that the two can be mixed.
+
+    The paper prints the sum over the passages of the same document (`document`), which puts documents with a single matching
+    passage first and contradicts the paper's own result; the sum over all candidates behaves as it reports. Fetch scores may be below 0
+    (log-likelihoods, somebody else's run): they are then counted from the least.
+    """
+    document = fetch_score(matches)
+    if normalize == "minmax":
+        return {"passage": min_max(passage), "document": min_max(document).at(matches.document_of_passage)}
+    if normalize == "document":
+        within = share_within(passage, matches.document_of_passage, matches.documents)
+    else:
+        # Summed document by document: the order of documents is history and must not reach the last bit, that of passages is not.
+        total = float(np.sort(sum_documents(passage.values, matches.first_passage_of_document)).sum())
+        within = passage.affine(f"{passage.label} ÷ its sum over all", 1 / total if total else 0.0, 0.0)
+    return {"passage": within, "document": share(document).at(matches.document_of_passage)}
+
+
+def passage_and_document(matches: Matches, *, content: CarmelContent = "psg", normalize: Normalize = "candidates") -> Signals:
+    """The passage's own score and the fetch score of the document, each normalised."""
+    return normalized(matches, content_score(matches, "passage", content), normalize)
+
+
+@model(passage_and_document)
+def psg_doc(signals: Signals, *, lam: Lambda = 0.9) -> Column:
+    """The tf·idf of the passage mixed with the score of the document.
+
+    `psgDoc(p) = (1 - λ) · psg(p) / Σ psg + λ · doc(d) / Σ doc`, doc the score with which the document was fetched, less the least of
+    them where one is below 0 (Carmel, Shtok and Kurland 2013, equation 2). `normalize` says what is summed over: all `candidates`; for
+    psg the same `document`, as the paper prints it; or `minmax`, `(x - min) / (max - min)` instead.
+    """
+    return (1 - lam) * signals["passage"] + lam * signals["document"]
+
+
+def passage_and_neighbors(
+    matches: Matches,
+    *,
+    neighbors: Annotated[int, Range(1, 100), Grid((1,))] = 1,
+    decay: Annotated[float, Range(0, 1, low_open=True), Grid((0.5,))] = 0.5,
+    content: CarmelContent = "psg",
+    normalize: Normalize = "candidates",
+) -> Signals:
+    """What `psg_doc` mixes, of the passage and of the passages on its left and on its right."""
+    matches.require_passages("psg_neighbor")
+    own = passage_and_document(matches, content=content, normalize=normalize)
+    # The paper has one neighbour a side, and only says that the weights fall with the distance: each is `decay` of the one before.
+    weights = decay ** np.arange(neighbors)
+    weights = weights / weights.sum()
+    beside = {
+        f"{side} {name}": _beside(matches, column, side, step, weights)
+        for side, step in (("left", -1), ("right", 1))
+        for name, column in own.items()
+    }
+    return {**own, **beside}
+
+
+def _beside(matches: Matches, column: Column, side: str, step: int, weights: Floats) -> Column:
+    """The weighted mean over the passages on one side, in the same document; one that is not there counts 0."""
+    document = matches.document_of_passage
+    values: Floats = beside(column.values, matches.first_passage_of_document, step, weights)
+    label = f"{column.label}, of the passages on the {side}"
+
+    def explain(row: int) -> Node:
+        nodes = []
+        for distance, weight in enumerate(weights.tolist(), 1):
+            other = row + step * distance
+            if 0 <= other < matches.passages and document[other] == document[row]:
+                value = weight * float(column.values[other])
+                nodes.append(Node(f"{distance} to the {side}", value, "affine", (column.explain(other),), weight))
+        return Node(label, float(values[row]), "sum", tuple(nodes)) if nodes else Node(f"{label}: there are none", 0.0)
+
+    return Column(label, values, explain)
+
+
+@model(passage_and_neighbors)
+def psg_neighbor(
+    signals: Signals,
+    *,
+    left: Annotated[float, Range(0, 1), Grid(step=0.25)] = 0.25,
+    right: Annotated[float, Range(0, 1), Grid(step=0.25)] = 0.25,
+    lam: Lambda = 0.9,
+) -> Column:
+    """The passage mixed with its document, and then with its neighbours.
+
+    `psgNeighbor(p) = (1 - λl - λr) · psgDoc(p) + λl · psgDoc(p_left) + λr · psgDoc(p_right)`; of k neighbours on a side, each weighs
+    `decay` of the one before and all together λl or λr; one that is not there counts 0 (Carmel, Shtok and Kurland 2013, equation 3).
+    """
+    if left + right > 1 + 1e-9:
+        raise UsageError(f"psg_neighbor: left={left:g} and right={right:g} together leave nothing for the passage; they may be 1 at most")
+
+    def mixed(side: str, label: str) -> Column:
+        return ((1 - lam) * signals[f"{side}passage"] + lam * signals[f"{side}document"]).named(label)
+
+    neighbors = left * mixed("left ", "psgDoc on the left") + right * mixed("right ", "psgDoc on the right")
+    return (1 - left - right) * mixed("", "psgDoc of the passage") + neighbors

@@ -1,0 +1,129 @@
+"""Where a passage stands in its description says how likely it is relevant (Gobeill and Ruch, CLEF-IP 2012)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+import numpy as np
+
+from perikope.browse.matches import Floats, Integers, Matches
+from perikope.browse.models import Model, Need, Signals, model, parse_model
+from perikope.browse.signals import Column, fact, product
+from perikope.core.errors import UsageError
+from perikope.core.grammar import Call, write
+from perikope.core.parameters import Nested
+
+TENTHS = 10
+DESCRIPTION = "description"
+UNIFORM = "uniform"
+KIND = "prior"
+"""Of saved tables: `{"weights": [ten numbers]}`."""
+LARGEST = 1e9
+"""A weight: learned ones are ratios of shares, and a table may come from anywhere."""
+
+
+def read_weights(value: object) -> str | tuple[float, ...]:
+    """`uniform`, the name of a table, or ten numbers."""
+    if isinstance(value, Call) and not value.arguments and not value.positional:
+        value = value.name
+    if isinstance(value, str) and value:
+        return value
+    numbers = value if isinstance(value, tuple) else ()
+    good = all(isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number <= LARGEST for number in numbers)
+    if len(numbers) != TENTHS or not good:
+        shown = str(value) if isinstance(value, Call) else write(value)
+        wanted = f'"uniform", the name of a table, or a list of ten numbers of at least 0 and at most {LARGEST:g}'
+        raise UsageError(f"position_prior: weights must be {wanted}, not {shown}")
+    return tuple(float(number) for number in numbers)
+
+
+def table_weights(values: Mapping[str, object]) -> tuple[float, ...]:
+    """The weights that a saved table holds, checked."""
+    weights = values.get("weights")
+    return tuple(map(float, read_weights(tuple(weights) if isinstance(weights, list) else ())))
+
+
+Base = Annotated[Model, Nested(parse_model, describes="a model, by its name with its parameters")]
+Weights = Annotated[tuple[float, ...], Nested(read_weights, describes="uniform, the name of a table, or a list of ten numbers")]
+
+
+def prior_signals(
+    matches: Matches,
+    *,
+    base: Base = "pl2(statistics=candidates)",  # type: ignore[assignment]
+    weights: Weights = "uniform",  # type: ignore[assignment]
+) -> Signals:
+    """The score of another model, and what each passage's place multiplies it by."""
+    chosen = read_weights(weights)
+    if isinstance(chosen, str) and chosen != UNIFORM:
+        chosen = table_weights(matches.table(chosen, KIND).values)
+    tenth = tenth_of_passage(matches)
+    table = np.ones(TENTHS) if isinstance(chosen, str) else np.array(chosen)
+    weight = np.where(tenth >= 0, table[tenth], 1.0)
+    if not isinstance(base, Model):
+        raise UsageError(f"position_prior: base must be the name of a model, not {base!r}")
+    return {"score": base.score(matches), "prior": fact("weight of its place in the description", weight)}
+
+
+def _needs_descriptions(parameters: Mapping[str, object]) -> tuple[Need, ...]:
+    return () if read_weights(parameters["weights"]) == UNIFORM else (Need("part", (DESCRIPTION,)),)
+
+
+@model(prior_signals, needs=_needs_descriptions)
+def position_prior(signals: Signals) -> Column:
+    """The score of another model, multiplied in descriptions by the weight of the tenth that the passage stands in.
+
+    `score(p) · W(i)`, i the tenth of the description's tokens in which the middle of p lies, counted over its passages alone; passages of
+    other parts keep their score. W is `uniform`, all 1; ten numbers, `weights=[1,1,…]`; or the name of a table that `perikope learn prior`
+    has saved in the index (Gobeill and Ruch 2012).
+    """
+    return product("score by its place in the description", signals["score"], signals["prior"])
+
+
+def tenth_of_passage(matches: Matches) -> Integers:
+    """The tenth of the description, from 0, in which the middle of each passage lies; -1 for passages of other parts.
+
+    Only tokens of its passages count, each once where elements hold each other: headings and other parts between them do not.
+    """
+    tenth = np.full(matches.passages, -1, np.int64)
+    if DESCRIPTION not in matches.parts:
+        return tenth
+    inside = np.flatnonzero(matches.part_of_passage == matches.parts.index(DESCRIPTION))
+    document, first, end = (
+        column[inside] for column in (matches.document_of_passage, matches.first_token_of_passage, matches.end_token_of_passage)
+    )
+    # All documents on one line, so that one pass from left to right finds what of each range lies behind the end of those before.
+    apart = document.astype(np.int64) * (int(end.max(initial=0)) + 1)
+    order = np.argsort(apart + first, kind="stable")
+    inside, document, first, end = inside[order], document[order], (apart + first)[order], (apart + end)[order]
+    reached = np.concatenate([[0], np.maximum.accumulate(end)])[:-1]
+    added = np.maximum(end - np.maximum(first, reached), 0)
+    of_document = np.bincount(document, added, minlength=matches.documents).astype(np.int64)
+    before = np.cumsum(added) - added - np.maximum(reached - first, 0) - (np.cumsum(of_document) - of_document)[document]
+    # In whole numbers: a middle on the border of two tenths is in the second, whatever its rounding.
+    tokens = np.maximum(of_document[document], 1)
+    tenth[inside] = np.minimum(TENTHS * (2 * before + end - first) // (2 * tokens), TENTHS - 1)
+    return tenth
+
+
+def learn_prior(relevant_tenths: Iterable[int], returned_tenths: Iterable[int]) -> tuple[float, ...]:
+    """The weights of the ten tenths: `W(i) = P_qrel(i) / P_run(i)`, 1 where the run has nothing.
+
+    Takes the tenth (from 0) of each relevant description passage and of each description passage that a run returned.
+
+    >>> learn_prior([0, 9, 9, 9], [0, 0, 0, 9])[::9]
+    (0.3333333333333333, 3.0)
+    """
+    relevant, returned = _shares(relevant_tenths), _shares(returned_tenths)
+    weights = np.divide(relevant, returned, out=np.ones(TENTHS), where=returned > 0)
+    return tuple(weights.tolist())
+
+
+def _shares(tenths: Iterable[int]) -> Floats:
+    numbers = np.array([tenth for tenth in tenths if tenth >= 0], np.int64)
+    if numbers.size and int(numbers.max()) >= TENTHS:
+        raise UsageError(f"tenths are numbered from 0 to {TENTHS - 1}, not {int(numbers.max())}")
+    counts = np.bincount(numbers, minlength=TENTHS)
+    shares: Floats = counts / max(counts.sum(), 1)
+    return shares

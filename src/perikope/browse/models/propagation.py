@@ -1,0 +1,407 @@
+"""Relevance that flows through the document's tree (Albarede et al., Passage retrieval in context, CORIA 2021).
+
+The models stand first, then the columns that they combine, then what is needed to explain them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.browse.matches import Floats, Integers, Matches
+from perikope.browse.models import Need, Signals, model, needs_titles
+from perikope.browse.models.content import Content, CountedOver, Mu, content_score
+from perikope.browse.signals import Column, Node, min_max
+from perikope.core.parameters import Grid, Range
+from perikope.kernels.join import sum_ancestors
+from perikope.kernels.propagation import (
+    aggregate_children,
+    from_ancestors,
+    from_ancestors_by_factor,
+    from_other_passages,
+    from_other_sections,
+    from_other_sections_by_factor,
+    from_others_in_group,
+)
+
+Share = Annotated[float, Range(0, 1), Grid(step=0.1)]
+Sigma = Annotated[float, Range(0, low_open=True), Grid((0.5, 1.0, 2.0, 5.0))]
+# Tuning stays with the published choices, as in `content`.
+Aggregate = Annotated[Literal["average", "maximum"], Grid(("average",))]
+AggregateByDistance = Annotated[Literal["average", "maximum", "weighted"], Grid(("average",))]
+Weight = Annotated[Literal["gauss", "triangle", "exponential", "inverse", "step"], Grid(("gauss",))]
+
+LISTED = 10
+"""How many contributions an explanation names one by one; the rest stand together in one line."""
+
+
+def _document(matches: Matches, content: Content, statistics: CountedOver, mu: float) -> Column:
+    def score() -> Column:
+        return min_max(content_score(matches, "document", content, statistics, mu=mu)).at(matches.document_of_passage)
+
+    return matches.once(("document of passage", content, statistics, mu), score)
+
+
+def _in_context(
+    matches: Matches, passage: Column, content: Content, statistics: CountedOver, mu: float, context: Column | None = None
+) -> Signals:
+    """The score of the passage, of its document and of what else is around it, normalised each on its own."""
+    found = {"content": min_max(passage), "document": _document(matches, content, statistics, mu)}
+    return found if context is None else {**found, "context": min_max(context)}
+
+
+def _mix(signals: Signals, alpha: float, beta: float) -> Column:
+    context = (beta * signals["document"] + (1 - beta) * signals["context"]).named("context")
+    return alpha * signals["content"] + (1 - alpha) * context
+
+
+def passage_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm", statistics: CountedOver = "documents") -> Signals:
+    """Similarity of the passage and of its document, normalised each on its own."""
+    return _in_context(matches, content_score(matches, "passage", content, statistics, mu=mu), content, statistics, mu)
+
+
+@model(passage_signals)
+def qsf_v(signals: Signals, *, alpha: Share = 0.8) -> Column:
+    """The passage mixed with its document.
+
+    `QSF_v = α · Sim°(q, g) + (1 - α) · Sim°(q, d)`, where `Sim(q, x) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_x + μ)))` and ° is min-max
+    normalisation over the candidates (Albarede et al. 2021, equations 2 to 4). `content` is this likelihood, `lm`, or in its place `bm25`
+    or `psg`, as the models of these names have them. `statistics` are what P(t|C), idf and the average length are counted over: whole
+    `documents` with their titles, or `passages`.
+    """
+    return alpha * signals["content"] + (1 - alpha) * signals["document"]
+
+
+def titled_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm", statistics: CountedOver = "documents") -> Signals:
+    """Similarity of the passage with the titles of all sections above it, and of its document."""
+    return _in_context(matches, content_score(matches, "passage with titles", content, statistics, mu=mu), content, statistics, mu)
+
+
+@model(titled_signals, needs=needs_titles)
+def qsf_v_title(signals: Signals, *, alpha: Share = 0.9) -> Column:
+    """The passage, read with the titles of the sections it stands in, mixed with its document.
+
+    `QSF_v_title = α · Sim_title°(q, g) + (1 - α) · Sim°(q, d)`, Sim and ° as in qsf_v, the titles appended to the passage
+    (Albarede et al. 2021, equations 5 and 6). `content` and `statistics` are as in qsf_v.
+    """
+    return alpha * signals["content"] + (1 - alpha) * signals["document"]
+
+
+def _needs_sections(parameters: Mapping[str, object]) -> tuple[Need, ...]:
+    return Need("titles"), Need("sections")
+
+
+def section_signals(
+    matches: Matches,
+    *,
+    mu: Mu = 1000.0,
+    content: Content = "lm",
+    statistics: CountedOver = "documents",
+    aggregate: Aggregate = "average",
+) -> Signals:
+    """Similarity of the passage with its titles, of its document, and of the section right above it."""
+    matches.require_passages("qsf_section")
+    passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
+    # A section without passages of its own lies between those below it: the extremes are the same over all sections.
+    section = section_scores(matches, passage, aggregate).at(matches.section_of_passage)
+    return _in_context(matches, passage, content, statistics, mu, section)
+
+
+@model(section_signals, needs=_needs_sections)
+def qsf_section(signals: Signals, *, alpha: Share = 0.6, beta: Share = 0.1) -> Column:
+    """The passage, read with its titles, mixed with its document and with the section it stands in.
+
+    `QSF_section = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · Sim_sec°(q, s))`, s the section right above g, and
+    `Sim_sec(q, s)` the average (or maximum) of Sim_title of the passages and of Sim_sec of the sections right below s; a section
+    without any passage does not count (Albarede et al. 2021, equations 7 and 8). `content` and `statistics` are as in qsf_v. Elements that
+    hold one another cannot be scored: what is right below a section is its passages.
+    """
+    return _mix(signals, alpha, beta)
+
+
+def section_propagate_signals(
+    matches: Matches,
+    *,
+    mu: Mu = 1000.0,
+    content: Content = "lm",
+    statistics: CountedOver = "documents",
+    aggregate: AggregateByDistance = "average",
+    weight: Weight = "gauss",
+    sigma: Sigma = 5.0,
+) -> Signals:
+    """Similarity of the passage with its titles, of its document, and what all sections above it pass on by distance."""
+    matches.require_passages("qsf_section_propagate")
+    passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
+    sections = section_scores(matches, passage, "maximum" if aggregate == "maximum" else "average")
+    context = propagated_from_sections(matches, sections, Decay(weight, sigma), aggregate)
+    return _in_context(matches, passage, content, statistics, mu, context)
+
+
+@model(section_propagate_signals, needs=_needs_sections)
+def qsf_section_propagate(signals: Signals, *, alpha: Share = 0.6, beta: Share = 0.3) -> Column:
+    """The passage, read with its titles, mixed with its document and with all sections above it, the nearest most.
+
+    `QSF_sectionPropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where `propag(q, g)` is the average
+    (or maximum) over all sections s above g of `Sim_sec(q, s) · w(x)`, x the distance in edges. `weight` is `gauss`, `exp(-x² / 2σ²)`, the
+    paper's; `triangle`, `max(0, 1 - x / σ)`; `exponential`, `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. The
+    aggregate is that of Sim_sec too; `weighted` divides the sum by that of the weights, instead of by the number, and averages in Sim_sec
+    (Albarede et al. 2021, equations 9, 10 and 13). `content` and `statistics` are as in qsf_v; passages alone can be scored.
+    """
+    return _mix(signals, alpha, beta)
+
+
+def passage_propagate_signals(
+    matches: Matches,
+    *,
+    mu: Mu = 1000.0,
+    content: Content = "lm",
+    statistics: CountedOver = "documents",
+    aggregate: AggregateByDistance = "average",
+    weight: Weight = "gauss",
+    sigma: Sigma = 5.0,
+) -> Signals:
+    """Similarity of the passage with its titles, of its document, and what all other passages of the document pass on by distance."""
+    matches.require_passages("qsf_passage_propagate")
+    passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
+    context = propagated_from_passages(matches, passage, Decay(weight, sigma), aggregate)
+    return _in_context(matches, passage, content, statistics, mu, context)
+
+
+@model(passage_propagate_signals, needs=needs_titles)
+def qsf_passage_propagate(signals: Signals, *, alpha: Share = 0.5, beta: Share = 0.2) -> Column:
+    """The passage, read with its titles, mixed with its document and with all other passages of it, the nearest most.
+
+    `QSF_passagePropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where `propag(q, g)` is the average
+    (or maximum) over the other passages g' of the document of `Sim_title(q, g') · w(x)`, x the distance in edges of the tree of sections
+    and passages; an only passage has 0. `weight` is `gauss`, `exp(-x² / 2σ²)`, the paper's; `triangle`, `max(0, 1 - x / σ)`; `exponential`,
+    `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. The aggregate `weighted` divides the sum by that of the weights,
+    instead of by the number: then a passage with many others close by is not ahead for that alone (Albarede et al. 2021, equations 11 to
+    13). `content` and `statistics` are as in qsf_v; passages alone can be scored.
+    """
+    return _mix(signals, alpha, beta)
+
+
+_FORMULAS: Mapping[str, Callable[[Floats], NDArray[Any]]] = {
+    "gauss": lambda x: np.exp(-x * x / 2),
+    "triangle": lambda x: np.maximum(0.0, 1.0 - x),
+    "exponential": lambda x: np.exp(-x),
+    "inverse": lambda x: 1.0 / (1.0 + x),
+    "step": lambda x: x <= 1.0,
+}
+"""Weight by distance ÷ σ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """How relevance fades with the distance d: 1 at distance 0, never rising, faster for a smaller σ.
+
+    `gauss` exp(-d² / 2σ²), the paper's · `triangle` max(0, 1 - d / σ) · `exponential` exp(-d / σ) · `inverse` 1 / (1 + d / σ) ·
+    `step` 1 up to σ, then 0.
+    """
+
+    name: str
+    sigma: float
+
+    def at(self, distance: NDArray[Any]) -> Floats:
+        """The weight of each distance."""
+        with np.errstate(over="ignore"):  # far beyond a tiny σ: infinitely far, and the weight is 0
+            return _FORMULAS[self.name](np.asarray(distance, np.float64) / self.sigma).astype(np.float64)
+
+    def table(self, first: int, last: int) -> Floats:
+        """The weights of the distances from `first` to `last`, without the zeros at the end: what is so far away adds nothing."""
+        return np.trim_zeros(self.at(np.arange(first, max(first, last) + 1)), "b")
+
+    @property
+    def factor(self) -> float | None:
+        """What each further edge multiplies the weight by, where that is always the same."""
+        return math.exp(-1 / self.sigma) if self.name == "exponential" else None
+
+
+def section_scores(matches: Matches, passage: Column, aggregate: Aggregate) -> Column:
+    """Each section as the average or maximum of the passages and sections right below it; one without any passage has 0."""
+    values, count = aggregate_children(passage.values, matches.section_of_passage, matches.parent_of_section, aggregate == "maximum")
+
+    def explain(section: int) -> Node:
+        outline = Outline(matches, int(matches.document_of_section[section]))
+        passages, below = outline.passages_in(section), outline.sections_in(section)
+        below = below[count[below] > 0]
+        parts = np.concatenate([passage.values[passages], values[below]])
+
+        def part(i: int) -> Node:
+            is_passage = i < passages.size
+            name = outline.name_of_passage(int(passages[i])) if is_passage else outline.name_of_section(int(below[i - passages.size]))
+            return Node(name, float(parts[i]))
+
+        label = f"{outline.name_of_section(section)}, {aggregate} of what is right below"
+        return _aggregated(label, float(values[section]), parts, part, aggregate)
+
+    return Column("score of the section", values, explain)
+
+
+def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
+    """For each passage the average, weighted mean or maximum, over all sections above it, of their value weighted by distance.
+
+    Time grows with sections × depth, no further than the weight reaches; with the sections alone where the weight is exponential.
+    """
+    parent, section_of_passage, maximum = matches.parent_of_section, matches.section_of_passage, aggregate == "maximum"
+    depth = _depth(matches)
+    if decay.factor is None:
+        total = from_ancestors(sections.values, parent, decay.table(1, int(depth.max(initial=0))), maximum)
+    else:
+        total = decay.factor * from_ancestors_by_factor(sections.values, parent, decay.factor, maximum)
+    if aggregate == "weighted":
+        by_depth = np.cumsum(decay.at(np.arange(1, int(depth.max(initial=0)) + 1)))
+        total = _divided(total, by_depth[depth - 1])
+    elif aggregate == "average":
+        total = total / depth
+    values = total[section_of_passage]
+    label = f"{_CALLED[aggregate]} of the sections above, by distance"
+
+    def explain(row: int) -> Node:
+        above = [int(section_of_passage[row])]
+        while parent[above[-1]] >= 0:
+            above.append(int(parent[above[-1]]))
+        distance = np.arange(1, len(above) + 1)
+        weight = decay.at(distance)
+        parts = sections.values[above] * weight
+        return _aggregated(
+            label,
+            float(values[row]),
+            parts,
+            lambda i: _weighted(f"at distance {distance[i]}", sections.explain(above[i]), weight[i], parts[i]),
+            aggregate,
+            weight,
+        )
+
+    return Column(label, values, explain)
+
+
+def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
+    """For each passage the average, weighted mean or maximum, over the other passages of its document, of their value weighted by distance.
+
+    Two passages are two edges further apart than their sections. So sections exchange their sums or maxima, and only the passages
+    of one section are looked at one by one. Time grows with passages + sections × depth, no further than the weight reaches (a
+    Gaussian is 0 in float64 from 38.6 σ on); with passages + sections where the weight is exponential.
+    """
+    parent, section_of_passage, maximum = matches.parent_of_section, matches.section_of_passage, aggregate == "maximum"
+    nearest = float(decay.at(np.array(2)))
+    table = decay.table(2, 2 * int(_depth(matches).max(initial=0))) if decay.factor is None else np.zeros(0)
+    others = (np.diff(matches.first_passage_of_document) - 1)[matches.document_of_section]
+
+    def received(given: Floats) -> Floats:
+        """What each passage gets of what every passage has: the average or maximum."""
+        of_section, siblings = from_others_in_group(given, section_of_passage, parent.size, maximum)
+        if decay.factor is None:
+            elsewhere = from_other_sections(of_section, parent, table, maximum)
+        else:
+            elsewhere = nearest * from_other_sections_by_factor(of_section, parent, decay.factor, maximum)
+        found: Floats = from_other_passages(siblings, nearest, elsewhere, section_of_passage, others, maximum)
+        return found
+
+    values = received(passage.values)
+    if aggregate == "weighted":
+        values = _divided(values, received(np.ones(values.size)))  # both are averages over as many
+    label = f"{_CALLED[aggregate]} of the other passages, by distance"
+
+    def explain(row: int) -> Node:
+        outline = Outline(matches, int(matches.document_of_passage[row]))
+        rows = np.array([other for other in outline.passages if other != row], np.int64)
+        distance = outline.distances(row)[rows - outline.passages.start]
+        weight = decay.at(distance)
+        parts = passage.values[rows] * weight
+
+        def part(i: int) -> Node:
+            label = f"{outline.name_of_passage(int(rows[i]))}, at distance {distance[i]}"
+            return _weighted(label, Node(passage.label, float(passage.values[rows[i]])), weight[i], parts[i])
+
+        return _aggregated(label, float(values[row]), parts, part, aggregate, weight)
+
+    return Column(label, values, explain)
+
+
+_CALLED = {"average": "average", "maximum": "maximum", "weighted": "weighted mean"}
+
+
+def _divided(total: Floats, weight: Floats) -> Floats:
+    """Sums by their weights; 0 where nothing is near enough to have any."""
+    return np.divide(total, weight, out=np.zeros(total.size), where=weight > 0)
+
+
+def _depth(matches: Matches) -> Integers:
+    """How many sections hold each section, itself counted: what stands above its passages."""
+    depth: Integers = sum_ancestors(np.ones(matches.parent_of_section.size, np.int64), matches.parent_of_section)
+    return depth
+
+
+def _weighted(label: str, node: Node, weight: float, value: float) -> Node:
+    """A contribution: something's value by the weight of its distance."""
+    return Node(label, float(value), "product", (node, Node("weight of the distance", float(weight))))
+
+
+def _aggregated(
+    label: str, value: float, parts: Floats, part: Callable[[int], Node], aggregate: AggregateByDistance, weight: Floats | None = None
+) -> Node:
+    """Why an average or maximum has its value: the largest parts one by one, then what the others come to."""
+    order = np.argsort(-parts, kind="stable")
+    nodes = [part(int(i)) for i in order[:LISTED]]
+    rest = parts[order[LISTED:]]
+    if not parts.size:
+        return Node(f"{label}: there are none", value)
+    if aggregate == "maximum":
+        nodes += [Node(f"the largest of the other {rest.size}", float(rest.max()))] if rest.size else []
+        return Node(label, value, "max", tuple(nodes))
+    nodes += [Node(f"the other {rest.size} together", math.fsum(rest))] if rest.size else []
+    total = Node(f"sum of {parts.size}", math.fsum(node.value for node in nodes), "sum", tuple(nodes))
+    divisor = math.fsum(weight) if aggregate == "weighted" and weight is not None else float(parts.size)
+    return Node(label, value, "affine", (total,), 1 / divisor if divisor else 0.0)
+
+
+class Outline:
+    """The sections and passages of one document, to name them in explanations: passages by their number in reading order."""
+
+    def __init__(self, matches: Matches, document: int) -> None:
+        self.passages = range(*matches.document_of_passage.searchsorted([document, document + 1]).tolist())
+        self.sections = range(*matches.document_of_section.searchsorted([document, document + 1]).tolist())
+        first = self.sections.start
+        parent = matches.parent_of_section[first : self.sections.stop]
+        self._parent = np.where(parent >= 0, parent - first, -1).tolist()
+        self._section = matches.section_of_passage[self.passages.start : self.passages.stop] - first
+
+    def passages_in(self, section: int) -> Integers:
+        """The passages right below a section."""
+        return np.flatnonzero(self._section == section - self.sections.start) + self.passages.start
+
+    def sections_in(self, section: int) -> Integers:
+        """The sections right below a section."""
+        return np.flatnonzero(np.array(self._parent) == section - self.sections.start) + self.sections.start
+
+    def name_of_passage(self, passage: int) -> str:
+        """A passage by its number."""
+        return f"passage {passage - self.passages.start + 1}"
+
+    def name_of_section(self, section: int) -> str:
+        """A section by the passages that it holds."""
+        if section == self.sections.start:
+            return "the whole document"
+        inside = np.zeros(len(self.sections), bool)
+        for i in range(section - self.sections.start, len(self.sections)):
+            inside[i] = i == section - self.sections.start or (self._parent[i] >= 0 and inside[self._parent[i]])
+        numbers = np.flatnonzero(inside[self._section]) + 1
+        return f"section of passage {numbers[0]}" + (f" to {numbers[-1]}" if numbers.size > 1 else "")
+
+    def distances(self, passage: int) -> Integers:
+        """Edges between a passage and every passage of the document."""
+        distance = np.full(len(self.sections), -1, np.int64)
+        above, steps = int(self._section[passage - self.passages.start]), 0
+        while above >= 0:
+            distance[above] = steps
+            above, steps = self._parent[above], steps + 1
+        for section, parent in enumerate(self._parent):
+            if distance[section] < 0:
+                distance[section] = distance[parent] + 1
+        return distance[self._section] + 2

@@ -1,0 +1,423 @@
+"""The nearer the words of a Boolean query stand, and the better the tags that mark them (Beigbeder, Géry and Largeron 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.browse.matches import Floats, Frequencies, Integers, Matches
+from perikope.browse.models import Need, Signals, model, needs_titles
+from perikope.browse.models._influence import LABEL, explain
+from perikope.browse.satisfaction import Evaluation
+from perikope.browse.signals import Column
+from perikope.browse.tags import KIND, LARGEST, is_weight, tag_table
+from perikope.core.errors import UsageError
+from perikope.core.grammar import Call, write
+from perikope.core.parameters import Grid, Nested, Range
+from perikope.document.tree import Kind
+from perikope.kernels.boolean import covered, reach
+from perikope.kernels.join import count_terms, occurrences_of_ranges
+from perikope.kernels.proximity import AND, AND_NOT, END_IF_EMPTY, LEAF, NOT, OR, OR_LEAF, group_occurrences, mean_influence
+from perikope.query.boolean import And, Near, Not, Or, Same, Tree, Word, words_of
+
+ALL = "all"
+INLINE = "tags"
+_NEGLIGIBLE = 1e-12
+"""Of the height of a shape that never ends: what is less is left out."""
+
+
+def read_weights(value: object) -> str | Call:
+    """The name of a table, or weights written out: `tags(b=1.4,title=1.5)`."""
+    if isinstance(value, Call) and value.name == INLINE and value.arguments and not value.positional:
+        wrong = [tag for tag, weight in value.arguments.items() if not is_weight(weight)]
+        if wrong:
+            raise UsageError(f"the weight of the tag {wrong[0]!r} must be a number from 0 to {LARGEST:g}")
+        return value
+    if isinstance(value, Call) and value.name == INLINE and not value.positional:
+        raise UsageError("tags() has no weights; write them as tags(b=1.4,title=1.5)")
+    if isinstance(value, Call) and not value.arguments and not value.positional:
+        value = value.name
+    if isinstance(value, str) and value:
+        return value
+    raise UsageError(f"weights must be the name of a table, or such as tags(b=1.4,title=1.5), not {_shown(value)}")
+
+
+def read_logical(value: object) -> str | tuple[str, ...]:
+    """`all`, a list of tags, or one name: that of a table that says which tags are logical, or of a tag."""
+    if isinstance(value, Call) and not value.arguments and not value.positional:
+        value = value.name
+    if isinstance(value, tuple):
+        tags = [tag.name if isinstance(tag, Call) and not tag.arguments and not tag.positional else tag for tag in value]
+        if tags and all(isinstance(tag, str) for tag in tags):
+            return tuple(str(tag) for tag in tags)
+    elif isinstance(value, str) and value:
+        return value
+    raise UsageError(f'logical must be "all", a tag, a list of tags such as [sec,p], or the name of a table, not {_shown(value)}')
+
+
+def _shown(value: object) -> str:
+    return str(value) if isinstance(value, Call) else write(value)
+
+
+Width = Annotated[int, Range(1, 100_000), Grid((50, 100, 200, 400))]
+ShapeName = Annotated[Literal["triangle", "gauss", "cosine", "circle", "rectangle"], Grid(("triangle",))]
+Logical = Annotated[Any, Nested(read_logical, describes="all, a tag, a list of tags, or the name of a table"), Grid((ALL,))]
+Titles = Annotated[Literal[False, True], Grid((False,))]
+Weights = Annotated[
+    Any, Nested(read_weights, describes="the name of a table, or weights such as tags(b=1.4,title=1.5)"), Grid(("beigbeder2015",))
+]
+PUBLISHED = "beigbeder2015"
+
+
+def proximity_signals(
+    matches: Matches, *, k: Width = 200, shape: ShapeName = "triangle", logical: Logical = ALL, titles: Titles = False
+) -> Signals:
+    """The mean influence of the query."""
+    return {"influence": Influence(matches, Shape(shape, k, "none"), logical, titles, {}).column()}
+
+
+def _needs_elements(parameters: Mapping[str, object]) -> Iterator[Need]:
+    logical = read_logical(parameters["logical"])
+    if logical != ALL:
+        yield Need("logical tags", table=logical) if isinstance(logical, str) else Need("logical tags", logical)
+    if parameters["titles"]:
+        yield from needs_titles(parameters)
+
+
+def _needs_weighted_tags(parameters: Mapping[str, object]) -> Iterator[Need]:
+    weights = read_weights(parameters["weights"])
+    yield Need("weighted tags", table=weights) if isinstance(weights, str) else Need("weighted tags", tuple(weights.arguments))
+    yield from _needs_elements(parameters)
+
+
+@model(proximity_signals, needs=_needs_elements)
+def prox(signals: Signals) -> Column:
+    """The influence of the Boolean query on the text, the higher the nearer its words stand to each other.
+
+    `Σ_x p_q(x) ÷ number of tokens x of the unit`, with `p_t(x) = max over occurrences i of t of max(0, (k - |x - i|) / k)` for a word,
+    AND the minimum, OR the maximum and NOT `max(0, 1 - p)` at each token. An occurrence reaches only tokens whose deepest logical element
+    is its own; `logical` names their tags. A phrase counts as a word that is as long as it is, and so do NEAR, ADJ and SAME, at the words
+    of what they find inside one element. Words without operators are joined by AND. `shape` says how influence falls with x = distance ÷
+    k: `triangle`, `max(0, 1 - x)`, the paper's; `gauss`, `exp(-x² / 2)`; `cosine`, `(1 + cos πx) / 2` up to 1; `circle`, `√(1 - x²)` up
+    to 1; or `rectangle`, 1 up to 1. With `titles`, a word in a title has its full influence on the whole element that is so called
+    (Beigbeder, Géry and Largeron 2015, equations 2 to 6).
+    """
+    return signals["influence"]
+
+
+def _weighed(weighs: Literal["height", "both"]) -> Callable[..., Signals]:
+    """The signals of a model in which the weights of tags multiply the height of influence, or its height and width."""
+
+    def signals(
+        matches: Matches,
+        *,
+        k: Width = 200,
+        weights: Weights = PUBLISHED,
+        shape: ShapeName = "triangle",
+        logical: Logical = ALL,
+        titles: Titles = False,
+    ) -> Signals:
+        """The mean influence of the query, by the weights of tags."""
+        return {"influence": Influence(matches, Shape(shape, k, weighs), logical, titles, _weights(matches, weights)).column()}
+
+    return signals
+
+
+@model(_weighed("height"), needs=_needs_weighted_tags)
+def prox_h(signals: Signals) -> Column:
+    """As prox, where the tag that marks an occurrence says how high its influence is.
+
+    `p_t(x) = max over i of max(0, w (k - |x - i|) / k)`, w the weight of the deepest tag around i that has one, and 1 where none has. The
+    weights are a table that was learned (`perikope learn tags`), by name, or written out as `tags(b=1.4,title=1.5)`; `beigbeder2015` are
+    the published ones (Beigbeder, Géry and Largeron 2015, equation 9).
+    """
+    return signals["influence"]
+
+
+@model(_weighed("both"), needs=_needs_weighted_tags)
+def prox_hw(signals: Signals) -> Column:
+    """As prox_h, where the tag that marks an occurrence says how high its influence is and how far it goes.
+
+    `p_t(x) = max over i of max(0, (w k - |x - i|) / k)`, w as in prox_h (Beigbeder, Géry and Largeron 2015, equation 10).
+    """
+    return signals["influence"]
+
+
+def _weights(matches: Matches, weights: object) -> Mapping[str, float]:
+    given = read_weights(weights)
+    if isinstance(given, Call):
+        return {tag: float(weight) for tag, weight in given.arguments.items() if is_weight(weight)}
+    return tag_table(matches.table(given, KIND)).weights
+
+
+def _logical_tags(matches: Matches, logical: object) -> tuple[str, ...] | None:
+    tags = read_logical(logical)  # a list comes as it was written
+    if tags == ALL:
+        return None
+    if not isinstance(tags, str):
+        return tags
+    try:
+        return tag_table(matches.table(tags, KIND)).logical
+    except UsageError:
+        return (tags,)  # a tag; that the index has it is looked at before (`perikope.browse.requirements`)
+
+
+_SHAPES: Mapping[str, Callable[[Floats], NDArray[Any]]] = {
+    "triangle": lambda x: np.maximum(0.0, 1.0 - x),
+    "gauss": lambda x: np.exp(-x * x / 2),
+    "cosine": lambda x: np.where(x < 1.0, (1.0 + np.cos(np.pi * np.minimum(x, 1.0))) / 2, 0.0),
+    "circle": lambda x: np.sqrt(np.maximum(0.0, 1.0 - x * x)),
+    "rectangle": lambda x: (x <= 1.0).astype(np.float64),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How influence falls with the distance d in tokens, from 1, by x = d / k.
+
+    `triangle` max(0, 1 - x), the paper's · `gauss` exp(-x² / 2) · `cosine` (1 + cos πx) / 2 up to 1 · `circle` √(1 - x²) up to 1 ·
+    `rectangle` 1 up to 1 (the curves of de Kretser and Moffat 1999, and of Lv and Zhai 2009).
+    """
+
+    name: str
+    k: int
+    weighs: Literal["none", "height", "both"]
+    """What the weight of a tag multiplies: nothing, the height, or the height and k."""
+
+    def height(self, weight: float) -> float:
+        """At the occurrence itself."""
+        return 1.0 if self.weighs == "none" else weight
+
+    def curve(self, weight: float, distances: Integers) -> Floats:
+        """Influence by distance, as a share of the height."""
+        width = self.k * weight if self.weighs == "both" else self.k
+        if width <= 0:
+            return np.zeros(distances.size)
+        with np.errstate(over="ignore"):  # infinitely far: no influence
+            values = np.asarray(_SHAPES[self.name](distances / width), np.float64)
+        return np.where(values < _NEGLIGIBLE, 0.0, values)
+
+    def table(self, weight: float, tokens: int) -> Floats:
+        """Influence by distance, no further than it goes, or than documents of so many tokens."""
+        return np.trim_zeros(self.height(weight) * self.curve(weight, np.arange(tokens)), "b")
+
+
+class Influence:
+    """The influence of a query on the tokens of the candidate documents."""
+
+    def __init__(self, matches: Matches, shape: Shape, logical: object, titles: bool, weights: Mapping[str, float]) -> None:
+        self.matches = matches.with_negated()
+        self.shape = shape
+        self.tree = matches.query.boolean
+        self.structure = matches.structure()
+        self.elements = self.structure.runs(self.structure.logical(_logical_tags(matches, logical)))
+        self.leaves = list(dict.fromkeys(_leaves(self.tree)))
+        self._weights, self._titles = weights, titles
+
+    @cached_property
+    def run_of_occurrence(self) -> Integers:
+        """The run of its element that holds each occurrence."""
+        return self.elements.of(self.matches.position_of_occurrence, self.matches.first_occurrence_of_document)
+
+    @cached_property
+    def tag_of_occurrence(self) -> Integers:
+        """The deepest tag with a weight around each occurrence, or -1."""
+        if not self._weights:
+            return np.full(self.matches.position_of_occurrence.size, -1, np.int64)
+        span = self._spans_of_occurrences(self.structure.tagged(self._weights))
+        return np.where(span >= 0, self.structure.tag_of_span[span], -1)
+
+    @cached_property
+    def weight_of_occurrence(self) -> Floats:
+        """The weight of that tag, and 1 where there is none."""
+        found: Floats = self._weight_of_tag[self.tag_of_occurrence]
+        return found
+
+    @cached_property
+    def _weight_of_tag(self) -> Floats:
+        """Of each tag, and at last where there is none."""
+        return np.array([*(self._weights.get(tag, 1.0) for tag in self.structure.tags), 1.0])
+
+    @cached_property
+    def titled_of_occurrence(self) -> Integers:
+        """The span whose title holds each occurrence, or -1; none where titles reach no further than other text."""
+        if not self._titles:
+            return np.full(self.matches.position_of_occurrence.size, -1, np.int64)
+        span = self._spans_of_occurrences(self.structure.kind_of_span == int(Kind.TITLE))
+        return np.where(span >= 0, self.structure.parent_of_span[span], -1)
+
+    def _spans_of_occurrences(self, chosen: NDArray[np.bool_]) -> Integers:
+        runs = self.structure.runs(chosen)
+        return runs.spans_of(self.matches.position_of_occurrence, self.matches.first_occurrence_of_document)
+
+    @cached_property
+    def entries(self) -> list[Integers]:
+        """The occurrences that each leaf has."""
+        matches = self.matches
+        terms = {term: number for number, term in enumerate(matches.query.terms)}
+        by_term = np.argsort(matches.term_of_occurrence.astype(np.int16), kind="stable")
+        first = np.concatenate([[0], np.cumsum(np.bincount(matches.term_of_occurrence, minlength=len(terms)))])
+        if any(not isinstance(leaf, Word) for leaf in self.leaves):
+            view, place = _by_element(self)
+            evaluation = Evaluation(view)
+
+        def of(leaf: Tree) -> Integers:
+            if isinstance(leaf, Word):
+                numbers = sorted({terms[term] for term in leaf.terms if term in terms})
+                found = [by_term[first[number] : first[number + 1]] for number in numbers]
+                return found[0] if len(found) == 1 else np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
+            return np.sort(place[_words_of_matches(evaluation, leaf)])
+
+        return [of(leaf) for leaf in self.leaves]
+
+    def column(self) -> Column:
+        """The mean influence over the tokens of each unit."""
+        matches, structure, runs = self.matches, self.structure, self.elements
+        weights, table_of_tag = np.unique(self._weight_of_tag, return_inverse=True)
+        table = table_of_tag.astype(np.int64)[self.tag_of_occurrence]
+        longest = int(structure.tokens_of_document.max(initial=0))
+        tables = [self.shape.table(weight, longest) for weight in weights.tolist()]
+        run, titled = self.run_of_occurrence, self.titled_of_occurrence
+        group, groups = group_occurrences(runs.span[run], table, structure.spans)
+        program, depth = _compile(self.tree, self.leaves)
+        values: Floats = mean_influence(
+            program, depth,
+            _offsets([entry.size for entry in self.entries]), _joined(self.entries, np.int64),
+            matches.first_occurrence_of_document, matches.position_of_occurrence, run, table, group, groups,
+            np.where(titled >= 0, structure.first_token_of_span[titled], 0), np.where(titled >= 0, structure.end_token_of_span[titled], 0),
+            runs.first_token, runs.end_token, *runs.linked(structure.spans),
+            _offsets([one.size for one in tables]), _joined(tables, np.float64),
+            structure.tokens_of_document,
+            matches.first_passage_of_document, matches.first_token_of_passage, matches.end_token_of_passage,
+        )  # fmt: skip
+        return Column(LABEL, values, lambda row: explain(self, row, float(values[row])))
+
+
+def _by_element(influence: Influence) -> tuple[Matches, Integers]:
+    """The matches with logical elements in the place of documents, and where each of their occurrences stands among those of documents.
+
+    What a phrase, NEAR or SAME finds lies in one element, as influence does. Passages stand in the place of whatever is ranked: SAME is
+    about them.
+    """
+    matches, structure, runs = influence.matches, influence.structure, influence.elements
+    element = runs.span[influence.run_of_occurrence]
+    order = np.argsort(element, kind="stable")
+    elements, first = np.unique(element[order], return_index=True)
+    first_occurrence = np.append(first, order.size)
+    term, position = matches.term_of_occurrence[order], matches.position_of_occurrence[order]
+
+    passages = np.flatnonzero((structure.kind_of_span == int(Kind.PASSAGE)) & (structure.end_token_of_span > structure.first_token_of_span))
+    begin = structure.first_token_of_span[passages]
+    holder = runs.spans_of(begin.astype(np.int32), np.searchsorted(passages, structure.first_span_of_document))
+    known = np.isin(holder, elements)
+    by_holder = np.argsort(holder[known], kind="stable")
+    passages, holder = passages[known][by_holder], holder[known][by_holder]
+    document = np.searchsorted(elements, holder)
+    ranges = structure.first_token_of_span[passages], structure.end_token_of_span[passages]
+    inside = occurrences_of_ranges(position, first_occurrence, document, *ranges)
+    view = replace(
+        matches,
+        number_of_document=elements,
+        term_of_occurrence=term,
+        position_of_occurrence=position,
+        first_occurrence_of_document=first_occurrence,
+        document_of_passage=document,
+        first_token_of_passage=ranges[0],
+        end_token_of_passage=ranges[1],
+        first_occurrence_of_passage=inside[0],
+        end_occurrence_of_passage=inside[1],
+        in_passages=Frequencies(*count_terms(term, *inside, len(matches.query.terms))),
+    )
+    return view, order
+
+
+def _words_of_matches(evaluation: Evaluation, tree: Tree) -> NDArray[np.bool_]:
+    """Which occurrences are words of what a phrase, NEAR or SAME finds; of SAME all its words in a passage in which it holds."""
+    matches = evaluation.matches
+    wanted = {term for word, negated in words_of(tree) if not negated for term in word.terms}
+    counts = np.array([term in wanted for term in matches.query.terms], bool)
+    marked = np.zeros(matches.term_of_occurrence.size, bool)
+    if isinstance(tree, Same):
+        rows = np.flatnonzero(evaluation.inside(tree))
+        for first, end in zip(matches.first_occurrence_of_passage[rows], matches.end_occurrence_of_passage[rows], strict=True):
+            marked[first:end] = True
+        found: NDArray[np.bool_] = marked & counts[matches.term_of_occurrence]
+        return found
+    if isinstance(tree, Near):
+        # Of a word with two partners both count, not only the nearer one.
+        one, other = evaluation.stretches(tree.left).lists(), evaluation.stretches(tree.right).lists()
+        pairs = [(one, other)] if tree.ordered else [(one, other), (other, one)]
+        stretches = [reach(*before, *behind, tree.distance) for before, behind in pairs]
+    else:
+        stretches = [evaluation.stretches(tree).lists()]
+    for lists in stretches:
+        marked |= covered(*lists, matches.term_of_occurrence, matches.position_of_occurrence, matches.first_occurrence_of_document, counts)
+    return marked
+
+
+def _leaves(tree: Tree) -> Iterator[Tree]:
+    """What has occurrences: words, and what is found as one is."""
+    match tree:
+        case And(children) | Or(children):
+            for child in children:
+                yield from _leaves(child)
+        case Not(child):
+            yield from _leaves(child)
+        case _:
+            yield tree
+
+
+def _compile(tree: Tree, leaves: Sequence[Tree]) -> tuple[Integers, int]:
+    """The program of a tree, and how high its stack grows."""
+    number = {leaf: i for i, leaf in enumerate(leaves)}
+    steps: list[tuple[int, int]] = []
+    highest = 0
+
+    def add(node: Tree, height: int) -> None:
+        nonlocal highest
+        highest = max(highest, height)
+        match node:
+            case And(children):
+                # What is not wanted comes last: it is looked at only where the rest has any influence.
+                wanted = [child for child in children if not isinstance(child, Not)]
+                unwanted = [child for child in children if isinstance(child, Not)]
+                ends = []
+                for i, child in enumerate([*wanted, *unwanted]):
+                    if i == 0:
+                        add(child, height)
+                    else:
+                        add(child.child if isinstance(child, Not) else child, height + 1)
+                        steps.append((AND_NOT if isinstance(child, Not) else AND, 0))
+                    ends.append(len(steps))
+                    steps.append((END_IF_EMPTY, 0))
+                for end in ends:
+                    steps[end] = END_IF_EMPTY, len(steps)
+            case Or(children):
+                for i, child in enumerate(children):
+                    if i and child in number:
+                        steps.append((OR_LEAF, number[child]))
+                        continue
+                    add(child, height + (i > 0))
+                    if i:
+                        steps.append((OR, 0))
+            case Not(child):
+                add(child, height)
+                steps.append((NOT, 0))
+            case _:
+                steps.append((LEAF, number[node]))
+
+    add(tree, 1)
+    return np.array(steps, np.int64).reshape(len(steps), 2), highest
+
+
+def _offsets(counts: list[int]) -> Integers:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _joined(arrays: list[Any], kind: type[Any]) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, kind), *arrays])

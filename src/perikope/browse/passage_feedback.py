@@ -1,0 +1,50 @@
+"""Which words do the best passages add to the query that scores passages?
+
+As if the passages of the candidate documents were a collection of their own, indexed on the fly: the passages are its documents, and all
+counts are over them (Gobeill and Ruch 2012 rank passages so, with Bo1).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perikope.browse.matches import Matches, join
+from perikope.browse.ranking import Ranking
+from perikope.core.errors import UsageError
+from perikope.fetch import Candidates
+from perikope.fetch.expansion import Expander, Feedback
+from perikope.index.layout import STOP
+from perikope.index.reader import Snapshot
+from perikope.query.terms import Query
+
+
+def expand_from_passages(snapshot: Snapshot, matches: Matches, best: Ranking, expander: Expander) -> Query:
+    """The query of the matches with the words that an expansion takes from their best passages."""
+    if matches.units != "passages":
+        raise UsageError("browse_expand takes words from passages; it cannot be used where elements are ranked")
+    query = matches.query
+    return expander(query, _feedback(snapshot, matches, best, expander.depth)) if len(best) and query.terms else query
+
+
+def _feedback(snapshot: Snapshot, matches: Matches, best: Ranking, depth: int) -> Feedback:
+    rows = best.rows[:depth]
+    counts = [_terms_of(snapshot, matches, row) for row in rows.tolist()]
+    terms = tuple(sorted({term for found in counts for term in found}))
+    candidates = Candidates(matches.number_of_document, matches.score_of_document)
+    inside = join(snapshot, Query("", terms, (1.0,) * len(terms)), candidates).in_passages
+    return Feedback(
+        terms,
+        np.array([[found.get(term, 0) for term in terms] for found in counts], np.float64).reshape(len(counts), len(terms)),
+        matches.length_of_passage[rows].astype(np.float64),
+        best.scores[:depth],
+        np.bincount(inside.term, inside.count, minlength=len(terms)).astype(np.float64),
+        matches.passages,
+    )
+
+
+def _terms_of(snapshot: Snapshot, matches: Matches, row: int) -> dict[str, int]:
+    """How often each term occurs in a passage."""
+    segment, local = snapshot.locate(int(matches.number_of_document[matches.document_of_passage[row]]))
+    inside = slice(int(matches.first_token_of_passage[row]), int(matches.end_token_of_passage[row]))
+    numbers, frequency = np.unique(segment.tokens(local)[inside], return_counts=True)
+    return {segment.terms.text(int(n)): int(f) for n, f in zip(numbers, frequency, strict=True) if n != STOP}

@@ -1,0 +1,94 @@
+"""Has the index what a model is about? Without titles a model that reads them is a simpler one, and should say so.
+
+Where a model still ranks without it, that is a warning; where tags were named of which there are none, an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+import numpy as np
+
+from perikope.browse.models import Model, Need
+from perikope.browse.structure import known_tags
+from perikope.browse.tags import KIND, tag_table
+from perikope.core.errors import UsageError, unknown
+from perikope.fetch.filters import known_parts
+from perikope.index.reader import Snapshot
+from perikope.index.saved_tables import read_table
+from perikope.index.segments import Segment
+
+
+def lacking(snapshot: Snapshot, model: Model) -> Iterator[str]:
+    """What a model, or one that it is built of, is about and no document of the index has; a `UsageError` where it was named."""
+    if not snapshot.numbers:
+        return
+    for need in model.definition.needs(model.parameters):
+        if complaint := _COMPLAINTS[need.of](snapshot, need):
+            yield f"{model.definition.name}: {complaint}"
+    for one in model.inner:
+        yield from lacking(snapshot, one)
+
+
+def _titles(snapshot: Snapshot, need: Need) -> str:
+    has = any(segment.remember(_has_titles, "") for segment in snapshot.segments)
+    return "" if has else "no document or section of the index has a title, so titles add nothing"
+
+
+def _has_titles(segment: Segment, _: str) -> bool:
+    return bool(segment["section.title_length"].any())
+
+
+def _sections(snapshot: Snapshot, need: Need) -> str:
+    has = any(segment.remember(_has_sections, "") for segment in snapshot.segments)
+    return "" if has else "no document of the index has sections, so each is one section"
+
+
+def _has_sections(segment: Segment, _: str) -> bool:
+    return bool((segment["section.parent"] >= 0).any())
+
+
+def _part(snapshot: Snapshot, need: Need) -> str:
+    return "" if need.names[0] in known_parts(snapshot) else f"no part of the index is named {need.names[0]}, so places weigh nothing"
+
+
+def _weighted(snapshot: Snapshot, need: Need) -> str:
+    known = {tag for segment in snapshot.segments for tag in segment.remember(_tags_of, "")} - {""}
+    if need.table:
+        weighted = tag_table(read_table(need.table, KIND, snapshot.folder)).weights
+        return "" if known & {*weighted} else "no tag that has a weight occurs in the index, so all words weigh alike"
+    return _named(need.names, known, "tag", "weighs nothing")
+
+
+def _tags_of(segment: Segment, _: str) -> frozenset[str]:
+    return frozenset(segment.labels[label] for label in np.unique(segment["span.tag"]).tolist() if label < len(segment.labels))
+
+
+def _logical(snapshot: Snapshot, need: Need) -> str:
+    known = known_tags(snapshot)
+    if not need.table:
+        return _named(need.names, known, "tag of elements", "bounds nothing")
+    try:
+        logical = tag_table(read_table(need.table, KIND, snapshot.folder)).logical
+    except UsageError:
+        if need.table not in known:
+            raise
+        return ""
+    return "" if {*known} & {*logical} else "no logical tag occurs in the index, so influence ends with the document only"
+
+
+def _named(names: Collection[str], known: Collection[str], kind: str, without: str) -> str:
+    """Of tags that were written out some must be there; the others are said."""
+    missing = [name for name in names if name not in known]
+    if len(missing) == len(names):
+        raise unknown(kind, missing[0], sorted(known))
+    return f"no element of the index is a <{'> or <'.join(missing)}>, which {without}" if missing else ""
+
+
+_COMPLAINTS: Mapping[str, Callable[[Snapshot, Need], str]] = {
+    "titles": _titles,
+    "sections": _sections,
+    "part": _part,
+    "weighted tags": _weighted,
+    "logical tags": _logical,
+}

@@ -1,0 +1,182 @@
+"""Which passages satisfy a Boolean query?
+
+*Inside a passage* a word holds where it occurs in the passage, a phrase or NEAR where a whole match of it lies in the passage; AND, OR
+and NOT speak of the passage alone.
+
+*Across passages* the tree must hold for the document, titles included: phrases and NEAR may span passages, AND, OR and NOT speak of the
+whole document, and only SAME stays inside a passage. A passage then counts if a word of a match stands in it: a word that is looked for,
+not one under NOT; of a phrase or NEAR, any of its words between the ends of a match; of SAME, a passage in which it holds.
+
+Matches are stretches of tokens. The stretch of a word is its token, that of a phrase runs from its first to its last word, and those of
+NEAR from the one operand to the other: two stretches that do not overlap, the second beginning at most `distance` tokens after the end of
+the first. OR has the stretches of all, AND and SAME those that hold one of each. Of all these only the shortest stay, those that hold no
+other of the same operator (Clarke, Cormack and Burkowski 1995): inside NEAR, `("heat pump" OR pump)` is where `pump` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.browse.matches import Integers, Matches
+from perikope.core.errors import UsageError
+from perikope.kernels.boolean import both, covered, either, followed, held, holding, phrases, reach
+from perikope.query.boolean import And, Near, Not, Or, Phrase, Same, Tree, Word, words_of
+
+Flags = NDArray[np.bool_]
+
+
+def satisfied(matches: Matches, *, across: bool = False) -> Flags:
+    """Of each passage, whether the query holds inside it or, with `across`, around it; plain words must all be there."""
+    evaluation = Evaluation(matches)
+    tree = matches.query.boolean
+    return evaluation.around(tree) if across else evaluation.inside(tree)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Stretches of tokens in the order of documents, their starts and their ends; none holds another of the same document."""
+
+    first_of_document: Integers
+    """Where each document's stretches begin; one value more than there are documents."""
+    start: Integers
+    end: Integers
+    """The last token, inclusive."""
+
+    def lists(self) -> tuple[Integers, Integers, Integers]:
+        """The columns, as kernels take them."""
+        return self.first_of_document, self.start, self.end
+
+
+class Evaluation:
+    """Trees evaluated on the occurrences of `matches`, those of negated terms included."""
+
+    def __init__(self, matches: Matches) -> None:
+        self.matches = matches.with_negated()
+        self._number = {term: number for number, term in enumerate(self.matches.query.terms)}
+
+    def inside(self, tree: Tree) -> Flags:
+        """Of each passage, whether the tree holds inside it."""
+        matches = self.matches
+        match tree:
+            case Word():
+                found = matches.in_passages
+                return _any_in(self._counts([tree])[found.term], found.first_entry[:-1], found.first_entry[1:])
+            case Phrase() | Near():
+                passages = matches.document_of_passage, matches.first_token_of_passage, matches.end_token_of_passage
+                flags: Flags = held(*self.stretches(tree).lists(), *passages)
+                return flags
+            case And(children) | Same(children):
+                return _all([self.inside(child) for child in children], matches.passages)
+            case Or(children):
+                return _any([self.inside(child) for child in children], matches.passages)
+            case Not(child):
+                return ~self.inside(child)
+
+    def around(self, tree: Tree) -> Flags:
+        """Of each passage, whether the tree holds for its document and a word of a match stands in the passage."""
+        documents, passages = self._around(tree, False)
+        return documents[self.matches.document_of_passage] & passages
+
+    def stretches(self, tree: Tree) -> Stretches:
+        """Where the tree matches; a NOT matches nowhere in particular, and is an error."""
+        matches = self.matches
+        match tree:
+            case Word():
+                return self._places(self._counts([tree])[matches.term_of_occurrence])
+            case Phrase(words):
+                # Stop words at the ends say nothing.
+                offsets = np.array([i for i, word in enumerate(words) if word is not None], np.int64)
+                counts = np.stack([self._counts([word]) for word in words if word is not None])
+                return Stretches(*phrases(*self._occurrences(), offsets - offsets[0], counts))
+            case Near(left, right, distance, ordered):
+                one, other = self.stretches(left).lists(), self.stretches(right).lists()
+                behind = Stretches(*followed(*one, *other, distance))
+                return behind if ordered else Stretches(*either(*behind.lists(), *followed(*other, *one, distance)))
+            case Or(children):
+                return reduce(lambda one, other: Stretches(*either(*one.lists(), *other.lists())), map(self.stretches, children))
+            case And(children):
+                return reduce(lambda one, other: Stretches(*both(*one.lists(), *other.lists())), map(self.stretches, children))
+            case Same(children):
+                return self._inside_passages(self.stretches(And(children)))
+            case Not():
+                raise UsageError("what does not occur has no place: NOT cannot stand inside NEAR or ADJ")
+
+    def _around(self, tree: Tree, negated: bool) -> tuple[Flags, Flags]:
+        """Of each document, whether the tree (or its contrary) holds; of each passage, whether a word of it stands there."""
+        matches = self.matches
+        match tree:
+            case Not(child):
+                return self._around(child, not negated)
+            case And(children) | Or(children):
+                found = [self._around(child, negated) for child in children]
+                combine = _all if isinstance(tree, And) ^ negated else _any
+                # Words of what does not hold are no part of a match.
+                parts = [passages & holds[matches.document_of_passage] for holds, passages in found]
+                return combine([holds for holds, _ in found], matches.documents), _any(parts, matches.passages)
+        documents, passages = self._leaf(tree)
+        return (~documents, np.zeros(matches.passages, bool)) if negated else (documents, passages)
+
+    def _leaf(self, tree: Word | Phrase | Near | Same) -> tuple[Flags, Flags]:
+        matches = self.matches
+        if isinstance(tree, Same):
+            passages = self.inside(tree)
+            documents = np.zeros(matches.documents, bool)
+            documents[matches.document_of_passage[passages]] = True
+            return documents, passages
+        stretches = self.stretches(tree)
+        documents = np.diff(stretches.first_of_document) > 0
+        if isinstance(tree, Word):
+            return documents, self.inside(tree)
+        counts = self._counts([word for word, _ in words_of(tree)])
+        marked = np.zeros(matches.term_of_occurrence.size, bool)
+        for lists in self._widest(tree) if isinstance(tree, Near) else [stretches.lists()]:
+            marked |= covered(*lists, *self._occurrences(), counts)
+        return documents, _any_in(marked, matches.first_occurrence_of_passage, matches.end_occurrence_of_passage)
+
+    def _widest(self, tree: Near) -> list[tuple[Integers, Integers, Integers]]:
+        """The stretches of all pairs that are near enough: of a word with two partners both count, not only the nearer one."""
+        one, other = self.stretches(tree.left).lists(), self.stretches(tree.right).lists()
+        orders = [(one, other)] if tree.ordered else [(one, other), (other, one)]
+        return [reach(*before, *behind, tree.distance) for before, behind in orders]
+
+    def _inside_passages(self, stretches: Stretches) -> Stretches:
+        matches = self.matches
+        order = np.lexsort((matches.first_token_of_passage, matches.document_of_passage))
+        columns = matches.document_of_passage, matches.first_token_of_passage, matches.end_token_of_passage
+        kept = holding(*stretches.lists(), *(column[order] for column in columns))
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return Stretches(before[stretches.first_of_document], stretches.start[kept], stretches.end[kept])
+
+    def _places(self, kept: Flags) -> Stretches:
+        before = np.concatenate([[0], np.cumsum(kept)])
+        position = self.matches.position_of_occurrence[kept].astype(np.int64)
+        return Stretches(before[self.matches.first_occurrence_of_document], position, position)
+
+    def _occurrences(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Integers]:
+        return self.matches.term_of_occurrence, self.matches.position_of_occurrence, self.matches.first_occurrence_of_document
+
+    def _counts(self, words: Sequence[Word]) -> Flags:
+        """Of each term of the query, whether it is one of the words'."""
+        counts = np.zeros(len(self._number), bool)
+        counts[[self._number[term] for word in words for term in word.terms if term in self._number]] = True
+        return counts
+
+
+def _any_in(flags: Flags, first: Integers, end: Integers) -> Flags:
+    """Of each range of places, whether a flag in it is set."""
+    before = np.concatenate([[0], np.cumsum(flags)])
+    found: Flags = before[end] > before[first]
+    return found
+
+
+def _all(flags: Sequence[Flags], size: int) -> Flags:
+    return reduce(np.logical_and, flags, np.ones(size, bool))
+
+
+def _any(flags: Sequence[Flags], size: int) -> Flags:
+    return reduce(np.logical_or, flags, np.zeros(size, bool))

@@ -1,0 +1,212 @@
+"""Columns that can explain themselves: one value a passage (or document), and for each value the tree it came from.
+
+A model is written once, as arithmetic over columns. The arithmetic makes the values at once, for all passages, and the
+explanation of a single one when it is asked for: the two cannot drift apart.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.browse.matches import Frequencies
+
+Floats = NDArray[np.float64]
+ROUNDING = 1e-12
+"""Relative difference below which two sums of the same numbers in another order may fall."""
+
+SMALLEST = sys.float_info.min
+"""A sum below it counts as 0: one divided by it is more than a float can hold."""
+
+Operation = Literal["fact", "sum", "product", "min", "max", "affine", "exp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value, what it is, and how it follows from its children; an affine node is `slope · child + intercept`."""
+
+    label: str
+    value: float
+    operation: Operation = "fact"
+    children: tuple[Node, ...] = ()
+    slope: float = 1.0
+    intercept: float = 0.0
+
+    def recomputed(self) -> float:
+        """The value that follows from the children."""
+        values = [child.value for child in self.children]
+        return _RECOMPUTE[self.operation](self, values)
+
+
+_RECOMPUTE: Mapping[Operation, Callable[[Node, list[float]], float]] = {
+    "fact": lambda node, values: node.value,
+    "sum": lambda node, values: math.fsum(values),
+    "product": lambda node, values: math.prod(values),
+    "min": lambda node, values: min(values),
+    "max": lambda node, values: max(values),
+    "affine": lambda node, values: node.slope * values[0] + node.intercept,
+    "exp": lambda node, values: math.exp(values[0]),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Values with their explanation; `+` adds columns, `*` scales one by a number."""
+
+    label: str
+    values: Floats
+    explain: Callable[[int], Node]
+
+    def __add__(self, other: Column) -> Column:
+        # What explains holds explanations and not values: a score would keep every column that it was made of in memory.
+        label, first, second = f"{self.label} + {other.label}", self.explain, other.explain
+
+        def explain(i: int) -> Node:
+            nodes = first(i), second(i)
+            return Node(label, nodes[0].value + nodes[1].value, "sum", nodes)
+
+        return Column(label, self.values + other.values, explain)
+
+    def __mul__(self, factor: float) -> Column:
+        return self.affine(f"{factor:g} · {self.label}", factor, 0.0)
+
+    __rmul__ = __mul__
+
+    def affine(self, label: str, slope: float, intercept: float) -> Column:
+        """`slope · x + intercept`."""
+        of_child = self.explain
+
+        def explain(i: int) -> Node:
+            child = of_child(i)
+            return Node(label, slope * child.value + intercept, "affine", (child,), slope, intercept)
+
+        values = slope * self.values
+        if intercept:
+            values += intercept
+        return Column(label, values, explain)
+
+    def exp(self, label: str) -> Column:
+        """E to the power of each value."""
+
+        def explain(i: int) -> Node:
+            return Node(label, float(values[i]), "exp", (self.explain(i),))
+
+        values = np.exp(self.values)
+        return Column(label, values, explain)
+
+    def named(self, label: str) -> Column:
+        """The same column under another name."""
+        of_column = self.explain
+
+        def explain(i: int) -> Node:
+            node = of_column(i)
+            return Node(label, node.value, node.operation, node.children, node.slope, node.intercept)
+
+        return Column(label, self.values, explain)
+
+    def at(self, rows: NDArray[np.int64]) -> Column:
+        """The values of other rows, such as those of each passage's document."""
+        of_row = self.explain
+        return Column(self.label, self.values.take(rows), lambda i: of_row(int(rows[i])))
+
+
+def fact(label: str, values: Floats) -> Column:
+    """A column that is known and not computed from others."""
+    return Column(label, values, lambda i: Node(label, float(values[i])))
+
+
+def sum_over_terms(label: str, names: Sequence[str], frequencies: Frequencies, factors: Mapping[str, Floats]) -> Column:
+    """For each unit the sum, over the query terms in it, of a product; each factor has one value an entry of `frequencies`."""
+    contributions = np.ones(frequencies.term.size)
+    for factor in factors.values():
+        contributions = contributions * factor
+    units = frequencies.first_entry.size - 1
+    values = np.bincount(frequencies.unit, contributions, minlength=units).astype(np.float64)
+
+    def explain(unit: int) -> Node:
+        terms = []
+        for entry in range(int(frequencies.first_entry[unit]), int(frequencies.first_entry[unit + 1])):
+            facts = tuple(Node(name, float(factor[entry])) for name, factor in factors.items())
+            term = names[frequencies.term[entry]].partition(":")[2]
+            terms.append(Node(f"{term!r} occurs {int(frequencies.count[entry])}×", float(contributions[entry]), "product", facts))
+        return Node(label, float(values[unit]), "sum", tuple(terms))
+
+    return Column(label, values, explain)
+
+
+def min_max(column: Column) -> Column:
+    """Spread over 0 to 1 by the smallest and the largest value; all equal gives 0.
+
+    Values that differ by rounding alone count as equal: spread over 0 to 1, noise would decide the ranking.
+    """
+    low, high = (float(column.values.min()), float(column.values.max())) if column.values.size else (0.0, 0.0)
+    slope = 1 / (high - low) if high - low > ROUNDING * max(abs(low), abs(high)) else 0.0
+    return column.affine(f"{column.label}, min-max normalised", slope, -low * slope)
+
+
+def z_score(column: Column) -> Column:
+    """With mean 0 and standard deviation 1; all equal, or equal but for rounding, gives 0."""
+    values = column.values
+    mean = _sum_in_any_order(values) / max(values.size, 1)
+    deviation = math.sqrt(_sum_in_any_order((values - mean) ** 2) / max(values.size, 1))
+    slope = 1 / deviation if deviation > ROUNDING * float(np.abs(values).max(initial=0.0)) else 0.0
+    return column.affine(f"{column.label}, in standard deviations from the mean", slope, -mean * slope)
+
+
+def share_above_least(column: Column) -> Column:
+    """What lies above the smallest value, divided by the sum of that over the column; all equal gives 0."""
+    low, high = (float(column.values.min()), float(column.values.max())) if column.values.size else (0.0, 0.0)
+    total = _sum_in_any_order(column.values - low)
+    slope = 1 / total if total >= SMALLEST and high - low > ROUNDING * max(abs(low), abs(high)) else 0.0
+    return column.affine(f"{column.label}, above the least ÷ its sum over all", slope, -low * slope)
+
+
+def _sum_in_any_order(values: Floats) -> float:
+    """The sum, to the same bit in whatever order the values come: the order of documents in the index is history.
+
+    They are added as whole multiples of a power of two, as small as the sum leaves room for. Sorting takes thirty times as long.
+    """
+    bits = 61 - values.size.bit_length()
+    scale = bits - math.frexp(float(np.abs(values).max(initial=0.0)))[1]
+    return math.ldexp(int(np.rint(np.ldexp(values, scale)).astype(np.int64).sum()), -scale)
+
+
+def share(column: Column) -> Column:
+    """Divided by the sum of the column; a sum of zero gives 0. Where a value is below 0, all are first counted from the least.
+
+    A sum of both signs may be near 0 or below it, and to divide by that would turn the order round.
+    """
+    if (column.values < 0).any():
+        return share_above_least(column)
+    # Sorted first: the order of documents in the index is history, and must not reach the last bit of a score.
+    total = float(np.sort(column.values[column.values != 0]).sum())
+    return column.affine(f"{column.label} ÷ its sum over all", 1 / total if total >= SMALLEST else 0.0, 0.0)
+
+
+def share_within(column: Column, group: NDArray[np.int64], groups: int) -> Column:
+    """Divided by the sum over the same group, such as the passages of one document; a sum of zero gives 0."""
+    totals = np.bincount(group, column.values, minlength=groups).astype(np.float64)[group]
+    slopes = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals != 0)
+    values = column.values * slopes
+    label = f"{column.label} ÷ its sum over the document"
+    return Column(label, values, lambda i: Node(label, float(values[i]), "affine", (column.explain(i),), float(slopes[i])))
+
+
+def product(label: str, first: Column, second: Column) -> Column:
+    """Row by row the product of two columns."""
+    values = first.values * second.values
+    return Column(label, values, lambda i: Node(label, float(values[i]), "product", (first.explain(i), second.explain(i))))
+
+
+def sum_of(label: str, columns: Sequence[Column]) -> Column:
+    """Row by row the sum of some columns, one after the other."""
+    values = columns[0].values.copy()
+    for column in columns[1:]:
+        values += column.values
+    return Column(label, values, lambda i: Node(label, float(values[i]), "sum", tuple(column.explain(i) for column in columns)))

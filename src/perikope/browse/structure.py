@@ -1,0 +1,244 @@
+"""The tree of spans of some documents: which element holds each token, and which of them may be results."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.core.errors import unknown
+from perikope.core.names import element_path
+from perikope.document.tree import Kind
+from perikope.index.reader import Snapshot
+from perikope.index.segments import Segment
+from perikope.kernels.elements import are_trees, count_indexed, deepest_runs, link_runs, runs_of_positions
+from perikope.kernels.gather import read_ranges
+from perikope.kernels.structure import derive_structure
+
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+Units = Literal["passages", "elements", "documents"]
+"""What is scored and ranked."""
+
+LOGICAL = (Kind.SECTION, Kind.ELEMENT, Kind.PASSAGE)
+"""What is a unit of a text by itself; titles are where their tag is named, marks never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Stretches of tokens that have the same deepest span among some; those of a document lie side by side."""
+
+    first_token: Integers
+    end_token: Integers
+    span: Integers
+    """-1 where none of the spans holds the tokens."""
+    first_run_of_document: Integers
+
+    def of(self, position: NDArray[np.int32], first_position_of_document: Integers) -> Integers:
+        """The run that holds each position; -1 behind the last."""
+        found: Integers = runs_of_positions(position, first_position_of_document, self.end_token, self.first_run_of_document)
+        return found
+
+    def spans_of(self, position: NDArray[np.int32], first_position_of_document: Integers) -> Integers:
+        """The deepest span that holds each position, or -1."""
+        runs = self.of(position, first_position_of_document)
+        return np.where(runs >= 0, self.span[runs], -1) if self.span.size else runs
+
+    def linked(self, spans: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The run before and the run after each in the same span, or -1."""
+        before, after = link_runs(self.span, spans)
+        return before, after
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The spans of documents, parents first and in reading order; tokens count within their document."""
+
+    first_span_of_document: Integers
+    kind_of_span: Integers
+    tag_of_span: Integers
+    """Number in `tags`."""
+    parent_of_span: Integers
+    """-1 for documents, which are spans themselves."""
+    first_token_of_span: Integers
+    end_token_of_span: Integers
+    tags: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    @property
+    def spans(self) -> int:
+        """How many there are."""
+        return int(self.kind_of_span.size)
+
+    @property
+    def tokens_of_document(self) -> Integers:
+        """How many tokens each document has, stop words and titles included."""
+        found: Integers = self.end_token_of_span[self.first_span_of_document[:-1]]
+        return found
+
+    def tagged(self, tags: Collection[str]) -> Mask:
+        """Which spans have one of these tags."""
+        found: Mask = np.array([tag in tags for tag in self.tags], bool)[self.tag_of_span]
+        return found
+
+    def logical(self, tags: Collection[str] | None = None) -> Mask:
+        """Which spans are logical: sections, elements and passages, or all but marks with one of these tags; and every document."""
+        found = logical_of(self.kind_of_span, None if tags is None else self.tagged(tags))
+        found[self.first_span_of_document[:-1]] = True
+        return found
+
+    def runs(self, chosen: Mask) -> Runs:
+        """The deepest one among the chosen spans at each token."""
+        found = deepest_runs(self.first_span_of_document, self.first_token_of_span, self.end_token_of_span, chosen)
+        return Runs(*found)
+
+
+def logical_of(kind: NDArray[Any], tagged: Mask | None) -> Mask:
+    """Which spans may be logical elements by their kind, or by their tag where those are named."""
+    found: Mask = np.array([own in LOGICAL for own in Kind])[kind] if tagged is None else tagged & (kind != int(Kind.MARK))
+    return found
+
+
+def read_structure(snapshot: Snapshot, documents: Integers) -> Structure:
+    """The spans of documents, given in rising order of their numbers."""
+    bounds = np.searchsorted(documents, snapshot.first_document)
+    tags: dict[str, int] = {}
+    pieces = []
+    for i, segment in enumerate(snapshot.segments):
+        own = documents[bounds[i] : bounds[i + 1]] - snapshot.first_document[i]
+        if own.size:
+            pieces.append(read_spans(segment, own, tags))
+    counts = [piece.pop("count") for piece in pieces]
+    first = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
+    columns = {name: _joined([piece[name] for piece in pieces]) for name in _READ}
+    base = np.repeat(first[:-1], np.diff(first))
+    parent = np.where(columns["parent"] >= 0, columns["parent"] + base, -1)
+    return Structure(first, columns["kind"], columns["tag"], parent, columns["first_token"], columns["end_token"], tuple(tags))
+
+
+def _joined(pieces: list[Integers]) -> Integers:
+    return pieces[0] if len(pieces) == 1 else np.concatenate([np.zeros(0, np.int64), *pieces])
+
+
+_READ = ("kind", "tag", "parent", "first_token", "end_token")
+
+
+def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> dict[str, Integers]:
+    """The columns of documents' spans, checked; `count` says how many each document has. New tags get the next number in `tags`.
+
+    Parents count within their document.
+    """
+    offsets = segment["document.first_span"]
+    first, end = offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
+    count = end - first
+    first_span = np.concatenate([[0], np.cumsum(count)])
+    column: dict[str, Integers] = {name: _gathered(segment[f"span.{name}"], first, end) for name in _READ}
+    tokens = segment["document.tokens"][documents].astype(np.int64)
+    # Kernels walk up without looking.
+    if not are_trees(first_span, *(column[name] for name in _READ), tokens, len(Kind), len(segment.labels)):
+        raise segment.columns.damaged("has a damaged tree of spans")
+    # Each segment numbers its labels for itself.
+    number = np.zeros(len(segment.labels), np.int64)
+    seen = np.zeros(len(segment.labels), bool)
+    seen[column["tag"]] = True
+    for label in np.flatnonzero(seen).tolist():
+        number[label] = tags.setdefault(segment.labels[label], len(tags))
+    column["tag"] = number[column["tag"]]
+    return {**column, "count": count}
+
+
+def _gathered(column: NDArray[Any], first: Integers, end: Integers) -> Integers:
+    size = -column.itemsize if np.issubdtype(column.dtype, np.signedinteger) else column.itemsize
+    found: Integers = read_ranges(column.view(np.uint8), size, first, end)
+    return found
+
+
+def read_elements(
+    segment: Segment, documents: Integers, units: Units, tags: Collection[str] | None = None
+) -> tuple[Integers, dict[str, Integers]]:
+    """The elements of documents that may be results, as `Matches` has passages: the document of each, and its columns.
+
+    Those are all logical elements that hold a token, or those with one of the tags, or the documents as a whole. The section of an element
+    is the one above it, but a document is in itself.
+    """
+    own_tags: dict[str, int] = {}
+    column = read_spans(segment, documents, own_tags)
+    document = np.repeat(np.arange(documents.size), column["count"])
+    first_span = np.concatenate([[0], np.cumsum(column["count"])]).astype(np.int64)
+    if units == "documents":
+        spans = first_span[:-1]
+    else:
+        tagged = None if tags is None else np.array([tag in tags for tag in own_tags], bool)[column["tag"]]
+        spans = np.flatnonzero(logical_of(column["kind"], tagged) & (column["end_token"] > column["first_token"]))
+    document = document[spans]
+    section_of_span, *_ = derive_structure(column["kind"].astype(np.uint8), column["parent"].astype(np.int32), first_span)
+    parent = np.maximum(column["parent"][spans], 0)
+    first, end = column["first_token"][spans], column["end_token"][spans]
+    length = end - first
+    if np.any(segment["document.length"][documents] != segment["document.tokens"][documents]):
+        # Stop words are not counted, and which tokens are is only said by the tokens themselves.
+        codes = segment["document.first_code"]
+        bounds = codes[documents].astype(np.int64), codes[documents + 1].astype(np.int64)
+        length = count_indexed(segment["tokens"], *bounds, document, first, end)
+    section = section_of_span[first_span[document] + parent].astype(np.int64)
+    return document, {"span": spans - first_span[document], "section": section, "first_token": first, "end_token": end, "length": length}
+
+
+def known_tags(snapshot: Snapshot) -> list[str]:
+    """The tags of everything in the index that may be an element."""
+    found: set[str] = set()
+    for segment in snapshot.segments:
+        found |= {segment.labels[label] for label in segment.remember(_tags_of_elements, "")}
+    return sorted(found - {""})
+
+
+def _tags_of_elements(segment: Segment, _: str) -> list[int]:
+    labels = segment["span.tag"][segment["span.kind"] != int(Kind.MARK)]
+    count = np.bincount(labels, minlength=len(segment.labels))
+    if count.size > len(segment.labels):
+        raise segment.columns.damaged("has a damaged column (span.tag)")
+    return np.flatnonzero(count).tolist()
+
+
+def check_tags(snapshot: Snapshot, tags: Sequence[str]) -> None:
+    """Raise where no element has one of the tags."""
+    for tag in tags:
+        if tag not in (known := known_tags(snapshot)):
+            raise unknown("tag of elements", tag, known)
+
+
+class Outline:
+    """The tree of one document, to name its elements."""
+
+    def __init__(self, segment: Segment, document: int) -> None:
+        tags: dict[str, int] = {}
+        column = read_spans(segment, np.array([document]), tags)
+        self.first_token, self.end_token, self.kind = column["first_token"], column["end_token"], column["kind"]
+        self._tag, self._parent, self._names = column["tag"], column["parent"], list(tags)
+
+    def tag(self, span: int) -> str:
+        """The tag of a span."""
+        return self._names[int(self._tag[span])]
+
+    def path(self, span: int) -> str:
+        """The path of an element, by its number in the document."""
+        steps = []
+        while span >= 0:
+            own, parent = int(self._tag[span]), int(self._parent[span])
+            number = np.count_nonzero((self._tag[: span + 1] == own) & (self._parent[: span + 1] == parent))
+            steps.append((self._names[own], int(number)))
+            span = parent
+        return element_path(reversed(steps))
+
+    def find(self, path: str) -> int:
+        """The element with this path, or -1; marks are no elements."""
+        return next((span for span in np.flatnonzero(self.kind != int(Kind.MARK)).tolist() if self.path(span) == path), -1)

@@ -1,0 +1,1 @@
+"""Files to an index, by several processes."""

@@ -1,0 +1,179 @@
+"""`name(parameter=value, …)@cutoff`: the small language in which models, measures and settings are named.
+
+A cutoff may also be written as the papers do, `iP[0.01]` for `iP@0.01`.
+
+Our own recursive-descent parser rather than `eval` or `ast`: the text comes from command lines, experiment
+files and HTTP bodies, and an error must point at its place.
+
+    call  = name [ "(" [ argument { "," argument } ] ")" ] [ "@" number | "[" number "]" ]
+    argument = [ name "=" ] value
+    value = number | string | "true" | "false" | "none" | "[" [ value { "," value } ] "]" | call
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from perikope.core.errors import UsageError
+
+Value = object
+"""What a value of the language becomes: int, float, str, bool, None, a tuple of values or a `Call`."""
+
+MAX_DEPTH = 16
+"""Calls and lists nest no deeper: nobody writes that, and a hostile string must not exhaust the stack."""
+
+MAX_DIGITS = 400
+"""Characters of a number: every float fits, and Python refuses to read whole numbers of thousands."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_CUTOFF = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"' + r"|'([^'\\]*(?:\\.[^'\\]*)*)'")
+_WORDS: Mapping[str, object] = {"true": True, "false": False, "none": None, "True": True, "False": False, "None": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A parsed name with its arguments; `str` gives text that parses to the same call."""
+
+    name: str
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+    positional: tuple[Value, ...] = ()
+    cutoff: float | None = None
+
+    def __str__(self) -> str:
+        parts = [write(value) for value in self.positional]
+        parts += [f"{name}={write(value)}" for name, value in self.arguments.items()]
+        inside = f"({','.join(parts)})" if parts else ""
+        return self.name + inside + ("" if self.cutoff is None else f"@{write(self.cutoff)}")
+
+
+def write(value: Value) -> str:
+    """A value in the notation that `parse` reads.
+
+    >>> write(("a", 0.5, None))
+    '["a",0.5,none]'
+    """
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ",".join(write(item) for item in value) + "]"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, float):
+        return repr(value)
+    return str(value)
+
+
+def parse(text: str) -> Call:
+    """Parse one call.
+
+    >>> parse("position_prior(base=plm(sigma=500))").arguments["base"].arguments
+    {'sigma': 500}
+    >>> parse("nDCG@10").cutoff, parse("iP[.01]").cutoff
+    (10, 0.01)
+    """
+    parser = _Parser(text)
+    call = parser.call(0)
+    parser.end()
+    return call
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def call(self, depth: int) -> Call:
+        name = self.match(_NAME)
+        if name is None:
+            raise self.error("expected a name")
+        arguments: dict[str, Value] = {}
+        positional: list[Value] = []
+        if self.take("("):
+            while not self.take(")"):
+                if (arguments or positional) and not self.take(","):
+                    raise self.error("expected ',' or ')'")
+                start = self.at
+                keyword = self.match(_NAME)
+                if keyword is not None and self.take("="):
+                    if keyword in arguments:
+                        raise self.error(f"{keyword!r} is given twice")
+                    arguments[keyword] = self.value(depth + 1)
+                else:
+                    self.at = start
+                    positional.append(self.value(depth + 1))
+        return Call(name, arguments, tuple(positional), self.cutoff())
+
+    def cutoff(self) -> float | None:
+        mark = "@" if self.take("@") else "[" if self.take("[") else ""
+        if not mark:
+            return None
+        digits = self.match(_CUTOFF)
+        if digits is None:
+            raise self.error(f"expected a number after {mark!r}")
+        if mark == "[" and not self.take("]"):
+            raise self.error("expected ']'")
+        return self.number(digits)
+
+    def value(self, depth: int) -> Value:
+        if depth > MAX_DEPTH:
+            raise self.error(f"nested deeper than {MAX_DEPTH}")
+        if self.take("["):
+            items: list[Value] = []
+            while not self.take("]"):
+                if items and not self.take(","):
+                    raise self.error("expected ',' or ']'")
+                items.append(self.value(depth + 1))
+            return tuple(items)
+        quoted = self.match(_STRING)
+        if quoted is not None:
+            return re.sub(r"\\(.)", r"\1", quoted[1:-1])
+        number = self.match(_NUMBER)
+        if number is not None:
+            return self.number(number)
+        call = self.call(depth)
+        if call.name in _WORDS and not call.arguments and not call.positional:
+            return _WORDS[call.name]
+        return call
+
+    def number(self, digits: str) -> float:
+        if len(digits) > MAX_DIGITS:
+            raise self.error(f"a number has at most {MAX_DIGITS} characters; this one ends")
+        if re.fullmatch(r"[+-]?\d+", digits):
+            return int(digits)
+        if not math.isfinite(value := float(digits)):
+            raise self.error("the number is too large; it ends")
+        return value
+
+    def end(self) -> None:
+        self.space()
+        if self.at < len(self.text):
+            raise self.error("did not expect anything more")
+
+    def match(self, pattern: re.Pattern[str]) -> str | None:
+        self.space()
+        found = pattern.match(self.text, self.at)
+        if found is None:
+            return None
+        self.at = found.end()
+        return found.group()
+
+    def take(self, mark: str) -> bool:
+        self.space()
+        if self.text.startswith(mark, self.at):
+            self.at += len(mark)
+            return True
+        return False
+
+    def space(self) -> None:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def error(self, message: str) -> UsageError:
+        here = self.text[self.at : self.at + 12]
+        place = f"at {here!r} (character {self.at + 1})" if here else "at the end"
+        return UsageError(f"cannot read {self.text!r}: {message} {place}")

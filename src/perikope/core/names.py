@@ -1,0 +1,85 @@
+"""How a passage is written in files: `document#passage`, split at the last `#`.
+
+Everywhere else a passage is two columns. Inside an id, `#`, `%` and white space are percent-encoded; a passage without an id of its
+own is `@3`, its running number in the document, counted from 1; an element is `/article[1]/sec[2]`, its path from the document down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import quote, unquote
+
+from perikope.core.errors import UsageError
+
+_UNSAFE = re.compile(r"[#%\s\x00-\x1f\x7f]")
+_UNSAFE_IN_PATH = re.compile(r"[%/\[\]]")
+_STEP = re.compile(r"([^\s/\[\]@]+)(?:\[(0*[1-9][0-9]{0,8})\])?")
+
+
+def encode(text: str) -> str:
+    """Percent-encode what would break a name or a line.
+
+    >>> encode("EP 1#2")
+    'EP%201%232'
+    """
+    return _UNSAFE.sub(lambda match: quote(match.group(), safe=""), text)
+
+
+def passage_name(document: str, passage: str) -> str:
+    """The name of a passage in files.
+
+    >>> passage_name("report 7", "p3")
+    'report%207#p3'
+    """
+    return f"{encode(document)}#{encode(passage)}"
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Document id and passage id of a name; the passage is empty for the name of a document.
+
+    >>> split_name("report%207#p3"), split_name("d1")
+    (('report 7', 'p3'), ('d1', ''))
+    """
+    document, mark, passage = name.rpartition("#")
+    return (unquote(document), unquote(passage)) if mark else (unquote(name), "")
+
+
+def document_name(name: str) -> str:
+    """The document's half of a name, still encoded.
+
+    >>> document_name("report%207#p3")
+    'report%207'
+    """
+    return name.rpartition("#")[0] or name
+
+
+def running_number(number: int) -> str:
+    """The id of the passage with this number (from 0) where the source gives none."""
+    return f"@{number + 1}"
+
+
+def element_path(steps: Iterable[tuple[str, int]]) -> str:
+    """The path of an element: tags from the document down, each with its number (from 1) among the siblings of the same tag.
+
+    >>> element_path([("article", 1), ("sec", 2)])
+    '/article[1]/sec[2]'
+    """
+    return "".join(f"/{_UNSAFE_IN_PATH.sub(lambda match: quote(match.group(), safe=''), tag) or '*'}[{number}]" for tag, number in steps)
+
+
+def normal_path(path: str) -> str:
+    """The path of an element with a number at every step, 1 where none is written, so that equal paths are equal texts.
+
+    >>> normal_path("/patent-document/claims/claim[3]")
+    '/patent-document[1]/claims[1]/claim[3]'
+    """
+    steps = [_STEP.fullmatch(step) for step in path[1:].split("/")]
+    if not path.startswith("/") or not all(steps):
+        raise UsageError(f"{path[:80]!r} is no path of an element; write it as /patent-document/claims/claim[3]")
+    return "".join(f"/{step[1]}[{int(step[2] or 1)}]" for step in steps if step)
+
+
+def is_element_path(passage: str) -> bool:
+    """Whether the second half of a name is written as the path of an element."""
+    return passage.startswith("/")

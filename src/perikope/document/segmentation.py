@@ -1,0 +1,267 @@
+"""Segmenters: other passages than those of the markup, cut inside sections.
+
+    markup            the passages of the markup, as they are
+    sentences         one passage a sentence; a paragraph of several becomes an element that holds them
+    words:N           N words a passage
+    windows:N/STEP    N words a passage, a new one every STEP words, so that neighbours overlap
+
+A passage never crosses the border of its section. The text of a document stays as it is; only spans change.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from perikope.core.errors import UsageError
+from perikope.document.tree import Document, Kind, Place, Spans
+from perikope.text.analysis import word_spans
+from perikope.text.sentences import sentence_spans
+
+SEGMENTERS = ("markup", "sentences", "words:N", "windows:N/STEP")
+"""The valid forms of a segmenter's name."""
+
+SENTENCE_TAG, WINDOW_TAG = "s", "w"
+
+_WINDOWS = re.compile(r"words:(?P<words>[0-9]{1,9})|windows:(?P<length>[0-9]{1,9})/(?P<step>[0-9]{1,9})")
+
+
+def segmenter(spec: str) -> Callable[[Document], Document]:
+    r"""The function that replaces the passages of a document, by its name.
+
+    >>> from perikope.document.tree import TreeBuilder
+    >>> builder = TreeBuilder("d1")
+    >>> _ = builder.passage("Stop the pump. Drain it."), builder.passage("Wait.")
+    >>> print(segmenter("sentences")(builder.build()).outline(), end="")
+    section document language=en
+      element p
+        passage s 'Stop the pump.'
+        passage s 'Drain it.'
+      passage p 'Wait.'
+    >>> print(segmenter("words:4")(builder.build()).outline(), end="")
+    section document language=en
+      passage w 'Stop the pump. Drain'
+      passage w 'it.\nWait.'
+    """
+    if spec == "markup":
+        return _as_marked_up
+    if spec == "sentences":
+        return _split_sentences
+    found = _WINDOWS.fullmatch(spec)
+    length = int(found["words"] or found["length"]) if found else 0
+    step = int(found["step"] or length) if found else 0
+    if not 1 <= step <= length:
+        raise UsageError(
+            f"cannot segment by {spec!r}; use {', '.join(SEGMENTERS[:-1])} or {SEGMENTERS[-1]} "
+            "with 1 ≤ STEP ≤ N, such as words:100 or windows:150/75"
+        )
+    return partial(_cut_windows, length=length, step=step)
+
+
+def _as_marked_up(document: Document) -> Document:
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A new passage: its place, the old span that holds it, and the old span that it is in no case written before."""
+
+    start: int
+    end: int
+    holder: int
+    after: int
+
+
+def _split_sentences(document: Document) -> Document:
+    """Turn each passage of several sentences into an element that holds them."""
+    spans = document.spans
+    pieces: list[_Piece] = []
+    for passage in document.of_kind(Kind.PASSAGE):
+        first = spans.start[passage]
+        sentences = sentence_spans(document.text_of(passage))
+        if len(sentences) > 1:
+            pieces += [_Piece(first + start, first + end, passage, passage) for start, end in sentences]
+    return _rebuild(document, pieces, bytes(len(spans)), SENTENCE_TAG)
+
+
+def _cut_windows(document: Document, *, length: int, step: int) -> Document:
+    """Cut each run of passages into windows of `length` words, one every `step` words."""
+    words = _Words(document.text)
+    pieces: list[_Piece] = []
+    vanished = bytearray(len(document.spans))
+    transparent = _transparent_elements(document, words)
+    for run in _runs(document, words, transparent):
+        if len(run.passages) == 1 and run.last_word - run.first_word <= length:
+            continue  # nothing to cut: the passage keeps its tag, its id and its marks
+        pieces += [_Piece(start, end, run.holder, run.passages[0]) for start, end in words.windows(run, length, step)]
+        for passage in run.passages:
+            vanished[passage] = True
+            for ancestor in _ancestors(document.spans, passage, run.holder):
+                vanished[ancestor] = True
+    return _rebuild(document, pieces, vanished, WINDOW_TAG)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Passages that follow each other in one section with nothing but white space and marks between them."""
+
+    holder: int
+    passages: list[int]
+    start: int
+    end: int
+    first_word: int
+    last_word: int
+
+
+class _Words:
+    """The words of a document's text, by number."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        starts, ends = word_spans(text)
+        self.starts: list[int] = starts.tolist()
+        self.ends: list[int] = ends.tolist()
+
+    def before(self, character: int) -> int:
+        """How many words start before this character."""
+        return bisect_left(self.starts, character)
+
+    def within(self, start: int, end: int) -> int:
+        """How many words start between two characters."""
+        return self.before(end) - self.before(start)
+
+    def windows(self, run: _Run, length: int, step: int) -> Iterator[tuple[int, int]]:
+        """Start and end of each window of a run; the last ends with the run, and none lies inside the one before."""
+        first = run.first_word
+        while True:
+            last = first + length
+            start = run.start if first == run.first_word else self._border(first)
+            end = run.end if last >= run.last_word else self._border(last)
+            inside = self.text[start:end]
+            start += len(inside) - len(inside.lstrip())
+            yield start, start + len(inside.strip())
+            if last >= run.last_word:
+                return
+            first += step
+
+    def _border(self, word: int) -> int:
+        """Where to cut before a word: at the last white space, so that an opening quote or bracket stays with its word."""
+        gap = self.text[self.ends[word - 1] : self.starts[word]]
+        attached = len(gap) - max((at + 1 for at, character in enumerate(gap) if character.isspace()), default=len(gap))
+        return self.starts[word] - attached
+
+
+def _transparent_elements(document: Document, words: _Words) -> bytearray:
+    """Flags the elements that are nothing but passages of one part and language, so that a run may go through them."""
+    spans = document.spans
+    transparent = bytearray(len(spans))
+    words_in_passages = [0] * len(spans)
+    settings: list[set[tuple[int, int]]] = [set() for _ in range(len(spans))]
+    structured = bytearray(len(spans))
+    for i in range(len(spans) - 1, 0, -1):  # children before parents
+        kind, parent = spans.kind[i], spans.parent[i]
+        if kind == Kind.PASSAGE:
+            words_in_passages[i] = words.within(spans.start[i], spans.end[i])
+            settings[i] = {(spans.part[i], spans.language[i])}
+        elif kind in (Kind.SECTION, Kind.TITLE):
+            structured[i] = True
+        elif kind == Kind.ELEMENT:
+            covered = words_in_passages[i] == words.within(spans.start[i], spans.end[i])
+            transparent[i] = covered and len(settings[i]) == 1 and not structured[i]
+        words_in_passages[parent] += words_in_passages[i]
+        settings[parent] |= settings[i]
+        structured[parent] |= structured[i]
+    return transparent
+
+
+def _runs(document: Document, words: _Words, transparent: Sequence[int]) -> Iterator[_Run]:
+    """The runs of passages of a document, in reading order."""
+    spans = document.spans
+    run: _Run | None = None
+    for i in range(len(spans)):
+        kind, start, end = spans.kind[i], spans.start[i], spans.end[i]
+        if kind == Kind.PASSAGE:
+            holder = next(span for span in _ancestors(spans, i, -1) if not transparent[span])
+            first_word, last_word = words.before(start), words.before(end)
+            if run is not None and _continues(spans, run, i, holder) and run.last_word == first_word:
+                run.passages.append(i)
+                run.end, run.last_word = end, last_word
+            else:
+                if run is not None:
+                    yield run
+                run = _Run(holder, [i], start, end, first_word, last_word)
+        elif run is not None and kind in (Kind.SECTION, Kind.TITLE):
+            yield run
+            run = None
+    if run is not None:
+        yield run
+
+
+def _continues(spans: Spans, run: _Run, passage: int, holder: int) -> bool:
+    """Whether a passage may join a run: same holder, same part, same language."""
+    first = run.passages[0]
+    return run.holder == holder and spans.part[passage] == spans.part[first] and spans.language[passage] == spans.language[first]
+
+
+def _ancestors(spans: Spans, span: int, until: int) -> Iterator[int]:
+    """The spans around a span, innermost first, up to but without `until`."""
+    while (span := spans.parent[span]) != until:
+        yield span
+
+
+def _rebuild(document: Document, pieces: Sequence[_Piece], vanished: Sequence[int], tag: str) -> Document:
+    """The document with new passages and without the spans that vanished; whatever hung on one of those moves to the span around it."""
+    if not pieces:
+        return document
+    old, new = document.spans, Spans()
+    labels = document.labels if tag in document.labels else (*document.labels, tag)
+    label = labels.index(tag)
+    split = {piece.holder for piece in pieces if old.kind[piece.holder] == Kind.PASSAGE}
+    number = [-1] * len(old)  # the new number of an old span, or of what now stands around it
+    span_ids: dict[int, str] = {}
+    # A passage that is cut leaves its place and citation to its pieces: that is where they stand, and how they are cited.
+    places: dict[int, Place] = {}
+    citations: dict[int, str] = {}
+    piece_number = -1
+    written = 0
+
+    def inherit(new_span: int, old_span: int) -> None:
+        if old_span in document.places:
+            places[new_span] = document.places[old_span]
+        if old_span in document.citations:
+            citations[new_span] = document.citations[old_span]
+
+    def write_pieces(limit: int, start: int) -> None:
+        nonlocal written, piece_number
+        while written < len(pieces) and pieces[written].after < limit and pieces[written].start <= start:
+            piece = pieces[written]
+            part, language = old.part[piece.after], old.language[piece.after]
+            piece_number = new.append(Kind.PASSAGE, label, number[piece.holder], piece.start, piece.end, part, language)
+            inherit(piece_number, piece.after)
+            written += 1
+
+    for i in range(len(old)):
+        write_pieces(i, old.start[i])
+        parent = old.parent[i]
+        if vanished[i]:
+            number[i] = number[parent]
+            continue
+        kind = Kind.ELEMENT if i in split else old.kind[i]
+        around = number[parent] if parent >= 0 else -1
+        if parent in split and written and _holds(pieces[written - 1], old, i):
+            around = piece_number  # a mark inside one sentence
+        number[i] = new.append(kind, old.tag[i], around, old.start[i], old.end[i], old.part[i], old.language[i])
+        if i in document.span_ids:
+            span_ids[number[i]] = document.span_ids[i]
+        inherit(number[i], i)
+    write_pieces(len(old), len(document.text))
+    references = tuple((number[source], target) for source, target in document.references)
+    return replace(document, spans=new, labels=labels, span_ids=span_ids, references=references, places=places, citations=citations)
+
+
+def _holds(piece: _Piece, spans: Spans, child: int) -> bool:
+    """Whether a child of the passage that was split lies inside this piece of it."""
+    return piece.holder == spans.parent[child] and piece.start <= spans.start[child] and spans.end[child] <= piece.end

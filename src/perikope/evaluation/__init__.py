@@ -1,0 +1,1 @@
+"""How good is it? Topics, judgements and runs, measures, tuning, learning, experiments."""

@@ -1,0 +1,78 @@
+"""The demonstration: a dozen documents that come with the package, and a passage that only its context reveals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from perikope.browse.signals import Node
+from perikope.build.indexing import BuildOptions, build
+from perikope.evaluation.io.judgements import Judgements, read_judgements
+from perikope.evaluation.io.topics import read_topics
+from perikope.query.topic import Topic
+from perikope.search.facade import Hit, Index
+
+WITHOUT_CONTEXT = "bm25"
+WITH_CONTEXT = "qsf_v_title"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One query, ranked without and with context, and why the best passage is where it is."""
+
+    query: str
+    answer: str
+    """The passage that answers the query, as `document#passage`."""
+    without: list[Hit]
+    within: list[Hit]
+    explanation: Node
+
+    def place(self, hits: list[Hit]) -> int | None:
+        """The rank of the answer among hits, or None."""
+        return next((hit.rank for hit in hits if hit.name == self.answer), None)
+
+
+@contextmanager
+def demo_corpus() -> Iterator[Path]:
+    """The folder of the demonstration's documents, topics and judgements."""
+    with resources.as_file(resources.files("perikope").joinpath("data", "demo")) as folder:
+        yield folder
+
+
+def demonstrate() -> tuple[str, list[Comparison]]:
+    """Index the documents in a temporary folder and compare the rankings of every topic."""
+    with demo_corpus() as corpus, TemporaryDirectory(prefix="perikope-demo-") as temporary:
+        folder = str(Path(temporary, "index"))
+        build(folder, [str(corpus / "documents")])
+        index = Index.open(folder)
+        judgements = read_judgements(corpus / "qrels.txt")
+        facts = f"{index.documents} documents with {index.passages} passages"
+        return facts, [_compare(index, topic, judgements) for topic in read_topics(corpus / "topics.tsv")]
+
+
+def warm_up() -> None:
+    """Use every kernel once: build from the demonstration's documents in two segments, search, delete, merge."""
+    from perikope.browse.models import MODELS
+
+    with demo_corpus() as corpus, TemporaryDirectory(prefix="perikope-warmup-") as temporary:
+        folder = str(Path(temporary, "index"))
+        files = sorted(str(path) for path in (corpus / "documents").iterdir())
+        build(folder, files[: len(files) // 2])
+        build(folder, files[len(files) // 2 :], BuildOptions(append=True))
+        index = Index.open(folder)
+        for model in (name for name, found in MODELS.items() if not found.needs_store):
+            list(index.search("pump with a magnetic coupling", model=model))
+        index.delete([index.search("pump")[0].document])
+        index.compact()
+
+
+def _compare(index: Index, topic: Topic, judgements: Judgements) -> Comparison:
+    answer = next(name for name, grade in judgements[topic.qid].items() if grade > 0)
+    without = index.search(topic.query, model=WITHOUT_CONTEXT, k=index.passages)
+    within = index.search(topic.query, model=WITH_CONTEXT, k=index.passages)
+    explanation = index.explain(topic.query, answer, model=WITH_CONTEXT)
+    return Comparison(topic.query, answer, list(without), list(within), explanation)

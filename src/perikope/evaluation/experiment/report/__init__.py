@@ -1,0 +1,29 @@
+"""The report of an experiment: the same tables as Markdown, LaTeX and one HTML page with plots, and all values as CSV.
+
+Nothing in them depends on the time, the machine or the folder: the same outcome gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from perikope.core.files import replacing
+from perikope.evaluation.experiment.outcome import Outcome
+from perikope.evaluation.experiment.report.findings import ExtraTable, find
+from perikope.evaluation.experiment.report.latex import latex_report
+from perikope.evaluation.experiment.report.markdown import markdown_report
+from perikope.evaluation.experiment.report.page import html_report
+from perikope.evaluation.experiment.report.spreadsheet import csv_lines
+
+FILES = ("report.md", "report.tex", "report.html", "values.csv")
+
+
+def write_report(outcome: Outcome, folder: Path, extra: Sequence[ExtraTable] = ()) -> None:
+    """Write `report.md`, `report.tex`, `report.html` and `values.csv` in place of what is there."""
+    findings = find(outcome, extra)
+    texts = (markdown_report(findings), latex_report(findings), html_report(findings), "".join(csv_lines(outcome)))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in zip(FILES, texts, strict=True):
+        with replacing(folder / name) as file:
+            file.write(text)

@@ -1,0 +1,180 @@
+"""Plots for a page: shapes as inline SVG that takes any width, words around them as HTML, so that they stay legible on a small screen.
+
+Colours and lines come from the page's style sheet. Coordinates run from 0 to 1000 in both directions, y downwards, and are stretched to the
+place there is; strokes are not. Written by hand, not by a plotting library: the bytes depend on no library's version, the plots follow the
+reader's light or dark colours, and a page of a hundred of them stays small.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape as escape_html
+
+from perikope.evaluation.experiment.report.findings import clean
+
+SIZE = 1000
+LABEL = 16
+"""Characters of a mark; the style sheet cuts what is longer."""
+
+
+def escape(text: str) -> str:
+    """Text that is only text in HTML, also inside quotes.
+
+    >>> escape('<b> & "c"')
+    '&lt;b&gt; &amp; &quot;c&quot;'
+    """
+    return escape_html(clean(text))
+
+
+def name_of(text: str) -> str:
+    """A name that may be broken after its marks, which a browser would not do by itself.
+
+    >>> name_of("qsf_section")
+    'qsf_<wbr>section'
+    """
+    return "<wbr>".join(escape_html(part) for part in re.findall(r"[^_/.,(=-]*[_/.,(=-]+|[^_/.,(=-]+", clean(text)))
+
+
+def number(value: float) -> str:
+    """A coordinate, to a tenth.
+
+    >>> number(12.0), number(0.25), number(-0.01)
+    ('12', '0.2', '0')
+    """
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A direction of a plot: which values it spans, and where it has marks."""
+
+    low: float
+    high: float
+    marks: tuple[tuple[float, str], ...]
+    name: str = ""
+
+    def place(self, value: float) -> float:
+        """Where a value stands, from 0 to 1000; what is outside stands at the border."""
+        if not math.isfinite(value):
+            return 0.0
+        return SIZE * min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+
+    def down(self, value: float) -> float:
+        """The same from above."""
+        return SIZE - self.place(value)
+
+
+def numeric_axis(values: Iterable[float], name: str = "", *, with_zero: bool = False, is_tight: bool = False, marks: int = 5) -> Axis:
+    """An axis with round marks; it ends at marks around the values, or tight at the values.
+
+    >>> axis = numeric_axis([0.12, 0.47])
+    >>> axis.low, axis.high, [mark for _, mark in axis.marks]
+    (0.1, 0.5, ['0.1', '0.2', '0.3', '0.4', '0.5'])
+    """
+    finite = [value for value in values if math.isfinite(value)] + ([0.0] if with_zero else [])
+    low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
+    if high - low < 1e-9 * max(abs(low), abs(high), 1e-3):
+        margin = max(abs(low) / 10, 1e-3)
+        low, high = low - margin, high + margin
+    exponent = math.floor(math.log10((high - low) / marks))
+    step = next(factor * 10.0**exponent for factor in (1, 2, 5, 10) if factor * 10.0**exponent * marks >= (high - low) * (1 - 1e-9))
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    numbers = [count * step for count in range(first, last + 1)]
+    if is_tight:
+        numbers = [value for value in numbers if low <= value <= high]
+    ends = (low, high) if is_tight else (numbers[0], numbers[-1])
+    return Axis(*ends, tuple((value, _mark(value, decimals)) for value in numbers), name)
+
+
+def _mark(value: float, decimals: int) -> str:
+    text = f"{value:.{decimals}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def listed_axis(labels: Sequence[str], name: str = "", *, characters: int = 44) -> Axis:
+    """An axis with a step for each label; where they have more characters than a small screen has place for, only some are written.
+
+    >>> listed_axis(["a", "b"]).marks
+    ((0.5, 'a'), (1.5, 'b'))
+    """
+    every = 1
+    while every < len(labels) and sum(min(len(label), LABEL) + 1 for label in labels[::every]) > characters:
+        every += 1
+    return Axis(0, max(len(labels), 1), tuple((place + 0.5, text) for place, text in enumerate(labels) if place % every == 0), name)
+
+
+def svg(shapes: str, title: str, description: str) -> str:
+    """A picture with what it says in words for those who do not see it."""
+    return (
+        f'<svg class="plot" viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" role="img">'
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{shapes}</svg>"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Shapes between two axes, for a page or for a file of its own."""
+
+    shapes: str
+    x: Axis
+    y: Axis
+    title: str
+    said: str
+    """What it shows, in words."""
+    kind: str
+    shades: tuple[str, str] | None = None
+    """What the lightest and the darkest stand for, where shades say something."""
+
+
+def grid(x: Axis, y: Axis) -> str:
+    """Lines at the marks of both axes."""
+    path = "".join(f"M{number(x.place(at))} 0v{SIZE}" for at, _ in x.marks) + "".join(
+        f"M0 {number(y.down(at))}h{SIZE}" for at, _ in y.marks
+    )
+    return f'<path class="grid" d="{path}"/>'
+
+
+def frame(shapes: str, x: Axis, y: Axis, title: str, description: str, kind: str = "") -> str:
+    """A picture with its two axes around it."""
+    lines = grid(x, y)
+    width = min(max((len(clean(text)) for _, text in y.marks), default=1), 12) + 1
+    side = "".join(f'<span style="top:{number(y.down(at) / 10)}%">{escape(text)}</span>' for at, text in y.marks)
+    return (
+        f'<div class="frame {kind}" style="--side:{width}ch">'
+        f'<div class="y-name">{escape(y.name)}</div><div class="y-marks" aria-hidden="true">{side}</div>'
+        f"{svg(lines + shapes, title, description)}"
+        f"{x_marks(x)}"
+        f'<div class="x-name">{escape(x.name)}</div></div>'
+    )
+
+
+def x_marks(axis: Axis) -> str:
+    """The marks of an axis below a plot."""
+    marks = "".join(f'<span style="left:{number(axis.place(at) / 10)}%">{escape(text)}</span>' for at, text in axis.marks)
+    return f'<div class="x-marks" aria-hidden="true">{marks}</div>'
+
+
+def line(points: Iterable[tuple[float, float]], kind: str, title: str = "") -> str:
+    """A line through places."""
+    path = " ".join(f"{number(x)} {number(y)}" for x, y in points)
+    named = f"<title>{escape(title)}</title>" if title else ""
+    return f'<path class="{kind}" d="M{path}">{named}</path>' if path else ""
+
+
+def dots(points: Iterable[tuple[float, float]], kind: str) -> str:
+    """Round dots: lines without length, whose round ends are not stretched with the picture."""
+    path = "".join(f"M{x} {y}h0" for x, y in dict.fromkeys((number(x), number(y)) for x, y in points))
+    return f'<path class="dots {kind}" d="{path}"/>' if path else ""
+
+
+def rectangles(corners: Iterable[tuple[float, float, float, float]], kind: str) -> str:
+    """Rectangles from one corner to the opposite one."""
+    path = "".join(
+        f"M{number(left)} {number(top)}H{number(right)}V{number(bottom)}H{number(left)}z" for left, top, right, bottom in corners
+    )
+    return f'<path class="{kind}" d="{path}"/>' if path else ""

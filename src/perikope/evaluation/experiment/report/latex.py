@@ -1,0 +1,144 @@
+"""The report as LaTeX: tables to take over into a paper, in a document that compiles by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from perikope.evaluation.experiment.report.findings import Figure, Findings, Table, clean, paragraphs, remarks
+
+_ESCAPED = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "'": r"\textquotesingle{}", "-": "-{}",
+    # After the end of a row these would be its arguments.
+    "[": "{[}", "]": "{]}", "*": "{*}",
+    "–": r"\textendash{}", "—": r"\textemdash{}", "‘": r"\textquoteleft{}", "’": r"\textquoteright{}", "“": r"\textquotedblleft{}",
+    "”": r"\textquotedblright{}", "…": r"\dots{}", "•": r"\textbullet{}", "€": r"\texteuro{}",
+    "×": r"\ensuremath{\times}", "·": r"\ensuremath{\cdot}", "±": r"\ensuremath{\pm}", "−": r"\ensuremath{-}", "≤": r"\ensuremath{\leq}",
+    "≥": r"\ensuremath{\geq}", "≠": r"\ensuremath{\neq}", "≈": r"\ensuremath{\approx}", "→": r"\ensuremath{\rightarrow}",
+    "∞": r"\ensuremath{\infty}", "√": r"\ensuremath{\surd}", "Σ": r"\ensuremath{\Sigma}", "Δ": r"\ensuremath{\Delta}",
+    "Ω": r"\ensuremath{\Omega}", "Γ": r"\ensuremath{\Gamma}", "Λ": r"\ensuremath{\Lambda}", "Φ": r"\ensuremath{\Phi}",
+    "ε": r"\ensuremath{\varepsilon}", "φ": r"\ensuremath{\varphi}",
+    **{letter: rf"\ensuremath{{\{name}}}" for letter, name in zip(
+        "αβγδζηθικλμµνξπρστυχψω",
+        ("alpha", "beta", "gamma", "delta", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "mu", "nu", "xi", "pi", "rho",
+         "sigma", "tau", "upsilon", "chi", "psi", "omega"),
+        strict=True,
+    )},
+}  # fmt: skip
+
+_KNOWN = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿĄąĆćČčĎďĘęĚěĞğİıŁłŃńŇňŐőŒœŘřŚśŞşŠšŤťŮůŰűŸŹźŻżŽž")
+"""Letters beyond ASCII that every LaTeX has in its T1 fonts."""
+
+_PREAMBLE = r"""\documentclass{article}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage{textcomp}
+\IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
+\usepackage[margin=25mm]{geometry}
+\usepackage{booktabs}
+\usepackage{graphicx}
+% A table that is wider than the text is made smaller, another one is left alone.
+\newsavebox{\reporttable}
+\newcommand{\fitted}[1]{\sbox{\reporttable}{#1}%
+  \ifdim\wd\reporttable>\linewidth\resizebox{\linewidth}{!}{\usebox{\reporttable}}\else\usebox{\reporttable}\fi}
+\setlength{\emergencystretch}{3em}
+"""
+
+LONG_NAME = 36
+"""Characters of a name, or of the head of a column, that a table takes in one line."""
+
+
+def escape(text: str) -> str:
+    r"""Text that is only text to LaTeX; a character that its fonts may lack is named by its number.
+
+    >>> print(escape("a_b & 50% of \\input{x}, σ"))
+    a\_b \& 50\% of \textbackslash{}input\{x\}, \ensuremath{\sigma}
+    """
+    return "".join(map(_escape_one, clean(text)))
+
+
+def _escape_one(one: str) -> str:
+    if one in _ESCAPED:
+        return _ESCAPED[one]
+    return one if one.isascii() or one in _KNOWN else rf"\texttt{{U+{ord(one):04X}}}"
+
+
+def breakable(text: str) -> str:
+    """Text like a program's, whose lines may end after a mark of punctuation, and in the middle of what is long without one."""
+    parts = re.findall(r"[\w ]{1,24}|[^\w ]", clean(text))
+    return r"\allowbreak{}".join(escape_kept(part) for part in parts)
+
+
+def escape_kept(text: str) -> str:
+    """A part of a text that was cleaned as a whole: its spaces count."""
+    return "".join(map(_escape_one, text))
+
+
+def latex_report(findings: Findings) -> str:
+    """The whole report."""
+    outcome = findings.outcome
+    blocks = [
+        _PREAMBLE + rf"\title{{{escape(outcome.title) or '~'}}}" + "\n\\author{}\n\\date{}\n\\begin{document}\n\\maketitle",
+        *map(escape, paragraphs(outcome.description)),
+        escape(findings.legend),
+    ]
+    if findings.overview is not None:
+        overview = findings.overview
+        rows = [[letter, _name(name), *map(_cell, figures)] for letter, name, figures in overview.rows]
+        caption = f"{escape(overview.measure)} in all sweeps"
+        blocks += [_table(caption, ["", "System", *map(_name, overview.labels)], rows)]
+    shown = [table for table in findings.tables if table.rows]
+    for table in shown:
+        rows = [[row.letter, _name(row.system.name), *map(_cell, row.figures)] for row in table.rows]
+        blocks += [_table(escape(table.label), ["", "System", *map(_name, outcome.measures)], rows)]
+    for extra in findings.extra:
+        rows = [[letter, _name(name), *map(_cell, figures)] for letter, name, figures in extra.rows]
+        blocks += [_table(f"{escape(extra.title)}. {escape(extra.how)}", ["", "System", *map(_name, extra.columns)], rows)]
+    # Tables float: what follows would come between them.
+    blocks.append(r"\clearpage")
+    for table in shown:
+        blocks += [rf"\section*{{Settings: {escape(table.label)}}}", _described(_settings(table))]
+    if outcome.facts:
+        facts = ((escape(name), [breakable(value)] if clean(value) else []) for name, value in outcome.facts.items())
+        blocks += [r"\section*{What the figures depend on}", _described(facts)]
+    return "\n\n".join(blocks) + "\n\n\\end{document}\n"
+
+
+def _name(name: str) -> str:
+    return escape(name) if len(clean(name)) <= LONG_NAME else rf"\parbox[t]{{60mm}}{{\raggedright {breakable(name)}\strut}}"
+
+
+def _cell(figure: Figure | None) -> str:
+    if figure is None:
+        return ""
+    text = rf"\textbf{{{figure.text}}}" if figure.is_best else figure.text
+    return rf"{text}\textsuperscript{{{escape(figure.beats)}}}" if figure.beats else text
+
+
+def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    # Figures at the left too: the raised letters behind them have different lengths.
+    columns = "l" * len(header)
+    lines = [
+        r"\begin{table}[htbp]",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\fitted{{\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
+        r"\toprule",
+    ]
+    lines += [f"{' & '.join(header)} \\\\", r"\midrule", *(f"{' & '.join(row)} \\\\" for row in rows)]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", r"\end{table}"])
+
+
+def _settings(table: Table) -> Iterable[tuple[str, list[str]]]:
+    for row in table.rows:
+        settings = breakable(row.system.settings)
+        said = [rf"\texttt{{{settings}}}"] if settings else []
+        yield f"{row.letter} {escape(row.system.name)}", [*said, *map(breakable, remarks(row.system))]
+
+
+def _described(items: Iterable[tuple[str, list[str]]]) -> str:
+    """Names and what is said of them."""
+    lines = [rf"\item[{{{name}}}] \mbox{{}}" + "".join(f"\\\\\n{line}" for line in said) for name, said in items]
+    return "\n".join([r"\begin{description}\raggedright", *lines, r"\end{description}"])

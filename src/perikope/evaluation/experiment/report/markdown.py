@@ -1,0 +1,79 @@
+"""The report as Markdown with the tables of GitHub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from perikope.evaluation.experiment.report.findings import Figure, Findings, Table, clean, paragraphs, remarks
+
+_NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "\\": "&#92;"}
+"""As entities: what a backslash before a backslash before a bar means in a table, readers of Markdown do not agree on."""
+
+
+def escape(text: str) -> str:
+    r"""Text that is only text to a reader of Markdown, anywhere in a line and in a table.
+
+    >>> print(escape("a_b | <b> *50%*"))
+    a\_b &#124; &lt;b&gt; \*50%\*
+    """
+    escaped = re.sub(r"[&<>|\\]|([`*_\[\]~#$])", lambda found: "\\" + found[1] if found[1] else _NAMED[found[0]], clean(text))
+    # An address would become a link by itself.
+    escaped = re.sub(r"(?i)(://|www(?=\.))", lambda found: found[0].replace(":", "&#58;") if ":" in found[0] else "ww&#119;", escaped)
+    # A line that begins like a list, a rule or an underline is one.
+    return re.sub(r"^(\d+)([.)])|^([-+=])", lambda found: f"{found[1]}\\{found[2]}" if found[2] else f"\\{found[3]}", escaped)
+
+
+def code(text: str) -> str:
+    r"""Text as a program's, outside of tables.
+
+    >>> print(code("plm(sigma=5)"), code("a `b`"))
+    `plm(sigma=5)` `` a `b` ``
+    """
+    cleaned = clean(text)
+    runs = {len(run) for run in re.findall("`+", cleaned)}
+    fence = "`" * next(size for size in range(1, len(runs) + 2) if size not in runs)
+    # A space is taken off at both ends where both are there and something else is between.
+    padding = " " if "`" in (cleaned[:1], cleaned[-1:]) or (cleaned[:1] == cleaned[-1:] == " ") else ""
+    return f"{fence}{padding}{cleaned}{padding}{fence}" if cleaned else ""
+
+
+def markdown_report(findings: Findings) -> str:
+    """The whole report."""
+    outcome = findings.outcome
+    blocks = [f"# {escape(outcome.title)}", *map(escape, paragraphs(outcome.description)), escape(findings.legend)]
+    if findings.overview is not None:
+        overview = findings.overview
+        rows = [[letter, escape(name), *map(_cell, figures)] for letter, name, figures in overview.rows]
+        blocks += [f"## {escape(overview.measure)} in all sweeps", _table(["", "system", *map(escape, overview.labels)], rows)]
+    for table in findings.tables:
+        rows = [[row.letter, escape(row.system.name), *map(_cell, row.figures)] for row in table.rows]
+        blocks += [f"## {escape(table.label)}", _table(["", "system", *map(escape, outcome.measures)], rows)]
+    for extra in findings.extra:
+        rows = [[letter, escape(name), *map(_cell, figures)] for letter, name, figures in extra.rows]
+        blocks += [f"## {escape(extra.title)}", escape(extra.how), _table(["", "system", *map(escape, extra.columns)], rows)]
+    for table in findings.tables:
+        blocks += [f"## Settings: {escape(table.label)}", "\n".join(_settings(table))] if table.rows else []
+    facts = [[escape(name), escape(value)] for name, value in outcome.facts.items()]
+    blocks += ["## What the figures depend on", _table(["", ""], facts)] if facts else []
+    return "\n\n".join(blocks) + "\n"
+
+
+def _cell(figure: Figure | None) -> str:
+    if figure is None:
+        return ""
+    text = f"**{figure.text}**" if figure.is_best else figure.text
+    return f"{text}<sup>{figure.beats}</sup>" if figure.beats else text
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    # Figures at the left too: the raised letters behind them have different lengths.
+    rule = [":--"] * len(header)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
+
+
+def _settings(table: Table) -> Iterable[str]:
+    for row in table.rows:
+        yield f"- {row.letter} **{escape(row.system.name)}**: {code(row.system.settings)}"
+        for line in remarks(row.system):
+            yield f"  - {escape(line)}"

@@ -1,0 +1,304 @@
+"""The plots of an experiment: values by topic, differences by topic, recall and precision, surfaces of tuning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from perikope.evaluation.experiment.outcome import SystemOutcome
+from perikope.evaluation.experiment.report.drawing import (
+    SIZE,
+    Axis,
+    Picture,
+    dots,
+    escape,
+    frame,
+    line,
+    listed_axis,
+    name_of,
+    number,
+    numeric_axis,
+    rectangles,
+    svg,
+    x_marks,
+)
+from perikope.evaluation.experiment.report.findings import Row, chosen_text, counted, figure, value_text
+from perikope.evaluation.tuning.outcome import TuningOutcome
+
+HIGHLIGHTED = 8
+"""Curves with a colour of their own: more cannot be told apart."""
+BARS = 400
+"""More bars than this are thinner than a screen shows; so many of them are drawn, evenly taken from the sorted ones."""
+SHADES = 16
+"""Of a heat map."""
+FEW = 12
+"""Up to so many values of a parameter can be written below a plot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The spread of values as a box plot shows it."""
+
+    low: float
+    first_quartile: float
+    median: float
+    third_quartile: float
+    high: float
+    mean: float
+    outliers: tuple[float, ...]
+
+
+def box_of(values: Sequence[float]) -> Box:
+    """Quartiles between the nearest ranks; whiskers to the last values within 1.5 times the box's length (Tukey).
+
+    >>> box_of([1, 2, 3, 4, 100])
+    Box(low=1, first_quartile=2.0, median=3.0, third_quartile=4.0, high=4, mean=22.0, outliers=(100,))
+    """
+    ranked = sorted(values)
+    first, median, third = (_quantile(ranked, share) for share in (0.25, 0.5, 0.75))
+    reach = 1.5 * (third - first)
+    inside = [value for value in ranked if first - reach <= value <= third + reach]
+    outliers = tuple(value for value in ranked if not first - reach <= value <= third + reach)
+    return Box(inside[0], first, median, third, inside[-1], math.fsum(ranked) / len(ranked), outliers)
+
+
+def _quantile(ranked: Sequence[float], share: float) -> float:
+    place = share * (len(ranked) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ranked) - 1)
+    return ranked[below] + (place - below) * (ranked[above] - ranked[below])
+
+
+def box_plots(rows: Sequence[Row], measure: str) -> str:
+    """A box a system, one below the other."""
+    values = {row.letter: [*row.system.values[measure].values()] for row in rows}
+    axis = numeric_axis([value for column in values.values() for value in column], measure, with_zero=True)
+    shown = [row for row in rows if values[row.letter]]
+    return _boxes([(named(row), f"{row.letter} {row.system.name}", values[row.letter]) for row in shown], axis)
+
+
+def spread_plots(values: Mapping[str, Sequence[float]], measure: str) -> str:
+    """A box a name, over an axis that is as wide as the values: what differs between seeds would not be seen otherwise."""
+    axis = numeric_axis([value for column in values.values() for value in column], measure)
+    return _boxes([(f'<div class="name">{name_of(name)}</div>', name, column) for name, column in values.items()], axis)
+
+
+def _boxes(rows: Sequence[tuple[str, str, Sequence[float]]], axis: Axis) -> str:
+    parts = [f"{beside}<div class='row'>{_box(title, values, axis)}</div>" for beside, title, values in rows]
+    foot = f'<div></div>{x_marks(axis)}<div></div><div class="x-name">{escape(axis.name)}</div>'
+    return f'<div class="boxes" style="--steps:{len(axis.marks) - 1}">{"".join(parts)}{foot}</div>'
+
+
+def _box(title: str, values: Sequence[float], axis: Axis) -> str:
+    box = box_of(values)
+    low, first, median, third, high, mean = map(
+        axis.place, (box.low, box.first_quartile, box.median, box.third_quartile, box.high, box.mean)
+    )
+    whiskers = f"M{number(low)} 500H{number(first)}M{number(third)} 500H{number(high)}M{number(low)} 350v300M{number(high)} 350v300"
+    shapes = (
+        f'<path class="whisker" d="{whiskers}"/>{rectangles([(first, 180, third, 820)], "box")}'
+        f'<path class="median" d="M{number(median)} 180V820"/>'
+        f"{dots([(axis.place(value), 500) for value in box.outliers], 'outlier')}{dots([(mean, 500)], 'mean')}"
+    )
+    said = (
+        f"median {figure(box.median)}, mean {figure(box.mean)}, quartiles {figure(box.first_quartile)} and {figure(box.third_quartile)}, "
+        f"whiskers {figure(box.low)} to {figure(box.high)}, {counted(len(box.outliers), 'outlier')}"
+    )
+    return svg(shapes, title, said)
+
+
+def named(row: Row) -> str:
+    """A system beside or above its plot."""
+    return f'<div class="name"><span class="letter">{row.letter}</span> {name_of(row.system.name)}</div>'
+
+
+def differences_of(system: SystemOutcome, baseline: SystemOutcome, measure: str) -> list[float]:
+    """What a system has more than the baseline, topic by topic, falling."""
+    reference = baseline.values[measure]
+    return sorted((value - reference[qid] for qid, value in system.values[measure].items() if qid in reference), reverse=True)
+
+
+def difference_plots(rows: Sequence[Row], measure: str) -> str:
+    """A small plot a system against the first one, all with the same scale; a bar a topic."""
+    baseline = rows[0].system
+    found = [(row, differences_of(row.system, baseline, measure)) for row in rows[1:]]
+    shown = [(row, differences) for row, differences in found if differences]
+    axis = numeric_axis([end for _, differences in shown for end in (differences[0], differences[-1])], with_zero=True, is_tight=True)
+    return f'<div class="panels">{"".join(_difference_plot(row, differences, axis) for row, differences in shown)}</div>'
+
+
+def _difference_plot(row: Row, differences: Sequence[float], axis: Axis) -> str:
+    better = sum(difference > 0 for difference in differences)
+    worse = sum(difference < 0 for difference in differences)
+    drawn = differences
+    if len(differences) > BARS:
+        drawn = [differences[(2 * place + 1) * len(differences) // (2 * BARS)] for place in range(BARS)]
+    shapes = _bars([max(value, 0) for value in drawn], axis, "better") + _bars([min(value, 0) for value in drawn], axis, "worse")
+    zero = number(axis.down(0))
+    mean = math.fsum(differences) / len(differences)
+    sign = "+" if float(figure(mean)) > 0 else ""
+    said = f"{sign}{figure(mean)} in the mean; better on {better:,}, equal on {len(differences) - better - worse:,}, worse on {worse:,}"
+    picture = frame(
+        f'{shapes}<path class="zero" d="M0 {zero}H{SIZE}"/>', Axis(0, 1, ()), axis, f"{row.letter} {row.system.name}", said, "small"
+    )
+    return f'<figure class="panel">{named(row)}{picture}<figcaption>{said}</figcaption></figure>'
+
+
+def _bars(values: Sequence[float], axis: Axis, kind: str) -> str:
+    """Sorted bars as one outline: those of the same height make one step."""
+    path, height = f"M0 {number(axis.down(0))}", axis.down(0)
+    for place, value in enumerate(values):
+        if (top := axis.down(value)) != height:
+            path += f"H{number(SIZE * place / len(values))}V{number(top)}"
+            height = top
+    return f'<path class="{kind}" d="{path}H{SIZE}V{number(axis.down(0))}z"/>' if any(values) else ""
+
+
+def curve_plot(rows: Sequence[Row]) -> str:
+    """Precision over recall: the first system and the best ones in colours, the others behind them."""
+    known = [row for row in rows if len(row.system.curve) > 1]
+    if not known:
+        return ""
+    ranked = sorted(known[1:], key=lambda row: -row.figures[0].mean if row.figures else 0.0)
+    colours = {row.letter: place for place, row in enumerate([known[0], *ranked][:HIGHLIGHTED], 1)}
+    y = numeric_axis([value for row in known for value in row.system.curve], "Precision", with_zero=True)
+    x = numeric_axis([0, 1], "Recall")
+    behind = [row for row in known if row.letter not in colours]
+    before = sorted((row for row in known if row.letter in colours), key=lambda row: -colours[row.letter])
+    shapes = "".join(_curve(row, x, y, "curve behind") for row in behind)
+    shapes += "".join(_curve(row, x, y, f"curve c{colours[row.letter]}") for row in before)
+    said = "; ".join(f"{row.system.name}: {figure(row.system.curve[0])} at recall 0" for row in known)
+    legend = "".join(_legend(row, f"c{colours[row.letter]}") for row in [known[0], *ranked][:HIGHLIGHTED])
+    if behind:
+        legend += f"<li>{_swatch('behind')}{counted(len(behind), 'other')}</li>"
+    return f'{frame(shapes, x, y, "Precision at recall", said, "large")}<ul class="legend">{legend}</ul>'
+
+
+def _curve(row: Row, x: Axis, y: Axis, kind: str) -> str:
+    curve = row.system.curve
+    last = len(curve) - 1
+    return line(
+        _straightened([(x.place(place / last), y.down(value)) for place, value in enumerate(curve)]),
+        kind,
+        f"{row.letter} {row.system.name}",
+    )
+
+
+def _straightened(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Without the points inside level stretches: curves that end in zeros have many."""
+    kept = [point for before, point, after in zip(points, points[1:], points[2:], strict=False) if not before[1] == point[1] == after[1]]
+    return [points[0], *kept, points[-1]]
+
+
+def _legend(row: Row, kind: str) -> str:
+    return f'<li>{_swatch(kind)}<span><span class="letter">{row.letter}</span> {name_of(row.system.name)}</span></li>'
+
+
+def _swatch(kind: str) -> str:
+    return f'<svg class="swatch" viewBox="0 0 24 8" aria-hidden="true"><path class="curve {kind}" d="M0 4H24"/></svg>'
+
+
+def tuning_plots(row: Row, tuned: TuningOutcome) -> str:
+    """The surface of a search with the name of its system; nothing where there is none."""
+    pictures = tuning_pictures(tuned, f"{row.letter} {row.system.name}")
+    if not pictures:
+        return ""
+    drawn = [_framed(picture) for picture in pictures]
+    kind = "panel many" if len(drawn) > 1 else "panel"
+    body = f'<div class="panels wide">{"".join(drawn)}</div>' if len(drawn) > 1 else drawn[0]
+    return f'<figure class="{kind}">{named(row)}{body}<figcaption>{escape(pictures[0].said)}</figcaption></figure>'
+
+
+def _framed(picture: Picture) -> str:
+    scale = ""
+    if picture.shades is not None:
+        low, high = picture.shades
+        scale = f'<div class="scale"><span>{low}</span><span class="ramp"></span><span>{high}</span></div>'
+    return frame(picture.shapes, picture.x, picture.y, picture.title, picture.said, picture.kind) + scale
+
+
+def tuning_pictures(tuned: TuningOutcome, title: str) -> list[Picture]:
+    """The surface of a search: a heat map where two parameters were tried in all pairs, else the best score by the value of each."""
+    scored = [(setting, score) for setting, score in zip(tuned.settings, tuned.scores, strict=True) if math.isfinite(score)]
+    if not scored or not tuned.parameters:
+        return []
+    said = f"{tuned.measure}, {counted(len(scored), 'setting')}, best: {chosen_text(tuned.chosen)}"
+    columns = [sorted(dict.fromkeys(setting[place] for setting, _ in scored), key=_order) for place in range(len(tuned.parameters))]
+    if len(columns) == 2 and min(map(len, columns)) > 1 and len(columns[0]) * len(columns[1]) <= 2 * len(scored):
+        return [_heat_map(tuned, columns, {(setting[0], setting[1]): score for setting, score in scored}, title, said)]
+    # A parameter that has one value only has nothing to show.
+    shown = [place for place, column in enumerate(columns) if len(column) > 1]
+    profiles = [_profile(place, scored) for place in shown]
+    y = numeric_axis([score for profile in profiles for score in profile.values()], tuned.measure, marks=4)
+    return [
+        _profile_plot(tuned, tuned.parameters[place], columns[place], profile, y, title, said)
+        for place, profile in zip(shown, profiles, strict=True)
+    ]
+
+
+def _order(value: object) -> tuple[int, float, str]:
+    """Numbers by size, then texts."""
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return (0, float(value), "")
+    return (1, 0.0, value_text(value))
+
+
+def _heat_map(
+    tuned: TuningOutcome, columns: Sequence[Sequence[object]], score_of: dict[tuple[object, object], float], title: str, said: str
+) -> Picture:
+    x = listed_axis([value_text(value) for value in columns[0]], tuned.parameters[0])
+    y = listed_axis([value_text(value) for value in columns[1]], tuned.parameters[1], characters=50)
+    low, high = min(score_of.values()), max(score_of.values())
+    cells: dict[int, list[tuple[float, float, float, float]]] = {}
+    marked = []
+    for column, first in enumerate(columns[0]):
+        for level, second in enumerate(columns[1]):
+            if (score := score_of.get((first, second))) is None:
+                continue
+            corners = (x.place(column), y.down(level + 1), x.place(column + 1), y.down(level))
+            shade = round((score - low) / (high - low) * (SHADES - 1)) if high > low else SHADES - 1
+            cells.setdefault(shade, []).append(corners)
+            if (tuned.chosen.get(tuned.parameters[0]), tuned.chosen.get(tuned.parameters[1])) == (first, second):
+                marked.append(corners)
+    shapes = "".join(f'<g fill-opacity="{opacity(shade)}">{rectangles(cells[shade], "cell")}</g>' for shade in sorted(cells))
+    shapes += rectangles(marked, "chosen")
+    return Picture(shapes, x, y, title, said, "heat", (figure(low), figure(high)))
+
+
+def opacity(shade: int) -> str:
+    """How much of its colour a shade has."""
+    return f"{number(100 * (0.06 + 0.94 * shade / (SHADES - 1)))}%"
+
+
+def _profile(place: int, scored: Sequence[tuple[tuple[object, ...], float]]) -> dict[object, float]:
+    """The best score that each value of a parameter can have, whatever the others are."""
+    best: dict[object, float] = {}
+    for setting, score in scored:
+        best[setting[place]] = max(score, best.get(setting[place], -math.inf))
+    return best
+
+
+def _profile_plot(
+    tuned: TuningOutcome, name: str, column: Sequence[object], best: Mapping[object, float], y: Axis, title: str, said: str
+) -> Picture:
+    numbers = [value for value in column if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    if len(numbers) == len(column) and _is_even(numbers):
+        x = numeric_axis(numbers, name)
+        places = [x.place(value) for value in numbers]
+    else:
+        x = listed_axis([value_text(value) for value in column], name)
+        places = [x.place(step + 0.5) for step in range(len(column))]
+    points = [(at, y.down(best[value])) for at, value in zip(places, column, strict=True)]
+    # Random values are all different: a line through them would only show the noise of the other parameters.
+    is_line = len(tuned.parameters) == 1 or 2 * len(column) <= len(tuned.scores)
+    chosen = [point for point, value in zip(points, column, strict=True) if value == tuned.chosen.get(name)]
+    shapes = (line(points, "curve c1") if is_line else "") + dots(points, "tried") + dots(chosen, "picked")
+    return Picture(shapes, x, y, f"{title}: {name}", said, "small")
+
+
+def _is_even(numbers: Sequence[float]) -> bool:
+    """Values that a scale of numbers shows well: many, or few that are not bunched at one end as 1, 10, 100 … are."""
+    gaps = [after - before for before, after in pairwise(numbers)]
+    return len(numbers) > FEW or max(gaps) <= 3 * min(gaps)

@@ -1,0 +1,36 @@
+"""All values as one table for spreadsheets and statistics programs: a row for each sweep, system and topic, a column for each measure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from perikope.evaluation.experiment.outcome import Outcome
+from perikope.evaluation.experiment.report.findings import clean
+
+
+def csv_lines(outcome: Outcome) -> Iterator[str]:
+    """The lines, numbers in full."""
+    yield _line(["sweep", "system", "topic", *map(guarded, outcome.measures)])
+    for sweep in outcome.sweeps:
+        for system in sweep.systems:
+            names = [guarded(sweep.label), guarded(system.name)]
+            for qid in system.values[outcome.measures[0]] if outcome.measures else ():
+                yield _line([*names, guarded(qid), *(repr(float(system.values[measure][qid])) for measure in outcome.measures)])
+
+
+def guarded(text: str) -> str:
+    """Text that no spreadsheet takes for a formula: one that begins like it gets an apostrophe in front.
+
+    >>> guarded("=1+1"), guarded("bm25")
+    ("'=1+1", 'bm25')
+    """
+    text = clean(text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")) else text
+
+
+def _line(cells: list[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()

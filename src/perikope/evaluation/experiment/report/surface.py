@@ -1,0 +1,119 @@
+"""The surface of a search as a picture of its own: one SVG file that needs no style sheet, for a paper or a slide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import wrap
+
+from perikope.core.files import replacing
+from perikope.evaluation.experiment.report.drawing import LABEL, SIZE, Axis, Picture, escape, grid, number
+from perikope.evaluation.experiment.report.findings import clean
+from perikope.evaluation.experiment.report.plots import SHADES, opacity, tuning_pictures
+from perikope.evaluation.tuning.outcome import TuningOutcome
+
+WIDTH = 640
+HEIGHTS = {"heat": 320, "small": 200}
+CHARACTER = 7
+"""About as wide is one: nothing measures text for us."""
+LINE = 18
+SIDE = 24
+"""Around everything."""
+
+# The light colours of the page, written out: programs other than browsers know no variables.
+STYLE = """
+text { font: 12px system-ui, "Segoe UI", Roboto, Arial, sans-serif; fill: #5b6470; }
+.title { font-size: 15px; font-weight: 600; fill: #1b1f24; }
+path { fill: none; vector-effect: non-scaling-stroke; }
+.grid { stroke: #d9dee5; }
+.cell { fill: #1f5fbf; shape-rendering: crispEdges; }
+.chosen { stroke: #d97a1c; stroke-width: 2.5; }
+.curve { stroke: #2b74c9; stroke-width: 2; stroke-linejoin: round; }
+.dots { stroke-linecap: round; }
+.tried { stroke: #2b74c9; stroke-width: 5; }
+.picked { stroke: #d97a1c; stroke-width: 10; }
+"""
+
+
+def surface_svg(tuned: TuningOutcome, title: str) -> str:
+    """The pictures of a search one below the other, with a title; empty where there is nothing to draw."""
+    pictures = tuning_pictures(tuned, title)
+    if not pictures:
+        return ""
+    down: float = SIDE + LINE
+    parts = [_text(SIDE, SIDE + 12, title, kind="title")]
+    for line in wrap(clean(pictures[0].said), (WIDTH - 2 * SIDE) // CHARACTER):
+        parts.append(_text(SIDE, down + 12, line))
+        down += LINE
+    for picture in pictures:
+        drawn, taken = _placed(picture, down + LINE // 2)
+        parts.append(drawn)
+        down += taken + LINE // 2
+    height = number(down + SIDE)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img">'
+        f"<title>{escape(title)}</title><desc>{escape(pictures[0].said)}</desc><style>{STYLE}</style>"
+        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def write_surface(path: Path, tuned: TuningOutcome, title: str) -> bool:
+    """Write the picture of a search; false where there is nothing to draw."""
+    text = surface_svg(tuned, title)
+    if text:
+        with replacing(path) as file:
+            file.write(text)
+    return bool(text)
+
+
+def _placed(picture: Picture, top: float) -> tuple[str, float]:
+    """A picture with its axes from `top` on, and how high it all is."""
+    left = SIDE + CHARACTER * max((len(_short(text)) for _, text in picture.y.marks), default=1) + 6
+    width, height = WIDTH - left - SIDE, HEIGHTS[picture.kind]
+    # The highest mark stands half above the plot.
+    first = top + LINE + 8
+    parts = [_text(SIDE, top + 12, picture.y.name)] if picture.y.name else []
+    # Cells cover the lines of a grid.
+    lines = "" if picture.kind == "heat" else grid(picture.x, picture.y)
+    parts.append(
+        f'<svg x="{number(left)}" y="{number(first)}" width="{number(width)}" height="{height}" viewBox="0 0 {SIZE} {SIZE}" '
+        f'preserveAspectRatio="none" overflow="visible">{lines}{picture.shapes}</svg>'
+    )
+    parts += [_text(left - 6, first + _at(picture.y.down(at), height) + 4, _short(text), anchor="end") for at, text in picture.y.marks]
+    below = first + height + LINE
+    parts += _marks(picture.x, left, width, below)
+    below += LINE
+    parts.append(_text(left + width / 2, below, picture.x.name, anchor="middle"))
+    if picture.shades is not None:
+        below += LINE
+        parts += _scale(picture.shades, left + width / 2, below)
+    return "\n".join(parts), below - top + 6
+
+
+def _marks(axis: Axis, left: float, width: float, down: float) -> list[str]:
+    return [_text(left + _at(axis.place(at), width), down, _short(text), anchor="middle") for at, text in axis.marks]
+
+
+def _scale(shades: tuple[str, str], middle: float, down: float) -> list[str]:
+    """From the lightest shade to the darkest, with what they stand for."""
+    step = 8
+    left = middle - step * SHADES / 2
+    cells = "".join(
+        f'<rect x="{number(left + step * shade)}" y="{number(down - 10)}" width="{step}" height="10" fill="#1f5fbf" '
+        f'fill-opacity="{opacity(shade)}"/>'
+        for shade in range(SHADES)
+    )
+    return [_text(left - 6, down, shades[0], anchor="end"), cells, _text(left + step * SHADES + 6, down, shades[1])]
+
+
+def _at(place: float, size: float) -> float:
+    return place / SIZE * size
+
+
+def _short(text: str) -> str:
+    cleaned = clean(text)
+    return cleaned if len(cleaned) <= LABEL else f"{cleaned[: LABEL - 1]}…"
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "") -> str:
+    styled = f' class="{kind}"' if kind else ""
+    return f'<text x="{number(x)}" y="{number(y)}" text-anchor="{anchor}"{styled}>{escape(text)}</text>'

@@ -1,0 +1,124 @@
+"""What an experiment has done so far, kept beside its results: an interruption loses no more than the topics in hand.
+
+A folder for each system and sweep, named by a fingerprint of everything that its figures depend on: whatever changes makes another name,
+so that nothing is taken for what it is not. Files take their names when they are complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.core.errors import IndexFormatError, UsageError
+from perikope.core.files import replacing
+from perikope.index.commit import take_lock
+
+FOLDER = ".work"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[int]:
+    """Keep other experiments out of a folder; gives the open file that holds the lock, which a forked child must close."""
+    place = folder / FOLDER
+    place.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = take_lock(place, 0.0)
+    except IndexFormatError:
+        if not os.access(place, os.W_OK):
+            raise
+        raise UsageError(f"another experiment is writing to {folder}: wait until it is done, or name another folder (--out)") from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def digest(value: object) -> str:
+    """A fingerprint of what can be written as JSON."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True, default=str).encode()).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """A fingerprint of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class State:
+    """The folder of one system in one sweep."""
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self.folder = folder / FOLDER / key
+
+    def read(self, name: str) -> Any:
+        """What was written under a name; None where it was not, or is damaged."""
+        try:
+            return json.loads((self.folder / f"{name}.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def write(self, name: str, value: object) -> None:
+        """Keep a value."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with replacing(self.folder / f"{name}.json") as file:
+            file.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+    def read_scores(self, topics: Sequence[int], settings: int) -> NDArray[np.float64] | None:
+        """The scores of settings for topics by number, a row a topic; None where they are not there."""
+        try:
+            found = np.load(self._scores(topics), allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            return None
+        return found if found.shape == (len(topics), settings) and found.dtype == np.float64 else None
+
+    def write_scores(self, topics: Sequence[int], scores: NDArray[np.float64]) -> None:
+        """Keep the scores of settings for topics that follow each other."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        target = self._scores(topics)
+        part = target.with_name(f".{target.name}.part")
+        with open(part, "wb") as file:
+            np.save(file, scores)
+        part.replace(target)
+
+    def _scores(self, topics: Sequence[int]) -> Path:
+        # Named by the topics, not by the number of a piece: pieces of another size must not be taken for these.
+        return self.folder / f"scores-{topics[0]}-{topics[-1]}.npy"
+
+    def run(self, chunk: int) -> Path:
+        """Where the run of some topics stands."""
+        return self.folder / f"run-{chunk}.gz"
+
+    def join_runs(self, chunks: Iterable[int], target: Path) -> str:
+        """The runs of all topics as one file, which is as good as packed at once; returns its fingerprint."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f".{target.name}.part")
+        with open(part, "wb") as joined:
+            for chunk in chunks:
+                with open(self.run(chunk), "rb") as piece:
+                    shutil.copyfileobj(piece, joined)
+        found = file_digest(part)
+        part.replace(target)
+        return found
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Remove everything else from the folder."""
+        for file in self.folder.iterdir() if self.folder.is_dir() else ():
+            if file.name not in names:
+                file.unlink()
+
+
+def remove_others(folder: Path, keys: Collection[str]) -> None:
+    """Remove what was kept for systems and sweeps that are no longer asked for."""
+    place = folder / FOLDER
+    for own in place.iterdir() if place.is_dir() else ():
+        if own.name not in keys and own.is_dir():
+            shutil.rmtree(own)

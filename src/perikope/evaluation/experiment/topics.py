@@ -1,0 +1,271 @@
+"""The work on topics, a few at a time: scores of settings and examples of training topics, rankings and figures of those reported."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perikope.browse.models import Model, parse_model
+from perikope.browse.models.combination import KIND, Combination, combination_of
+from perikope.browse.models.features import NORMALIZATIONS, features
+from perikope.browse.signals import Column
+from perikope.evaluation.experiment.plan import SystemPlan
+from perikope.evaluation.io.runs import falling
+from perikope.evaluation.learning.examples import Group, Sampling, group_of
+from perikope.evaluation.learning.validation import NORMALIZATION, score
+from perikope.evaluation.measures import parse_measure
+from perikope.evaluation.measuring import Measuring, TextFile, TopicFigures
+from perikope.evaluation.tuning.scores import scores_in_view
+from perikope.evaluation.views import Looking, Options, PassageNames, View, depends_on_model
+from perikope.index.saved_tables import Table
+from perikope.query.topic import Topic
+from perikope.search.facade import Index
+
+CANDIDATES = "qsf_v_title"
+"""The model whose best passages are hard to tell apart: combinations are learned from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What every process needs to know."""
+
+    index: Path
+    systems: tuple[SystemPlan, ...]
+    topics: tuple[Topic, ...]
+    judgements: Mapping[str, Mapping[str, int]]
+    training_topics: tuple[Topic, ...]
+    training_judgements: Mapping[str, Mapping[str, int]]
+    measures: tuple[str, ...]
+    tuning_measure: str
+    k: int
+    seed: int
+    text: TextFile
+    """Says which text is relevant, for measures that count characters."""
+    training_text: TextFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranker:
+    """What ranks a topic: a model, or a combination that was learned, both as they can be written down."""
+
+    model: str = ""
+    combination: Mapping[str, Any] | None = None
+
+    def written(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        return {"model": self.model, "combination": self.combination}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingTask:
+    """Some training topics, looked into for some systems."""
+
+    chunk: int
+    numbers: tuple[int, ...]
+    documents: int
+    systems: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Trained:
+    """What training topics say."""
+
+    scores: dict[int, list[list[float]]] = field(default_factory=dict)
+    """By system: for each topic the measure of each setting."""
+    groups: dict[int, list[Group]] = field(default_factory=dict)
+    """By system: the examples of each topic."""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RankingTask:
+    """Some of the topics that are reported, ranked by some systems."""
+
+    chunk: int
+    numbers: tuple[int, ...]
+    documents: int
+    systems: Mapping[int, tuple[Ranker, ...]]
+    """By number, what ranks the topics of each fold; one ranker where there are no folds."""
+    fold: Mapping[str, int]
+    runs: Mapping[int, Path]
+    """Where each system's run of these topics is written."""
+
+
+@dataclass(slots=True)
+class Ranked:
+    """What came of ranking topics."""
+
+    figures: dict[int, list[TopicFigures]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class TopicWork:
+    """Does tasks on topics; lives in a process."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.index = Index.open(setup.index)
+        self.measures = [parse_measure(name) for name in setup.measures]
+        self.tuning_measure = parse_measure(setup.tuning_measure)
+        self.sampling = Sampling(seed=setup.seed)
+        self.names = PassageNames()
+        self.measuring = Measuring(setup.judgements, setup.text, setup.index)
+        self.training = Measuring(setup.training_judgements, setup.training_text, setup.index)
+
+    def __call__(self, task: TrainingTask | RankingTask) -> Trained | Ranked:
+        """What comes of a task."""
+        return self._train(task) if isinstance(task, TrainingTask) else self._rank(task)
+
+    def _train(self, task: TrainingTask) -> Trained:
+        looking = Looking(self.index, self.setup.training_judgements, self.names)
+        result = Trained()
+        for number in task.numbers:
+            topic = self.setup.training_topics[number]
+            views = _Views(looking, topic, task.documents, result.seconds)
+            for place in task.systems:
+                system = self.setup.systems[place]
+                options = views.options(system)
+                if system.space is not None:
+                    scores = [0.0] * len(system.space.settings)
+                    if not views.problem(options):
+                        view = views.view(options)
+                        with _timed(result.seconds, "settings"):
+                            scores = scores_in_view(
+                                view, system.space, self.tuning_measure, self.setup.k, looking, topic, options, self.training
+                            )
+                    result.scores.setdefault(place, []).append(scores)
+                elif not views.problem(options):
+                    view = views.view(options)
+                    with _timed(result.seconds, "examples"):
+                        result.groups.setdefault(place, []).append(self._examples(topic, view, system))
+        return result
+
+    def _examples(self, topic: Topic, view: View, system: SystemPlan) -> Group:
+        model = parse_model(CANDIDATES)
+        results = copy.copy(view.results)
+        results.matches = view.matches
+        results.ranking = view.rank(model.score(view.matches), max(self.sampling.depth, 1), matching_only=model.matching_only)
+        judged = self.setup.training_judgements.get(topic.qid, {})
+        return group_of(topic.qid, results, judged, self.sampling, NORMALIZATION[system.method])
+
+    def _rank(self, task: RankingTask) -> Ranked:
+        looking = Looking(self.index, self.setup.judgements, self.names)
+        result = Ranked()
+        rankers = {place: [_ready(ranker) for ranker in own] for place, own in task.systems.items()}
+        rankings: dict[int, list[tuple[str, list[tuple[str, float]]]]] = {place: [] for place in task.systems}
+        for number in task.numbers:
+            topic = self.setup.topics[number]
+            views = _Views(looking, topic, task.documents, result.seconds)
+            for place, own in rankers.items():
+                options = views.options(self.setup.systems[place])
+                ranking: list[tuple[str, float]] = []
+                if problem := views.problem(options):
+                    result.problems.append(f"topic {topic.qid}: {problem}")
+                else:
+                    chosen = own[task.fold[topic.qid] if len(own) > 1 else 0]
+                    ranking = self._ranking(views, options, chosen, result.seconds)
+                rankings[place].append((topic.qid, ranking))
+                with _timed(result.seconds, "measures"):
+                    figures = self.measuring.figures(self.measures, topic.qid, ranking)
+                result.figures.setdefault(place, []).append(figures)
+        with _timed(result.seconds, "runs written"):
+            for place, path in task.runs.items():
+                write_packed(path, rankings[place], tag_of(self.setup.systems[place].name))
+        return result
+
+    def _ranking(self, views: _Views, options: Options, ranker: Model | Combination, seconds: dict[str, float]) -> list[tuple[str, float]]:
+        if isinstance(ranker, Model):
+            view = views.view(options, ranker)
+            with _timed(seconds, "scores"):
+                column = ranker.score(view.matches)
+            matching_only = ranker.matching_only
+        else:
+            view = views.view(options)
+            with _timed(seconds, "scores, learned"):
+                column = views.learned(options, ranker)
+            matching_only = False
+        with _timed(seconds, "rankings"):
+            ranking = view.rank(column, self.setup.k, matching_only=matching_only)
+            return list(zip(view.names(ranking), ranking.scores.tolist(), strict=True))
+
+
+class _Views:
+    """A topic under the options of several systems, each looked into once."""
+
+    def __init__(self, looking: Looking, topic: Topic, documents: int, seconds: dict[str, float]) -> None:
+        self._looking, self._topic, self._documents, self._seconds = looking, topic, documents, seconds
+        self._views: dict[str, View] = {}
+        self._features: dict[str, Mapping[str, Column]] = {}
+
+    def options(self, system: SystemPlan) -> Options:
+        return {**system.options, "documents": self._documents}
+
+    def problem(self, options: Options) -> str:
+        """Why the topic cannot be a query, or nothing."""
+        return self._looking.check(self._topic, options)
+
+    def view(self, options: Options, model: Model | None = None) -> View:
+        with _timed(self._seconds, "fetch and join"):
+            if model is not None and depends_on_model(options):
+                return self._looking.view(self._topic, options, model)
+            key = repr(sorted(options.items()))
+            if key not in self._views:
+                self._views[key] = self._looking.view(self._topic, options)
+            return self._views[key]
+
+    def learned(self, options: Options, combination: Combination) -> Column:
+        key = repr(sorted(options.items()))
+        if key not in self._features:
+            self._features[key] = features(self.view(options).matches)
+        normalized = {name: NORMALIZATIONS[combination.normalize](self._features[key][name]) for name in combination.features}
+        return score(combination, normalized)
+
+
+def _ready(ranker: Ranker) -> Model | Combination:
+    if ranker.combination is None:
+        return parse_model(ranker.model)
+    return combination_of(Table("of the experiment", KIND, ranker.combination))
+
+
+def write_packed(path: Path, rankings: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str) -> None:
+    """Write a piece of a run as `write_run` does, for rankings that are our own: their names are known to be single and without space.
+
+    There are millions of lines in an experiment; packed less tightly, and not looked at again, they take a fifth of the time.
+    """
+    lines = []
+    for qid, ranking in rankings:
+        scores = falling([score for _, score in ranking])
+        start, end = f"{qid} Q0 ", f" {tag}\n"
+        lines += [f"{start}{name} {rank} {score:.9g}{end}" for rank, ((name, _), score) in enumerate(zip(ranking, scores, strict=True), 1)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    # No name and no time inside, so that the same content gives the same bytes.
+    part.write_bytes(gzip.compress("".join(lines).encode(), 4, mtime=0))
+    part.replace(path)
+
+
+def tag_of(name: str) -> str:
+    """A system's name as the last column of a run."""
+    return "-".join(name.split()) or "perikope"
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - started
+
+
+def add_seconds(total: dict[str, float], more: Mapping[str, float]) -> None:
+    """Add up where the time went."""
+    for stage, seconds in more.items():
+        total[stage] = total.get(stage, 0.0) + seconds

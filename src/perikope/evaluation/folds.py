@@ -1,0 +1,63 @@
+"""Topics cut into folds: what is learned from the others is measured on one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from perikope.core.errors import UsageError
+from perikope.core.names import document_name
+
+Judgements = Mapping[str, Mapping[str, int]]
+
+
+def fold_of_topic(qids: Sequence[str], folds: int, seed: int) -> dict[str, int]:
+    """The fold of each topic, by chance and as even as can be; it depends on which topics there are and not on their order."""
+    if not 2 <= folds <= len(qids):
+        raise UsageError(f"--folds must be from 2 to {len(qids)}, the number of topics, not {folds}")
+    order = np.random.default_rng(seed).permutation(len(qids))
+    by_name = sorted(qids)
+    return {by_name[topic]: place % folds for place, topic in enumerate(order.tolist())}
+
+
+def fold_of_documents(qids: Sequence[str], judgements: Judgements, folds: int, seed: int) -> dict[str, int]:
+    """As `fold_of_topic`, with all topics that share a relevant document in one fold.
+
+    Topics about the same pages teach more about these pages than new topics will know: what is relevant twice is recognised by its place
+    and length alone.
+    """
+    groups: dict[str, list[str]] = {}
+    for qid, first in group_of_topic(qids, judgements).items():
+        groups.setdefault(first, []).append(qid)
+    if not 2 <= folds <= len(groups):
+        raise UsageError(
+            f"--folds must be from 2 to {len(groups)}, not {folds}: so many groups of topics share no relevant document; "
+            "cut by topics instead (--folds-by topics)"
+        )
+    shuffled = [sorted(groups)[i] for i in np.random.default_rng(seed).permutation(len(groups)).tolist()]
+    fold: dict[str, int] = {}
+    sizes = [0] * folds
+    for name in sorted(shuffled, key=lambda name: -len(groups[name])):
+        smallest = sizes.index(min(sizes))
+        sizes[smallest] += len(groups[name])
+        fold |= dict.fromkeys(groups[name], smallest)
+    return fold
+
+
+def group_of_topic(qids: Sequence[str], judgements: Judgements) -> dict[str, str]:
+    """The group of each topic, by the first topic in it: those that share a relevant document, directly or through others, are in one."""
+    leader = {qid: qid for qid in sorted(qids)}
+
+    def lead(qid: str) -> str:
+        while leader[qid] != qid:
+            qid = leader[qid]
+        return qid
+
+    first: dict[str, str] = {}
+    for qid in leader:
+        for name, grade in sorted(judgements.get(qid, {}).items()):
+            if grade > 0:
+                one, other = lead(qid), lead(first.setdefault(document_name(name), qid))
+                leader[max(one, other)] = min(one, other)
+    return {qid: lead(qid) for qid in leader}

@@ -1,0 +1,76 @@
+"""BEIR folders: `corpus.jsonl` (documents; see `perikope.formats.jsonl`), `queries.jsonl` and `qrels/*.tsv` with a header."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from perikope.core.errors import InputError, UsageError
+from perikope.core.names import encode
+from perikope.evaluation.io.lines import number_in, numbered_lines
+from perikope.evaluation.io.topic import one_line
+from perikope.query.topic import Topic
+
+HEADER = ("query-id", "corpus-id", "score")
+
+
+def is_query(record: Mapping[str, object]) -> bool:
+    """Whether a JSON object is a query of BEIR."""
+    return "_id" in record and "text" in record
+
+
+def query_of(record: Mapping[str, object]) -> Topic:
+    """The topic of a line of `queries.jsonl`."""
+    qid, text = record["_id"], record["text"]
+    if not isinstance(qid, str) or not isinstance(text, str):
+        raise InputError("'_id' and 'text' must be text")
+    if any("\ud800" <= character <= "\udfff" for character in qid + text):
+        raise InputError("'_id' or 'text' holds half a surrogate pair")
+    return Topic(qid, one_line(text))
+
+
+def queries_file(path: Path) -> Path:
+    """The file of queries of a folder; a file is itself."""
+    return _found([path / "queries.jsonl", path / "queries.jsonl.gz"], path, "queries.jsonl") if path.is_dir() else path
+
+
+def qrels_file(path: Path) -> Path:
+    """The judgements of a folder, where there is one file of them; a file is itself."""
+    if not path.is_dir():
+        return path
+    found = sorted(file for pattern in ("*.tsv", "*.tsv.gz") for file in (path / "qrels").glob(pattern))
+    if len(found) > 1:
+        raise UsageError(f"{path} has judgements for several splits; give one of them: {', '.join(str(file) for file in found)}")
+    return _found(found, path, "qrels/*.tsv")
+
+
+def is_header(line: str) -> bool:
+    """Whether a line is the header of a file of judgements."""
+    return tuple(line.split()) == HEADER
+
+
+def read_judgements(path: Path) -> dict[str, dict[str, int]]:
+    """The judgements of a file `query-id<TAB>corpus-id<TAB>score`, of documents."""
+    judgements: dict[str, dict[str, int]] = {}
+    for place, (number, line) in enumerate(numbered_lines(path)):
+        if place == 0 and is_header(line):
+            continue
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) != len(HEADER):
+            raise InputError(f"expected 3 columns with tabs between ({', '.join(HEADER)}), found {len(cells)}", path=path, line=number)
+        qid, document, score = cells
+        if not qid or not document:
+            raise InputError("an id is empty", path=path, line=number)
+        # Our runs have ids as they stand in names.
+        name, judged = encode(document), judgements.setdefault(qid, {})
+        if name in judged:
+            raise InputError(f"{document!r} is judged twice for query {qid!r}", path=path, line=number)
+        judged[name] = number_in(score, int, "the score", path, number)
+    return judgements
+
+
+def _found(candidates: list[Path], folder: Path, what: str) -> Path:
+    for path in candidates:
+        if path.is_file():
+            return path
+    raise InputError(f"the folder has no {what}; is it a BEIR folder?", path=folder)

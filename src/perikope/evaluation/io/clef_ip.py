@@ -1,0 +1,240 @@
+"""CLEF-IP, claims to passages: topics, judgements and runs, whose passages are XPaths in a patent's file.
+
+A passage is an element of the abstract, the description or the claims. Everywhere else here it goes by the name `document#/xpath`, with
+a number at every step, and its document by our name, `EP-415270-A1`, where CLEF-IP writes `EP-0415270-A1`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from perikope.core.errors import InputError, PerikopeError, UsageError
+from perikope.core.files import replacing
+from perikope.core.names import document_name, encode, normal_path, split_name
+from perikope.document.tree import Place
+from perikope.evaluation.io.lines import columns, number_in, numbered_lines
+from perikope.evaluation.io.marked_up import Piece, pieces
+from perikope.evaluation.io.scores import Run, check_column, each_once, falling
+from perikope.evaluation.io.topic import Numbered, at_line, without_fields
+from perikope.query.topic import Topic
+
+MAX_DOCUMENTS = 100
+"""So many documents a topic has in a run."""
+
+JUDGEMENT_COLUMNS = "topic Q0 document xpath relevance"
+RUN_COLUMNS = "topic Q0 document xpath rank score"
+
+_FIELDS = ("tid", "tfile", "tfam-docs", "tclaims")
+_PATENT = re.compile(r"([A-Z]{2})-([A-Z]{0,2}[0-9]{1,15})-([A-Z][0-9]?)", re.ASCII)
+_SHORT_EP = re.compile(r"EP-([0-9]{1,6})-")
+_PASSAGE = re.compile(r"(/patent-document\[1\]/(?:abstract|description|claims)\[[0-9]+\]/[^/]+)(?:/.+)?")
+
+
+@lru_cache(maxsize=4096)
+def document_of(file: str) -> str:
+    """The id that we give to the document of a patent's file.
+
+    >>> document_of("EP-0415270-A1.xml"), document_of("WO-2003065434-A1")
+    ('EP-415270-A1', 'WO-2003065434-A1')
+    """
+    name = file.removesuffix(".gz").removesuffix(".xml")
+    found = _PATENT.fullmatch(name)
+    if found is None:
+        return name
+    # Readers of patents bring lxml with them, which most topics and runs do without.
+    from perikope.patents.numbers import patent_number
+
+    return patent_number(found[1], found[2], found[3]).id
+
+
+def patent_of(file: str, folder: Path) -> str:
+    """The patent of a topic: its file, where it lies beside the topics or in `tfiles`; else its number."""
+    if not file or "\0" in file:
+        return file
+    try:
+        for path in (folder / file, folder / "tfiles" / file):
+            if path.is_file():
+                return str(path)
+    except OSError:  # a name that is too long for a file
+        pass
+    return document_of(file) if file.endswith((".xml", ".xml.gz")) else file
+
+
+def claims_of(paths: Iterable[str]) -> tuple[str, ...]:
+    """The paths of claims in their normal form, each once."""
+    return tuple(dict.fromkeys(map(normal_path, paths)))
+
+
+def read_topics(path: Path, field: str) -> Iterator[Numbered]:
+    """The topics of a CLEF-IP file: `<tid>`, `<tfile>`, `<tfam-docs>` and `<tclaims>` each, with or without `<topic>` around them."""
+    without_fields(field, "CLEF-IP")
+    found = False
+    for line, fields in _blocks(path):
+        found = True
+        try:
+            for name in ("tid", "tfile"):
+                if not fields.get(name):
+                    raise InputError(f"the topic has no <{name}>")
+            topic = Topic(
+                fields["tid"],
+                patent=patent_of(fields["tfile"], path.parent),
+                claims=claims_of(fields.get("tclaims", "").split()),
+                family=tuple(dict.fromkeys(map(document_of, fields.get("tfam-docs", "").split()))),
+            )
+        except PerikopeError as error:
+            raise at_line(error, path, line) from error
+        yield Numbered(line, topic)
+    if not found:
+        raise InputError("the file has no topics: no <tid>", path=path, line=1)
+
+
+def _blocks(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """The fields of each topic, and the line that it begins in."""
+    fields: dict[str, str] = {}
+    first_line, opened = 0, Piece("", "", 0)
+    for piece in pieces(path):
+        tag, text, line = piece
+        if opened.tag:
+            if tag != f"/{opened.tag}":
+                raise InputError(f"<{opened.tag}> is not closed", path=path, line=opened.line)
+            opened = Piece("", "", 0)
+        if tag in _FIELDS:
+            if tag == "tid" and "tid" in fields:
+                yield first_line, fields
+                fields = {}
+            if tag in fields:
+                raise InputError(f"<{tag}> stands twice in one topic", path=path, line=line)
+            first_line = first_line if fields else line
+            fields[tag], opened = text.strip(), piece
+        elif text.strip() and (tag.startswith("/") or not tag):
+            # What stands in a tag that we do not know is somebody's addition; what stands in none is damage.
+            raise InputError(f"there is text outside of a field: {text.split()[0][:40]!r}", path=path, line=piece.text_line)
+        elif tag in ("topic", "/topic") and fields:
+            yield first_line, fields
+            fields = {}
+    if opened.tag:
+        raise InputError(f"<{opened.tag}> is not closed", path=path, line=opened.line)
+    if fields:
+        yield first_line, fields
+
+
+def is_judgement(line: str) -> bool:
+    """Whether a line looks like a judgement of a passage by its path.
+
+    >>> is_judgement("PSG-1 Q0 EP-1000000-A1 /patent-document/claims/claim[3] 1"), is_judgement("q1 0 d1 1")
+    (True, False)
+    """
+    cells = line.split()
+    return (len(cells) == 5 and cells[3].startswith("/")) or _listed(line) is not None
+
+
+def _listed(line: str) -> list[str] | None:
+    """The cells of the form with commas, `topic,document,xpath`."""
+    cells = [cell.strip() for cell in line.split(",")]
+    return cells if len(cells) == 3 and cells[2].startswith("/") and all(len(cell.split()) == 1 for cell in cells) else None
+
+
+def read_judgements(path: Path) -> dict[str, dict[str, int]]:
+    """Judgements of passages: `topic Q0 document xpath relevance`, or `topic,document,xpath` where all are relevant."""
+    judgements: dict[str, dict[str, int]] = {}
+    for number, line in numbered_lines(path):
+        if listed := _listed(line):
+            (qid, document, xpath), grade = listed, 1
+        else:
+            qid, _, document, xpath, relevance = columns(line, JUDGEMENT_COLUMNS, path, number)
+            grade = number_in(relevance, int, "the relevance", path, number)
+        name = _name(document, xpath, path, number)
+        judged = judgements.setdefault(qid, {})
+        if name in judged:
+            raise InputError(f"{name!r} is judged twice for topic {qid!r}", path=path, line=number)
+        judged[name] = grade
+    return judgements
+
+
+def read_run(path: Path) -> Run:
+    """A run of passages; ranks decide the order, and scores that do not fall with them are lowered."""
+    ranked: dict[str, dict[int, tuple[str, float]]] = {}
+    documents: dict[str, set[str]] = {}
+    seen: set[tuple[str, str]] = set()
+    for number, line in numbered_lines(path):
+        qid, _, document, xpath, rank_text, score_text = columns(line, RUN_COLUMNS, path, number)
+        name = _name(document, xpath, path, number)
+        rank = number_in(rank_text, int, "the rank", path, number)
+        score = number_in(score_text, float, "the score", path, number)
+        if not math.isfinite(score):
+            raise InputError(f"the score must be a finite number, not {score_text[:40]!r}", path=path, line=number)
+        of_topic = ranked.setdefault(qid, {})
+        if (qid, name) in seen:
+            raise InputError(f"{name!r} stands twice in the list of topic {qid!r}", path=path, line=number)
+        if rank in of_topic:
+            raise InputError(f"rank {rank} stands twice in the list of topic {qid!r}", path=path, line=number)
+        seen.add((qid, name))
+        own = documents.setdefault(qid, set())
+        own.add(document_name(name))
+        if len(own) > MAX_DOCUMENTS:
+            raise InputError(f"topic {qid!r} has more than {MAX_DOCUMENTS} documents", path=path, line=number)
+        of_topic[rank] = name, score
+    run: Run = {}
+    for qid, of_topic in ranked.items():
+        best_first = [of_topic[rank] for rank in sorted(of_topic)]
+        run[qid] = dict(zip((name for name, _ in best_first), falling([score for _, score in best_first]), strict=True))
+    return run
+
+
+def by_path(ranking: Sequence[tuple[str, float]], place_of: Callable[[int], Place | None]) -> list[tuple[str, float]]:
+    """A ranking of passages, by name and score, with each named by its element: `document#/xpath`.
+
+    `place_of` gives the place of the hit with this number (from 0) in the file that it was read from. In a patent, what lies deeper stands
+    for the child of the abstract, description or claims that holds it, and what lies elsewhere is no passage. Of several hits in one
+    element the best stays.
+    """
+    found: dict[str, float] = {}
+    for number, (name, score) in enumerate(ranking):
+        place = place_of(number)
+        if place is None:
+            raise UsageError(f"{name} has no place in an XML file, which a CLEF-IP run needs; index the XML files themselves")
+        path = normal_path(place.path)
+        passage = _PASSAGE.fullmatch(path)
+        if passage or not f"{path}/".startswith("/patent-document[1]/"):
+            found.setdefault(f"{document_name(name)}#{encode(passage[1] if passage else path)}", score)
+    return list(found.items())
+
+
+def write_run(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[tuple[str, float]]]]) -> None:
+    """Write rankings of passages that are named by their elements, best first, as a CLEF-IP run: the first 100 documents of each."""
+    with replacing(path) as file:
+        for qid, ranking in each_once(rankings):
+            documents = dict.fromkeys(document_name(name) for name, _ in ranking)
+            kept = set(list(documents)[:MAX_DOCUMENTS])
+            lines = [(name, score) for name, score in ranking if document_name(name) in kept]
+            if len(dict(lines)) < len(lines):
+                raise UsageError(f"a passage stands twice in the list of query {qid!r}")
+            for rank, ((name, _), score) in enumerate(zip(lines, falling([score for _, score in lines]), strict=True), start=1):
+                # The id as it is: percent signs would be no part of it for other programs.
+                document, xpath = split_name(name)
+                padded = _SHORT_EP.sub(lambda found: f"EP-{found[1]:0>7}-", document)
+                for column in (padded, xpath):
+                    check_column("name", column)
+                file.write(f"{qid} Q0 {padded} {_short(xpath)} {rank} {score:.9g}\n")
+
+
+def _name(document: str, xpath: str, path: Path, line: int) -> str:
+    try:
+        return f"{encode(document_of(document))}#{encode(normal_path(xpath))}"
+    except UsageError as error:
+        raise at_line(error, path, line) from error
+
+
+def _short(path: str) -> str:
+    """A path as CLEF-IP writes it: the first of its kind needs no number, but at the last step.
+
+    >>> _short("/patent-document[1]/claims[1]/claim[1]"), _short("/patent-document[1]/abstract[2]/p[1]")
+    ('/patent-document/claims/claim[1]', '/patent-document/abstract[2]/p[1]')
+    """
+    above, mark, last = normal_path(path).rpartition("/")
+    return f"{above.replace('[1]', '')}{mark}{last}"

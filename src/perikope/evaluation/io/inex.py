@@ -1,0 +1,234 @@
+"""INEX: topics in XML, and judgements and runs that speak of characters (file, offset, length).
+
+Offsets count the characters of a file's text, all of its text nodes one after the other, from 0.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from perikope.core.errors import InputError, PerikopeError, UsageError
+from perikope.core.files import replacing
+from perikope.core.names import document_name
+from perikope.document.tree import Place
+from perikope.evaluation.io.lines import columns, number_in, numbered_lines
+from perikope.evaluation.io.marked_up import topics_in_xml
+from perikope.evaluation.io.scores import Run, check_column, each_once, falling
+from perikope.evaluation.io.topic import Numbered, at_line, from_fields
+from perikope.query.topic import Topic
+
+JUDGEMENT_COLUMNS = "topic Q0 document relevant_characters document_length best_entry_point"
+RUN_COLUMNS = "topic Q0 document rank score tag start length"
+
+_RANGE = re.compile(r"([0-9]{1,15}):([0-9]{1,15})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class RelevantText:
+    """What of a document is relevant to a topic; a document without any was judged and is not relevant."""
+
+    ranges: tuple[tuple[int, int], ...]
+    """Start and length of each stretch of relevant text, in reading order, without overlap."""
+    relevant_characters: int
+    document_length: int
+    best_entry_point: int
+    """Where to begin to read; -1 where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """A result of a run: a stretch of a document's text."""
+
+    document: str
+    start: int
+    length: int
+    score: float
+    line: int = field(default=0, compare=False)
+    """The line of the run that it stands in, for whoever has to refuse it."""
+
+    @property
+    def end(self) -> int:
+        """The place behind its last character."""
+        return self.start + self.length
+
+
+InexJudgements = dict[str, dict[str, RelevantText]]
+"""Relevant text by document by topic."""
+
+InexRun = dict[str, list[Extract]]
+"""Results by topic, in the order of the file."""
+
+
+def read_topics(path: Path, field: str) -> Iterator[Numbered]:
+    """The topics of an INEX file; the query is the title, or the `castitle`, `phrasetitle`, `description` … that is named.
+
+    Of a castitle, which is a query by content and structure, the words of its conditions are taken. A topic without a castitle or
+    phrasetitle has its title instead.
+    """
+    for line, qid, texts in topics_in_xml(path):
+        try:
+            texts["castitle"] = words_of(texts.get("castitle", ""))
+            for name in ("castitle", "phrasetitle"):
+                # Not every topic has one: the title then says the same.
+                texts[name] = texts.get(name) or texts.get("title", "")
+            yield Numbered(line, Topic(qid, from_fields(field or "title", texts, qid)))
+        except PerikopeError as error:
+            raise at_line(error, path, line) from error
+
+
+def words_of(castitle: str) -> str:
+    """The words of the conditions in a query by content and structure (NEXI).
+
+    >>> words_of("//article[about(.//(sec|p), museum) and about(., music -jazz)]//p[about(., 'Satie (composer)')]")
+    "museum music -jazz 'Satie (composer)'"
+    """
+    words = []
+    at = castitle.find("about(")
+    while at >= 0:
+        begin = at + len("about(")
+        depth, end, comma, quote = 1, begin, -1, ""
+        while end < len(castitle) and depth:
+            letter = castitle[end]
+            if letter == '"':
+                quote = "" if quote else letter
+            elif not quote:
+                depth += (letter == "(") - (letter == ")")
+                if letter == "," and depth == 1 and comma < 0:
+                    comma = end
+            end += 1
+        # An about without an end or a comma says nothing that can be looked for.
+        if not depth and comma >= 0:
+            words.append(castitle[comma + 1 : end - 1].strip())
+        at = castitle.find("about(", max(end, begin))
+    return " ".join(filter(None, words))
+
+
+def read_judgements(path: str | os.PathLike[str]) -> InexJudgements:
+    """The judgements of an INEX file: `topic Q0 document relevant_characters document_length best_entry_point start:length …`.
+
+    Ranges lie in their document, do not overlap, and add up to the relevant characters; else the line is wrong.
+    """
+    path = Path(path)
+    judgements: InexJudgements = {}
+    for number, line in numbered_lines(path):
+        cells = line.split()
+        if len(cells) < 6:
+            raise InputError(
+                f"expected at least 6 columns ({JUDGEMENT_COLUMNS} start:length …), found {len(cells)}", path=path, line=number
+            )
+        qid, _, document, *_ = cells
+        judged = judgements.setdefault(qid, {})
+        if document in judged:
+            raise InputError(f"{document!r} is judged twice for topic {qid!r}", path=path, line=number)
+        judged[document] = _relevant_text(cells[3:], path, number)
+    return judgements
+
+
+def _relevant_text(cells: Sequence[str], path: Path, line: int) -> RelevantText:
+    names = ("the relevant characters", "the length of the document", "the best entry point")
+    relevant, length, entry = (number_in(cell, int, name, path, line) for cell, name in zip(cells, names, strict=False))
+    ranges = sorted(_range(cell, path, line) for cell in cells[3:])
+    wrong = ""
+    if relevant < 0 or length < 0:
+        wrong = "the numbers of characters must not be negative"
+    elif any(start + size > length for start, size in ranges):
+        wrong = f"a range goes beyond the end of the document ({length} characters)"
+    elif any(start + size > later for (start, size), (later, _) in pairwise(ranges)):
+        wrong = "two ranges overlap"
+    elif sum(size for _, size in ranges) != relevant:
+        wrong = f"the ranges have {sum(size for _, size in ranges)} characters, not {relevant}"
+    elif not -1 <= entry <= length or (ranges and entry < 0):
+        wrong = f"the best entry point {entry} is not in the document ({length} characters)"
+    if wrong:
+        raise InputError(wrong, path=path, line=line)
+    return RelevantText(tuple(ranges), relevant, length, entry)
+
+
+def _range(cell: str, path: Path, line: int) -> tuple[int, int]:
+    found = _RANGE.fullmatch(cell)
+    if not found or not int(found[2]):
+        raise InputError(f"a range must be start:length, such as 126:28761, not {cell[:40]!r}", path=path, line=line)
+    return int(found[1]), int(found[2])
+
+
+def is_judgement(line: str) -> bool:
+    """Whether a line looks like a judgement of characters.
+
+    >>> is_judgement("2009001 Q0 1528075 49158 58542 126 126:28761 28893:20397"), is_judgement("q1 0 d1 1")
+    (True, False)
+    """
+    cells = line.split()
+    return len(cells) >= 6 and all(re.fullmatch("-?[0-9]+", cell) for cell in cells[3:6]) and all(map(_RANGE.fullmatch, cells[6:]))
+
+
+def read_run(path: str | os.PathLike[str]) -> InexRun:
+    """The results of an INEX run, `topic Q0 document rank score tag start length`, in the order of its lines."""
+    path = Path(path)
+    run: InexRun = {}
+    seen: set[tuple[str, str, int, int]] = set()
+    for number, line in numbered_lines(path):
+        qid, _, document, rank, score_text, _, start_text, length_text = columns(line, RUN_COLUMNS, path, number)
+        number_in(rank, int, "the rank", path, number)
+        score = number_in(score_text, float, "the score", path, number)
+        if not math.isfinite(score):
+            raise InputError(f"the score must be a finite number, not {score_text[:40]!r}", path=path, line=number)
+        start = number_in(start_text, int, "the start", path, number)
+        length = number_in(length_text, int, "the length", path, number)
+        if start < 0 or length < 1:
+            raise InputError(
+                f"a result begins at 0 or later and has a character at least, not {start} and {length}", path=path, line=number
+            )
+        if (qid, document, start, length) in seen:
+            raise InputError(f"{document} {start} {length} stands twice in the list of topic {qid!r}", path=path, line=number)
+        seen.add((qid, document, start, length))
+        run.setdefault(qid, []).append(Extract(document, start, length, score, number))
+    return run
+
+
+def extracts(ranking: Sequence[tuple[str, float]], place_of: Callable[[int], Place | None]) -> list[Extract]:
+    """A ranking of passages, by name and score, as stretches of the files' text.
+
+    `place_of` gives the place of the hit with this number (from 0) in the file that it was read from. Of hits that are the same stretch,
+    such as an element and the only one in it, the best stays; what holds no character is left out.
+    """
+    found: dict[tuple[str, int, int], Extract] = {}
+    for number, (name, score) in enumerate(ranking):
+        place = place_of(number)
+        if place is None:
+            raise UsageError(f"{name} has no place in an XML file, which an INEX run needs; index the XML files themselves")
+        document, length = document_name(name), place.end - place.start
+        if length > 0:
+            found.setdefault((document, place.start, length), Extract(document, place.start, length, score))
+    return list(found.values())
+
+
+def write_run(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[Extract]]], tag: str = "perikope") -> None:
+    """Write results, best first, as an INEX run with ranks from 1 and falling scores."""
+    check_column("tag", tag)
+    with replacing(path) as file:
+        for qid, ranking in each_once(rankings):
+            for rank, (result, score) in enumerate(zip(ranking, falling([result.score for result in ranking]), strict=True), start=1):
+                check_column("name", result.document)
+                file.write(f"{qid} Q0 {result.document} {rank} {score:.9g} {tag} {result.start} {result.length}\n")
+
+
+def judged_documents(judgements: Mapping[str, Mapping[str, RelevantText]]) -> dict[str, dict[str, int]]:
+    """Judgements of documents: 1 for one with relevant text, else 0."""
+    return {qid: {document: int(text.relevant_characters > 0) for document, text in judged.items()} for qid, judged in judgements.items()}
+
+
+def ranked_documents(run: Mapping[str, Sequence[Extract]]) -> Run:
+    """The documents of a run in the order of their first results, with scores that fall."""
+    ranked: Run = {}
+    for qid, results in run.items():
+        first: dict[str, float] = {}
+        for result in results:
+            first.setdefault(result.document, result.score)
+        ranked[qid] = dict(zip(first, falling(list(first.values())), strict=True))
+    return ranked

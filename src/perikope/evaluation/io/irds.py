@@ -1,0 +1,73 @@
+"""Data sets of the package ir_datasets, by their names: `irds:beir/scifact/test`. The package downloads what it does not have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from perikope.core.errors import InputError, MissingExtra, PerikopeError, UsageError
+from perikope.core.names import encode
+from perikope.evaluation.io.topic import Numbered, from_fields, one_line
+from perikope.query.topic import Topic
+
+PREFIX = "irds:"
+
+
+def is_id(path: str | os.PathLike[str]) -> bool:
+    """Whether this names a data set, not a file.
+
+    >>> is_id("irds:beir/scifact/test"), is_id("topics.tsv")
+    (True, False)
+    """
+    return isinstance(path, str) and path.startswith(PREFIX)
+
+
+def read_topics(id: str, field: str) -> Iterator[Numbered]:
+    """The queries of a data set; `field` chooses among those of their type (`title`, `description` …)."""
+    dataset = _dataset(id, "queries")
+    with _said(id):
+        for number, query in enumerate(dataset.queries_iter(), start=1):
+            # Their names of fields do not always agree with others': description, not desc.
+            texts = {name: one_line(value) for name, value in query._asdict().items() if isinstance(value, str) and name != "query_id"}
+            text = from_fields(field, texts, query.query_id) if field else one_line(query.default_text())
+            yield Numbered(number, Topic(str(query.query_id), text))
+
+
+def read_judgements(id: str) -> dict[str, dict[str, int]]:
+    """The judgements of a data set, of documents."""
+    dataset = _dataset(id, "qrels")
+    judgements: dict[str, dict[str, int]] = {}
+    with _said(id):
+        for judgement in dataset.qrels_iter():
+            judgements.setdefault(str(judgement.query_id), {})[encode(str(judgement.doc_id))] = int(judgement.relevance)
+    return judgements
+
+
+def _dataset(id: str, what: str) -> Any:
+    try:
+        ir_datasets = import_module("ir_datasets")
+    except ImportError:
+        raise MissingExtra("ir_datasets", "irds") from None
+    name = id.removeprefix(PREFIX)
+    try:
+        dataset = ir_datasets.load(name)
+    except KeyError:
+        raise UsageError(f"ir_datasets has no data set {name!r}; see https://ir-datasets.com for its names") from None
+    if not getattr(dataset, f"has_{what}")():
+        raise UsageError(f"the data set {name!r} of ir_datasets has no {what}; name one of its parts, such as {name}/test")
+    return dataset
+
+
+@contextmanager
+def _said(id: str) -> Iterator[None]:
+    """Whatever that package says against a data set, as our error."""
+    try:
+        yield
+    except PerikopeError:
+        raise
+    except Exception as error:
+        reason = one_line(str(error.args[0] if error.args else error))[:300] or type(error).__name__
+        raise InputError(f"ir_datasets cannot read it: {reason}", path=id) from error

@@ -1,0 +1,110 @@
+"""Relevance judgements of passages (`document#passage`) or documents; which form a file is of is seen from its first line.
+
+TREC qrels (`qid iteration name grade`), CLEF-IP (`topic Q0 document xpath relevance`), INEX (characters of documents), BEIR (TSV with a
+header), spans (`qid document#passage start end`, characters of passages), and data sets of the package ir_datasets (`irds:NAME`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from perikope.core.errors import InputError, unknown
+from perikope.core.names import is_element_path
+from perikope.evaluation.io import beir, clef_ip, inex, irds, spans
+from perikope.evaluation.io.lines import columns, number_in, numbered_lines
+
+Judgements = dict[str, dict[str, int]]
+"""Grade by name by query id; names as they stand in the file, percent-encoded."""
+
+JUDGEMENT_FORMS = ("trec", "clef-ip", "inex", "beir", "spans")
+"""The forms of judgements by name."""
+
+COLUMNS = "qid iteration name grade"
+
+
+def read_judgements(path: str | os.PathLike[str], form: str = "auto") -> Judgements:
+    r"""The judgements of a file; the second column of a TREC file is not looked at.
+
+    `form` is one of `JUDGEMENT_FORMS`, or `auto`: what the first line shows. Passages that CLEF-IP judges are named by their elements
+    (`document#/xpath`). Of INEX judgements, which are of characters, the documents are given: one with relevant text has grade 1;
+    `perikope.evaluation.io.inex.read_judgements` gives all of it. Of spans, the passages are given; `spans.read_spans` gives all.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "qrels")
+    ...     _ = file.write_text("q1 0 d1#p2 1\nq1 0 d2#p1 0\n", encoding="utf-8")
+    ...     read_judgements(file)
+    {'q1': {'d1#p2': 1, 'd2#p1': 0}}
+    """
+    if irds.is_id(path):
+        return irds.read_judgements(os.fspath(path))
+    path = beir.qrels_file(Path(path))
+    if form == "auto":
+        form = judgement_form(path)
+    if form not in JUDGEMENT_FORMS:
+        raise unknown("form of judgements", form, ["auto", *JUDGEMENT_FORMS])
+    if form == "inex":
+        return inex.judged_documents(inex.read_judgements(path))
+    if form == "spans":
+        return spans.judged_passages(spans.read_spans(path))
+    return {"trec": _read_trec, "clef-ip": clef_ip.read_judgements, "beir": beir.read_judgements}[form](path)
+
+
+def judgement_form(path: str | os.PathLike[str]) -> str:
+    """The form of a file of judgements, by its first line; an `InputError` where that is of none."""
+    if irds.is_id(path):
+        return "trec"
+    path = beir.qrels_file(Path(path))
+    for number, line in numbered_lines(path):
+        if beir.is_header(line):
+            return "beir"
+        if inex.is_judgement(line):
+            return "inex"
+        if clef_ip.is_judgement(line):
+            return "clef-ip"
+        if spans.is_span(line) or spans.is_almost_a_span(line):
+            return "spans"
+        if len(line.split()) == len(COLUMNS.split()):
+            return "trec"
+        raise InputError(
+            f"expected 4 columns ({COLUMNS}), 5 ({clef_ip.JUDGEMENT_COLUMNS}) or 6 and more ({inex.JUDGEMENT_COLUMNS} start:length …), "
+            f"found {len(line.split())}",
+            path=path,
+            line=number,
+        )
+    return "trec"
+
+
+def disagreement(judgements: Mapping[str, Mapping[str, int]], run: Mapping[str, Mapping[str, float]]) -> str:
+    """Why no passage of a run can be a judged one, in words for whoever mixed up two kinds of names; empty where they go together.
+
+    >>> disagreement({"q1": {"d1#/a[1]/p[2]": 1}}, {"q1": {"d1#p2": 0.5}})
+    'names passages by their ids, the judgements by XPath: write it with --run-format clef-ip'
+    """
+    judged, returned = ({_kind(name) for names in by_query.values() for name in names} for by_query in (judgements, run))
+    if "path" in judged and returned == {"id"}:
+        return "names passages by their ids, the judgements by XPath: write it with --run-format clef-ip"
+    if "id" in judged and returned == {"path"}:
+        return "names passages by XPath, the judgements by their ids: write it with --run-format trec"
+    for one, other, first, second in ((returned, judged, "documents", "passages"), (judged, returned, "passages", "documents")):
+        if one == {"document"} and other and "document" not in other:
+            return f"names {first}, the judgements {second}: only measures of documents, such as PRES, can compare them"
+    return ""
+
+
+def _kind(name: str) -> str:
+    _, mark, passage = name.rpartition("#")
+    return "path" if mark and is_element_path(passage) else "id" if mark else "document"
+
+
+def _read_trec(path: Path) -> Judgements:
+    judgements: Judgements = {}
+    for number, line in numbered_lines(path):
+        qid, _, name, grade = columns(line, COLUMNS, path, number)
+        judged = judgements.setdefault(qid, {})
+        if name in judged:
+            raise InputError(f"{name!r} is judged twice for query {qid!r}", path=path, line=number)
+        judged[name] = number_in(grade, int, "the grade", path, number)
+    return judgements

@@ -1,0 +1,222 @@
+"""Spans: judgements to the character, given within passages, and where passages stand in the text of their documents.
+
+A file of spans has a line `qid document#passage start end` for each stretch of relevant text: characters of the passage, from 0, without
+the end. With the places of passages in an index, these and runs of passages become what the character measures take.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from perikope.browse.structure import Outline
+from perikope.core.errors import InputError, PerikopeError, UsageError
+from perikope.core.names import document_name, is_element_path, running_number, split_name
+from perikope.document.tree import Kind, Place
+from perikope.evaluation.io.inex import Extract, InexJudgements, RelevantText
+from perikope.evaluation.io.lines import columns, number_in, numbered_lines
+from perikope.index.reader import Snapshot
+from perikope.index.segments import Segment
+
+COLUMNS = "qid document#passage start end"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Relevant text inside a passage; all of it where it has no end."""
+
+    name: str
+    start: int = 0
+    end: int | None = None
+    line: int = field(default=0, compare=False)
+
+
+Spans = dict[str, list[Span]]
+"""Relevant text by query id."""
+
+
+def read_spans(path: str | os.PathLike[str]) -> Spans:
+    r"""The spans of a file: `qid document#passage start end`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "spans.tsv")
+    ...     _ = file.write_text("q1\td1#p2\t254\t391\n", encoding="utf-8")
+    ...     read_spans(file)
+    {'q1': [Span(name='d1#p2', start=254, end=391, line=1)]}
+    """
+    spans: Spans = {}
+    for number, line in numbered_lines(path):
+        qid, name, start_text, end_text = columns(line, COLUMNS, path, number)
+        start = number_in(start_text, int, "the start", path, number)
+        end = number_in(end_text, int, "the end", path, number)
+        if not 0 <= start <= end:
+            raise InputError(f"a span begins at 0 or later and does not end before, not {start} and {end}", path=path, line=number)
+        spans.setdefault(qid, []).append(Span(name, start, end, number))
+    return spans
+
+
+def is_span(line: str) -> bool:
+    """Whether a line looks like a span; the second column of TREC judgements names no passage.
+
+    >>> is_span("q1 d1#p2 254 391"), is_span("q1 0 d1#p2 1")
+    (True, False)
+    """
+    cells = line.split()
+    return len(cells) == 4 and "#" in cells[1] and all(re.fullmatch("[0-9]+", cell) for cell in cells[2:])
+
+
+def is_almost_a_span(line: str) -> bool:
+    r"""Whether a line is meant as a span and has a wrong start or end: four columns with tabs, of which the second names a passage.
+
+    >>> is_almost_a_span("q1\td1#p2\tx\t391"), is_almost_a_span("q1\t0\td1#p2\t1"), is_almost_a_span("q1\ta#1\td1#p2\t1")
+    (True, False, False)
+    """
+    cells = line.split("\t")
+    return len(cells) == 4 and bool(re.fullmatch(r"[^#\s][^\s]*#[^#\s]+", cells[1].strip())) and "#" not in cells[2]
+
+
+def judged_passages(spans: Mapping[str, Sequence[Span]]) -> dict[str, dict[str, int]]:
+    """Judgements of passages: 1 for one with relevant text, 0 for one whose spans are all empty."""
+    judgements: dict[str, dict[str, int]] = {}
+    for qid, found in spans.items():
+        judged = judgements.setdefault(qid, {})
+        for span in found:
+            judged[span.name] = max(judged.get(span.name, 0), int(span.end is None or span.end > span.start))
+    return judgements
+
+
+def spans_of_judgements(judgements: Mapping[str, Mapping[str, int]], rel: int = 1) -> Spans:
+    """Spans of judgements that name whole passages or documents: all the text of those with this grade or a higher one."""
+    return {qid: [Span(name) for name, grade in judged.items() if grade >= rel] for qid, judged in judgements.items()}
+
+
+_Places = tuple[dict[str, tuple[int, int]], int, Callable[[str], tuple[int, int]]]
+"""Of a document: start and end of its passages by id, its length, and what finds the start and end of an element by its path."""
+
+
+class PassageRanges:
+    """Where passages, elements and documents stand, by name: in the text of their documents, or of the files these were read from."""
+
+    def __init__(self, index: str | os.PathLike[str], of: Literal["text", "file"] = "text") -> None:
+        """Opens the index in a folder; `of` says which text is counted in, for INEX files that of the files."""
+        self._snapshot = Snapshot.open(Path(index))
+        self._of = of
+        self._documents: dict[str, _Places] = {}
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def __call__(self, name: str) -> tuple[int, int]:
+        """Start and end of what has this name; an error where the index has no such thing."""
+        # The passages of a document come back for every query that finds it.
+        if name not in self._known:
+            self._known[name] = self._find(name)
+        return self._known[name]
+
+    def _find(self, name: str) -> tuple[int, int]:
+        document, passage = split_name(name)
+        ranges, length, element = self._document(document)
+        if not passage:
+            return 0, length
+        if passage in ranges:
+            return ranges[passage]
+        if is_element_path(passage):
+            return element(passage)
+        raise UsageError(f"the index has no passage {name!r}")
+
+    def length(self, name: str) -> int:
+        """How many characters the document of this name has."""
+        return self._document(split_name(name)[0])[1]
+
+    def _document(self, document: str) -> _Places:
+        if document not in self._documents:
+            number = self._snapshot.find_document(document)
+            if number < 0:
+                raise UsageError(f"the index has no document {document!r}")
+            self._documents[document] = self._read(*self._snapshot.locate(number))
+        return self._documents[document]
+
+    def _read(self, segment: Segment, local: int) -> _Places:
+        first = int(segment["document.first_span"][local])
+        places = segment.places(local) if self._of == "file" else {}
+        id_of = segment.span_namer(local)
+
+        def range_of(span: int) -> tuple[int, int]:
+            if self._of == "text":
+                here = segment.characters(first + span)
+                return here.start, here.stop
+            place: Place | None = places.get(span)
+            if place is None:
+                raise UsageError(
+                    f"document {segment.document_id(local)!r} has no places in an XML file, which INEX files speak of; "
+                    "index the XML files themselves"
+                )
+            return place.start, place.end
+
+        @cache
+        def elements() -> dict[str, int]:
+            outline = Outline(segment, local)
+            return {outline.path(span): span for span, kind in enumerate(outline.kind.tolist()) if kind != Kind.MARK}
+
+        def element(path: str) -> tuple[int, int]:
+            if path not in elements():
+                raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r}")
+            return range_of(elements()[path])
+
+        ranges = {}
+        for number, passage in enumerate(segment.passages_of(local)):
+            span = segment.span_of("passage.span", local, passage) - first
+            ranges[id_of(span) or running_number(number)] = range_of(span)
+        return ranges, range_of(0)[1], element
+
+
+def relevant_text(spans: Mapping[str, Sequence[Span]], ranges: PassageRanges, path: object = None) -> InexJudgements:
+    """The relevant text of documents, from spans within passages; `path` is the file to name where one is wrong."""
+    judgements: InexJudgements = {}
+    for qid, found in spans.items():
+        by_document: dict[str, list[tuple[int, int]]] = {}
+        for span in found:
+            by_document.setdefault(document_name(span.name), []).append(_in_document(span, ranges, path))
+        judgements[qid] = {document: _text_of(document, pairs, ranges) for document, pairs in by_document.items()}
+    return judgements
+
+
+def _in_document(span: Span, ranges: PassageRanges, path: object) -> tuple[int, int]:
+    try:
+        start, end = ranges(span.name)
+    except PerikopeError as error:
+        raise InputError(str(error), path=path, line=span.line or None) from error
+    if span.end is None:
+        return start, end
+    if span.end > end - start:
+        raise InputError(f"{span.name} has {end - start} characters, the span ends at {span.end}", path=path, line=span.line or None)
+    return start + span.start, start + span.end
+
+
+def _text_of(document: str, pairs: Iterable[tuple[int, int]], ranges: PassageRanges) -> RelevantText:
+    """Starts and ends, which may overlap, as the relevant text of a document."""
+    merged: list[list[int]] = []
+    for start, end in sorted(pairs):
+        if start == end:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], end)
+        else:
+            merged.append([start, end])
+    stretches = tuple((start, end - start) for start, end in merged)
+    entry = stretches[0][0] if stretches else -1
+    return RelevantText(stretches, sum(length for _, length in stretches), ranges.length(document), entry)
+
+
+def extracts_of(ranking: Iterable[tuple[str, float]], ranges: PassageRanges) -> list[Extract]:
+    """A ranking of passages, by name and score with the best first, as stretches of text; what holds no character is left out."""
+    found = []
+    for name, score in ranking:
+        start, end = ranges(name)
+        if end > start:
+            found.append(Extract(document_name(name), start, end - start, score))
+    return found

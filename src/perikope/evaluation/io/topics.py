@@ -1,0 +1,176 @@
+"""Topics: the queries of an experiment, from files of several forms; which one a file is of is seen from its content.
+
+TSV (`qid<TAB>text`), JSON Lines (`qid` and `query`, or `patent`, and what may come with it), TREC, CLEF-IP claims to passages, INEX,
+BEIR, and data sets of the package ir_datasets (`irds:NAME`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from perikope.core.errors import InputError, PerikopeError, unknown
+from perikope.evaluation.io import beir, clef_ip, inex, irds, trec
+from perikope.evaluation.io.lines import beginning, numbered_lines
+from perikope.evaluation.io.topic import Numbered, Reader, at_line, checked, without_fields
+from perikope.query.topic import Topic
+
+__all__ = ["TOPIC_FORMS", "read_topics", "topic_form"]
+
+
+def read_topics(path: str | os.PathLike[str], form: str = "auto", field: str = "") -> list[Topic]:
+    r"""The topics of a file in its order.
+
+    `form` is one of `TOPIC_FORMS`, or `auto`: what the content shows. `field` names what of a TREC or INEX topic is the query: `title`
+    (where not given), `title,desc`, `castitle` …
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "topics.tsv")
+    ...     _ = file.write_text("7\tmagnetic pump\n", encoding="utf-8")
+    ...     [(topic.qid, topic.query) for topic in read_topics(file)]
+    [('7', 'magnetic pump')]
+    """
+    if irds.is_id(path):
+        return checked(irds.read_topics(os.fspath(path), field), path)
+    path = Path(path)
+    if form == "auto":
+        form = topic_form(path)
+    if form not in TOPIC_FORMS:
+        raise unknown("form of topics", form, ["auto", *TOPIC_FORMS])
+    path = beir.queries_file(path) if form == "beir" else path
+    return checked(TOPIC_FORMS[form](path, field), path)
+
+
+def topic_form(path: Path) -> str:
+    """The form of a file of topics, by its content; an `InputError` where that does not tell."""
+    if path.is_dir():
+        return "beir"
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".jsonl"):
+        return "jsonl"
+    data = beginning(path).lstrip()
+    first = data.partition(b"\n")[0]
+    if data.startswith(b"<"):
+        return _marked_up(path, data)
+    if first.startswith(b"{") and (b"\t" not in first or _is_object(first)):
+        return "jsonl"
+    if b"\t" in first or name.endswith(".tsv") or not first:
+        return "tsv"
+    raise InputError(
+        f"the file is of none of the forms of topics known ({', '.join(TOPIC_FORMS)}): its first line is no query id, tab and query; "
+        "mend it, or say the form (--topic-format)",
+        path=path,
+        line=next((number for number, _ in numbered_lines(path)), 1),
+    )
+
+
+_REMARK = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+_TOPIC_ID = re.compile(rb"<(?:inex_)?topic\s[^<>]*?\b(number|num|id|topic_id|topic-id)\s*=", re.IGNORECASE)
+_DECISIVE = (
+    ("clef-ip", re.compile(rb"<(?:tid|tfile)\s*>", re.IGNORECASE)),
+    ("trec", re.compile(rb"<top\s*>", re.IGNORECASE)),
+    ("inex", re.compile(rb"<(?:inex-topic-file|inex_topic|castitle)\b", re.IGNORECASE)),
+)
+"""What only files of this form have."""
+
+
+def _marked_up(path: Path, data: bytes) -> str:
+    data = _REMARK.sub(b"", data)
+    found = [form for form, mark in _DECISIVE if mark.search(data)]
+    if not found and (id := _TOPIC_ID.search(data)):
+        found = ["trec" if id[1].lower() in (b"number", b"num") else "inex"]
+    if len(found) == 1:
+        return found[0]
+    what = (
+        f"marks of several forms of topics ({', '.join(found)})" if found else "no topics of a form known: no <top>, <tid> or <topic id=…>"
+    )
+    raise InputError(f"the file has {what}; mend it, or say the form (--topic-format)", path=path, line=1)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _read_tsv(path: Path, field: str) -> Iterator[Numbered]:
+    without_fields(field, "TSV")
+    for number, line in numbered_lines(path):
+        qid, tab, text = line.partition("\t")
+        if not tab:
+            raise InputError("expected a query id, a tab and the query; there is no tab", path=path, line=number)
+        yield Numbered(number, Topic(qid.strip(), text.strip()))
+
+
+def _read_json_lines(path: Path, field: str) -> Iterator[Numbered]:
+    without_fields(field, "JSON Lines")
+    for number, line in numbered_lines(path):
+        try:
+            yield Numbered(number, _from_json(line, path.parent))
+        except PerikopeError as error:
+            raise at_line(error, path, number) from error
+
+
+def _from_json(line: str, folder: Path) -> Topic:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise InputError("expected a JSON object with qid and query")
+    if "qid" not in record and "query" not in record and beir.is_query(record):
+        return beir.query_of(record)
+    qid = record.get("qid")
+    if isinstance(qid, int) and not isinstance(qid, bool):
+        record["qid"] = str(qid)
+    if "qid" not in record:
+        raise InputError("the object has no 'qid'")
+    if "query" not in record and "patent" not in record:
+        raise InputError("the object has no 'query', nor a 'patent' to search with")
+    conditions = record.get("filter") or []
+    listed = conditions if isinstance(conditions, list) else [conditions]
+    if not all(isinstance(condition, str) for condition in listed):
+        raise InputError("'filter' must be a text such as \"date<2013-04-01\", or a list of them")
+    texts = {key: text_in(record, key) for key in ("qid", "query", "browse", "patent", "shares_codes_with")}
+    texts["patent"] = clef_ip.patent_of(texts["patent"], folder)
+    claims = clef_ip.claims_of(_words(record, "claims"))
+    family = tuple(map(clef_ip.document_of, _words(record, "family")))
+    return Topic(**texts, filter=tuple(listed), claims=claims, family=family)
+
+
+def _words(record: Mapping[str, object], key: str) -> list[str]:
+    value = record.get(key)
+    if not isinstance(value, list):
+        return text_in(record, key).split()
+    if not all(isinstance(item, str) and item.strip() for item in value):
+        raise InputError(f"{key!r} must be a text or a list of texts")
+    return [text_in({key: item}, key) for item in value]
+
+
+def text_in(record: Mapping[str, object], key: str) -> str:
+    """The text under a key of a JSON object; empty where there is none."""
+    value = record.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InputError(f"{key!r} must be text")
+    # JSON can spell half a character, which no file can hold.
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise InputError(f"{key!r} holds half a surrogate pair")
+    return value.strip()
+
+
+TOPIC_FORMS: Mapping[str, Reader] = {
+    "tsv": _read_tsv,
+    "jsonl": _read_json_lines,
+    "trec": trec.read_topics,
+    "clef-ip": clef_ip.read_topics,
+    "inex": inex.read_topics,
+    "beir": _read_json_lines,
+}
+"""The forms of topics by name."""

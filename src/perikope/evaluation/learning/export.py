@@ -1,0 +1,55 @@
+"""Examples for other programs, one a line: SVMlight, `grade qid:3 1:0.5 2:0.25 # document#passage`, or CSV and TSV, for data frames."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Sequence
+
+from perikope.browse.models.features import FEATURES, VERSION
+from perikope.core.files import replacing
+from perikope.evaluation.learning.examples import Group
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+def write_examples(path: str | os.PathLike[str], groups: Iterable[Group], qids: Sequence[str]) -> int:
+    """Write examples, topic by topic, in the form that the end of the name says: `.csv` or `.tsv`, and else SVMlight; returns how many."""
+    delimiter = _DELIMITERS.get(os.path.splitext(os.fspath(path).lower().removesuffix(".gz"))[1])
+    return write_svmlight(path, groups, qids) if delimiter is None else write_delimited(path, groups, delimiter)
+
+
+def write_delimited(path: str | os.PathLike[str], groups: Iterable[Group], delimiter: str = ",") -> int:
+    """Write examples as lines of `qid`, `name`, `grade` and a column a feature, under a line with these names; returns how many."""
+    lines = 0
+    with replacing(path) as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(["qid", "name", "grade", *FEATURES])
+        for group in groups:
+            for name, row, grade in zip(group.names, group.features.tolist(), group.grades.tolist(), strict=True):
+                writer.writerow([group.qid, name, grade, *row])
+                lines += 1
+    return lines
+
+
+def write_svmlight(path: str | os.PathLike[str], groups: Iterable[Group], qids: Sequence[str]) -> int:
+    """Write examples, topic by topic; returns how many. The names of the features stand in front, as comments.
+
+    Programs want whole numbers for topics: where an id is none, topics are numbered from 1 in the order of `qids`, and the id stands in
+    the comment.
+    """
+    numbered = not all(qid.isascii() and qid.isdigit() for qid in qids)
+    number = {qid: str(i) if numbered else qid for i, qid in enumerate(qids, 1)}
+    lines = 0
+    with replacing(path) as file:
+        file.write(f"# features, version {VERSION}, each normalised over the candidate passages of its topic\n")
+        for i, feature in enumerate(FEATURES.values(), 1):
+            file.write(f"# {i} {feature.name}: {feature.meaning}\n")
+        for group in groups:
+            topic = f" {group.qid}" if numbered else ""
+            for name, row, grade in zip(group.names, group.features.tolist(), group.grades.tolist(), strict=True):
+                # 0 is left out, as the format has it; repr gives every number back exactly.
+                values = "".join(f" {i}:{value!r}" for i, value in enumerate(row, 1) if value)
+                file.write(f"{grade} qid:{number[group.qid]}{values} # {name}{topic}\n")
+                lines += 1
+    return lines

@@ -1,0 +1,80 @@
+"""Regression trees by LambdaMART (Burges 2010), through LightGBM, which is needed to learn and not to search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perikope.browse.models.combination import Tree
+from perikope.core.errors import MissingExtra, UsageError
+from perikope.evaluation.learning.examples import Group
+
+HIGHEST_GRADE = 30
+"""LightGBM's gains are powers of two of the grades."""
+
+
+def fit_trees(
+    groups: Sequence[Group],
+    names: Sequence[str],
+    *,
+    trees: int = 150,
+    leaves: int = 15,
+    rate: float = 0.05,
+    least: int = 20,
+    seed: int = 1,
+) -> tuple[tuple[Tree, ...], str]:
+    """The trees, and LightGBM's own text of the model; `least` is how many examples a leaf has.
+
+    Drawn examples count once: they are negatives, which the lambdas pair with every relevant passage of the topic.
+    """
+    try:
+        import lightgbm
+    except ImportError:
+        raise MissingExtra("lightgbm", "ltr") from None
+    useful = [group for group in groups if group.grades.sum() > 0]
+    if not useful:
+        raise UsageError("no topic has a relevant passage among its candidates; fetch more documents, or check the judgements")
+    grades = np.concatenate([group.grades for group in useful])
+    if grades.max() > HIGHEST_GRADE:
+        raise UsageError(f"LambdaMART takes grades up to {HIGHEST_GRADE}, not {grades.max()}")
+    data = lightgbm.Dataset(
+        np.concatenate([group.features for group in useful]),
+        label=grades,
+        group=[group.grades.size for group in useful],
+        feature_name=list(names),
+        free_raw_data=True,
+    )
+    settings = {
+        "objective": "lambdarank", "num_leaves": leaves, "learning_rate": rate, "min_data_in_leaf": least, "lambda_l2": 1.0,
+        "feature_fraction": 0.7, "seed": seed, "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1,
+    }  # fmt: skip
+    booster = lightgbm.train(settings, data, num_boost_round=trees)
+    found = tuple(_tree(one["tree_structure"]) for one in booster.dump_model()["tree_info"])
+    return found, booster.model_to_string()
+
+
+def _tree(root: dict[str, Any]) -> Tree:
+    """A tree of LightGBM as arrays, parents first."""
+    rows: list[list[Any]] = []
+
+    def add(node: dict[str, Any]) -> tuple[int, float, int]:
+        """The number of a node, its value and the examples it was learned from."""
+        number = len(rows)
+        rows.append([-1, 0.0, -1, -1, 0.0])
+        if "split_feature" not in node:
+            rows[number][4] = float(node["leaf_value"])
+            return number, float(node["leaf_value"]), int(node.get("leaf_count", 1))
+        if node["decision_type"] != "<=":
+            raise UsageError("LightGBM made a split that is no comparison of numbers; perikope cannot read it")
+        left, left_value, left_count = add(node["left_child"])
+        right, right_value, right_count = add(node["right_child"])
+        count = left_count + right_count
+        value = (left_value * left_count + right_value * right_count) / count if count else 0.0
+        rows[number] = [int(node["split_feature"]), float(node["threshold"]), left, right, value]
+        return number, value, count
+
+    add(root)
+    feature, threshold, left, right, value = (tuple(column) for column in zip(*rows, strict=True))
+    return Tree(feature, threshold, left, right, value)

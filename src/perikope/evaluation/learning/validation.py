@@ -1,0 +1,179 @@
+"""Figures on held-out topics: what was learned is measured only where it was not learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from perikope.browse.models import MODELS, Model, Signals, parse_model
+from perikope.browse.models.combination import Combination, LinearCombination, TreeCombination
+from perikope.browse.models.features import FEATURES, FeatureNormalization, normalized_features
+from perikope.browse.ranking import rank
+from perikope.browse.signals import Column, sum_of
+from perikope.core.names import document_name
+from perikope.core.parallel import in_parallel, usable_cores
+from perikope.evaluation.folds import fold_of_documents, fold_of_topic
+from perikope.evaluation.learning.examples import Group, Judgements, Sampling, Source
+from perikope.evaluation.learning.lambdamart import fit_trees
+from perikope.evaluation.learning.linear import fit_linear
+from perikope.evaluation.measures import Measure
+from perikope.query.topic import Topic
+from perikope.search.facade import Results
+
+Method = Literal["linear", "lambdamart"]
+FoldsBy = Literal["topics", "documents"]
+NORMALIZATION: Mapping[Method, FeatureNormalization] = {"linear": "zscore", "lambdamart": "minmax"}
+"""What did better on most of three collections: one far outlier changes what a weight means, but not what a threshold does."""
+DEPTH = 1000
+"""Passages of a ranking that are measured."""
+
+Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""System, measure, topic: value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learner:
+    """How a combination is learned from examples."""
+
+    method: Method = "linear"
+    l2: float = 0.03
+    seed: int = 1
+
+    def fit(self, groups: Sequence[Group], normalize: FeatureNormalization) -> tuple[Combination, str]:
+        """The combination that fits the examples of some topics, whose features were so normalised; with LightGBM's own text of trees."""
+        names = tuple(FEATURES)
+        if self.method == "linear":
+            return LinearCombination(names, normalize, fit_linear(groups, l2=self.l2)), ""
+        trees, text = fit_trees(groups, names, seed=self.seed)
+        return TreeCombination(names, normalize, trees), text
+
+    def facts(self) -> dict[str, Any]:
+        """The settings that matter."""
+        return {"l2": self.l2} if self.method == "linear" else {"seed": self.seed}
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A combination of all topics, and how combinations like it did on topics that they were not learned from."""
+
+    combination: Combination
+    text: str
+    """LightGBM's, empty for a linear combination."""
+    figures: Figures
+    """Of `HELD_OUT`, and of the models it is compared with."""
+    shared: int = 0
+    """Topics with a relevant document that is relevant for a topic of another fold too: their figures may be too good."""
+
+    def mean(self, system: str, measure: str) -> float:
+        """The mean of a measure over all topics."""
+        values = self.figures[system][measure].values()
+        return math.fsum(values) / max(len(values), 1)
+
+
+HELD_OUT = "learned, held out"
+"""Among figures: each topic ranked by what was learned without it."""
+
+
+def single_models() -> tuple[str, ...]:
+    """The models that are neither built of others nor learned, and need nothing that has to be made first."""
+    return tuple(name for name, found in MODELS.items() if not (found.needs_store or parse_model(name).inner or name == "learned"))
+
+
+def _shared(fold: Mapping[str, int], judgements: Judgements) -> int:
+    """How many topics share a relevant document with a topic of another fold."""
+    relevant = {qid: {document_name(name) for name, grade in judgements.get(qid, {}).items() if grade > 0} for qid in fold}
+    folds_of: dict[str, set[int]] = {}
+    for qid, documents in relevant.items():
+        for document in documents:
+            folds_of.setdefault(document, set()).add(fold[qid])
+    return sum(any(len(folds_of[document]) > 1 for document in documents) for documents in relevant.values())
+
+
+def learn(
+    source: Source,
+    learner: Learner,
+    measures: Sequence[Measure],
+    *,
+    folds: int = 5,
+    folds_by: FoldsBy = "topics",
+    sampling: Sampling | None = None,
+    compare: Sequence[str] = (),
+    on_topic: Callable[[str], None] = lambda stage: None,
+) -> Learned:
+    """Learn from all topics; the figures are those of combinations that were learned without the topic they rank.
+
+    Topics are looked into twice, once for examples and once to be ranked in full: what ranks a topic was fitted to examples of the other
+    folds alone. With `folds_by="documents"`, topics that share a relevant document are in the same fold.
+    """
+    qids = [topic.qid for topic in source.topics]
+    if folds_by == "documents":
+        fold = fold_of_documents(qids, source.judgements, folds, learner.seed)
+    else:
+        fold = fold_of_topic(qids, folds, learner.seed)
+    models = {name: parse_model(name) for name in compare}
+    chosen = sampling or Sampling(seed=learner.seed)
+    groups = []
+    for group in source.groups(chosen):
+        groups.append(group)
+        on_topic("examples")
+    others = {number: [group for group in groups if fold[group.qid] != number] for number in range(folds)}
+    held_out = {number: learner.fit(taught, source.normalize)[0] for number, taught in others.items()}
+    figures = evaluate_combinations(source, lambda topic: {HELD_OUT: held_out[fold[topic.qid]]}, models, measures, on_topic)
+    combination, text = learner.fit(groups, source.normalize)
+    first = measures[0].asked or str(measures[0])
+    found = Learned(combination, text, figures, _shared(fold, source.judgements))
+    facts = {
+        **source.facts(),
+        "sampling": {"model": str(source.model), "depth": chosen.depth, "others": chosen.others},
+        "folds": folds,
+        "folds_by": folds_by,
+        "topics_sharing_documents": found.shared,
+        "seed": learner.seed,
+        **learner.facts(),
+        "measure": first,
+        "figures": {system: round(found.mean(system, first), 6) for system in figures},
+    }
+    return replace(found, combination=replace(combination, training=facts))
+
+
+def evaluate_combinations(
+    source: Source,
+    combinations: Callable[[Topic], Mapping[str, Combination]],
+    models: Mapping[str, Model],
+    measures: Sequence[Measure],
+    on_topic: Callable[[str], None] = lambda stage: None,
+) -> Figures:
+    """Rank all candidate passages of each topic by combinations, which may differ by topic, and by models; measure all."""
+
+    def measured(topic: Topic) -> dict[str, dict[str, float]]:
+        results = source.search(topic, 1)
+        judged = source.judgements.get(topic.qid, {})
+        features = normalized_features(results.matches, FEATURES, source.normalize)
+        scores = {name: (score(one, features), False) for name, one in combinations(topic).items()}
+        scores |= {name: (one.score(results.matches), one.matching_only) for name, one in models.items()}
+        found = {}
+        for name, (column, matching_only) in scores.items():
+            ranked = _ranked(results, column, matching_only)
+            found[name] = {measure.asked or str(measure): measure(ranked, judged) for measure in measures}
+        return found
+
+    figures: dict[str, dict[str, dict[str, float]]] = {}
+    for topic, found in in_parallel(measured, source.topics, source.threads or usable_cores()):
+        for system, values in found.items():
+            for measure, value in values.items():
+                figures.setdefault(system, {}).setdefault(measure, {})[topic.qid] = value
+        on_topic("figures")
+    return figures
+
+
+def score(combination: Combination, features: Signals) -> Column:
+    """The score of each passage."""
+    return sum_of("learned score", list(combination.contributions(features).values()))
+
+
+def _ranked(results: Results, column: Column, matching_only: bool) -> list[str]:
+    matches = results.matches
+    ranking = rank(matches, column, DEPTH, matches.place_of_document(), matching_only=matching_only)
+    return results.names_of(ranking.rows)

@@ -1,0 +1,220 @@
+"""How a measure is declared and named.
+
+    @measure("AP", aliases=("MAP",))
+    def average_precision(
+        ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None, *, rel: Annotated[int, Range(1)] = 1
+    ) -> float: ...
+
+A measure is a pure function of one query's results, best first, and its judgements. What these are its level says:
+
+    names       names of passages or documents, and grades by name
+    characters  stretches of text, and relevant text by document
+    context     the same, with the results of one document side by side
+
+It takes a cutoff where it has an argument of that name: one without a default must be asked for; a whole number of results, or where it is
+declared a float, a level of recall. Parameters are keyword-only.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from perikope.core.errors import UsageError, unknown
+from perikope.core.grammar import Call, parse
+from perikope.core.parameters import Parameter, bind, parameters_of
+from perikope.core.registry import Registry
+
+Function = TypeVar("Function", bound=Callable[..., float])
+Level = Literal["names", "characters", "context"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """A measure as declared: its function, its other names, its parameters and whether it takes a cutoff."""
+
+    name: str
+    aliases: tuple[str, ...]
+    function: Callable[..., float]
+    parameters: Mapping[str, Parameter]
+    takes_cutoff: bool
+    needs_cutoff: bool
+    default_cutoff: float | None
+    level: Level = "names"
+    cutoff_is_recall: bool = False
+    short: Mapping[str, str] = field(default_factory=dict)
+    """Names under which one parameter is given as a bare value: `T2I(300)`, with the parameter's name."""
+
+    @property
+    def example(self) -> str:
+        """How the measure is asked for."""
+        return self.name + (("@0.01" if self.cutoff_is_recall else "@10") if self.needs_cutoff else "")
+
+    def checked_cutoff(self, given: float | None) -> float | None:
+        """The cutoff to use, or an error that says what this measure takes."""
+        if given is None:
+            if self.needs_cutoff:
+                raise UsageError(f"{self.name} needs a cutoff, such as {self.example}")
+            return self.default_cutoff
+        if not self.takes_cutoff:
+            raise UsageError(f"{self.name} takes no cutoff; ask for {self.name} without @{given}")
+        if self.cutoff_is_recall:
+            if not 0 <= given <= 1:
+                raise UsageError(f"{self.name}@{given}: the recall must be between 0 and 1, such as {self.example}")
+            return float(given)
+        if given < 1 or given != int(given):
+            raise UsageError(f"{self.name}@{given}: the cutoff must be at least 1, and a whole number")
+        return int(given)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Measure:
+    """A measure with its parameters and cutoff; `str` is its canonical name, `asked` the name it was asked for by."""
+
+    definition: Definition
+    arguments: tuple[tuple[str, object], ...] = ()
+    cutoff: float | None = None
+    asked: str = field(default="", compare=False)
+
+    @property
+    def level(self) -> Level:
+        """What kind of results it measures."""
+        return self.definition.level
+
+    def __call__(self, ranked: Sequence[Any], judged: Mapping[str, Any]) -> float:
+        """The value for one query: `ranked` are names, best first, `judged` grades by name; or what else its level says."""
+        if self.level != "names" and ranked and isinstance(ranked[0], str):
+            raise UsageError(f"{self.asked or self} counts characters: it needs stretches of text, and was given names of passages")
+        places = (self.cutoff,) if self.definition.takes_cutoff else ()
+        return self.definition.function(ranked, judged, *places, **dict(self.arguments))
+
+    def __str__(self) -> str:
+        declared = self.definition.parameters
+        changed = {name: value for name, value in self.arguments if value != declared[name].default}
+        return str(Call(self.definition.name, changed, cutoff=self.cutoff))
+
+    __repr__ = __str__
+
+
+MEASURES: Registry[Definition] = Registry("measure", "perikope.evaluation.measures")
+
+
+def measure(
+    name: str, aliases: Iterable[str] = (), *, level: Level = "names", short: Mapping[str, str] | None = None
+) -> Callable[[Function], Function]:
+    """Register the function below under its canonical name; an alias such as `MAP(D)` may hold a word in parentheses.
+
+    With `short={"T2I": "t2i"}`, `T2I(300)` is the measure with `t2i=300`.
+    """
+
+    def register(function: Function) -> Function:
+        cutoff = inspect.signature(function).parameters.get("cutoff")
+        needs = cutoff is not None and cutoff.default is inspect.Parameter.empty
+        default = None if cutoff is None or needs else cutoff.default
+        is_recall = get_type_hints(function).get("cutoff") is float
+        declared = parameters_of(function)
+        made = Definition(name, tuple(aliases), function, declared, cutoff is not None, needs, default, level, is_recall, short or {})
+        MEASURES.add(name, made)
+        return function
+
+    return register
+
+
+def parse_measure(text: str) -> Measure:
+    """The measure that a name asks for, in canonical spelling or in that of the papers.
+
+    >>> parse_measure("MAP(D)"), parse_measure("MAP(rel=2)@100"), parse_measure("PRES")
+    (APD, AP(rel=2)@100, PRES@100)
+    >>> parse_measure("MAP(D)").asked
+    'MAP(D)'
+    >>> parse_measure("iP[.01]"), parse_measure("gP[10]"), parse_measure("MAgP(t2i=300)")
+    (iP@0.01, gP@10, AgP(t2i=300))
+    >>> parse_measure("T2I(300)") == parse_measure("MAgP(t2i=300)")
+    True
+    """
+    call = _in_full(parse(text))
+    borrowed = None if call.name in _definitions() else _borrowed(call)
+    if borrowed is not None:
+        return Measure(borrowed, asked=text.strip())
+    definition = _find(call)
+    arguments = bind(definition.name, definition.parameters, call.arguments)
+    return Measure(definition, tuple(arguments.items()), definition.checked_cutoff(call.cutoff), text.strip())
+
+
+def parse_measures(asked: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+    """Measures from one string with spaces between them, or from a list of strings and measures.
+
+    >>> parse_measures("nDCG@10 MAP( D ) PRES@50")
+    [nDCG@10, APD, PRES@50]
+    """
+    if isinstance(asked, Measure):
+        return [asked]
+    if isinstance(asked, str):
+        return [_parse_one(piece) for piece in _pieces(asked)]
+    return [found for one in asked for found in parse_measures(one)]
+
+
+def _parse_one(text: str) -> Measure:
+    try:
+        return parse_measure(text)
+    except UsageError as error:
+        parts = _pieces(text, ",")
+        if parts in ([], [text]):
+            raise
+        raise UsageError(f"{text!r} has a comma: write measures with spaces between them, {' '.join(parts)!r}") from error
+
+
+def _pieces(text: str, also: str = "") -> list[str]:
+    """The text cut at the white space, and at another mark, that stand in no parentheses or brackets."""
+    pieces, depth = [""], 0
+    for character in text:
+        depth += (character in "([") - (character in ")]")
+        if (character.isspace() or character == also) and depth <= 0:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return [piece for piece in pieces if piece]
+
+
+def _definitions() -> dict[str, Definition]:
+    """The measures by all of their names."""
+    definitions = dict(MEASURES.items())
+    return definitions | {alias: definition for definition in definitions.values() for alias in definition.aliases}
+
+
+def _in_full(call: Call) -> Call:
+    """A short name with its bare value as the measure and parameter that it stands for; any other call as it is."""
+    for name, definition in MEASURES.items():
+        if call.name in definition.short:
+            parameter = definition.short[call.name]
+            if len(call.positional) != 1 or parameter in call.arguments:
+                raise UsageError(f"{call.name} takes one value: {call.name}({parameter}), such as {call.name}(300)")
+            return Call(name, {parameter: call.positional[0], **call.arguments}, cutoff=call.cutoff)
+    return call
+
+
+def _borrowed(call: Call) -> Definition | None:
+    """The measure of this name that ir_measures has, where that is installed."""
+    from perikope.evaluation.measures.borrowed import borrow
+
+    return borrow(call)
+
+
+def _find(call: Call) -> Definition:
+    # `MAP(D)` parses as MAP with the value D; `MAP(D, rel=2)` is looked up without its parameters.
+    spelling = str(Call(call.name, positional=call.positional))
+    definitions = _definitions()
+    if spelling in definitions:
+        return definitions[spelling]
+    if call.name in definitions:
+        known = definitions[call.name]
+        names = ", ".join(known.parameters) or "(none)"
+        raise UsageError(f"{spelling}: parameters of {call.name} are given as name=value; there are: {names}")
+    short = [f"{name}({parameter})" for definition in dict(MEASURES.items()).values() for name, parameter in definition.short.items()]
+    complaint = unknown("measure", spelling, [*definitions, *short])
+    if find_spec("ir_measures") is None:
+        raise UsageError(f"{complaint}; those of ir_measures too with: pip install 'perikope[eval]'")
+    raise complaint

@@ -1,0 +1,56 @@
+"""Documents of a run: a passage stands for its document, and the first passage of a document gives its rank.
+
+A relevant document is one that is judged relevant or has a passage that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated
+
+from perikope.core.names import document_name
+from perikope.core.parameters import Range
+from perikope.evaluation.measures.declaration import measure
+
+Rel = Annotated[int, Range(1)]
+
+
+@measure("PRES")
+def patent_retrieval_evaluation_score(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int = 100, *, rel: Rel = 1) -> float:
+    """Recall and its effort, for a searcher who reads n documents: `1 - (Σ_i r_i / R - (R + 1) / 2) / n`.
+
+    The r_i are the ranks of the R relevant documents; those not among the first n take the ranks n + found + 1 … n + R.
+    Magdy and Jones 2010.
+
+    >>> patent_retrieval_evaluation_score(["A#2", "B#1", "A#1"], {"A#1": 1, "C#4": 1}, 10)
+    0.5
+    """
+    relevant = {document for document, grade in judged_documents(judged).items() if grade >= rel}
+    if not relevant:
+        return 0.0
+    documents = ranked_documents(ranked)[:cutoff]
+    ranks = [rank for rank, document in enumerate(documents, start=1) if document in relevant]
+    missed = range(cutoff + len(ranks) + 1, cutoff + len(relevant) + 1)
+    return 1 - ((sum(ranks) + sum(missed)) / len(relevant) - (len(relevant) + 1) / 2) / cutoff
+
+
+def ranked_documents(ranked: Iterable[str]) -> list[str]:
+    """The documents of ranked passages, in the order of their first passages.
+
+    >>> ranked_documents(["A#2", "B#1", "A#1"])
+    ['A', 'B']
+    """
+    return list(dict.fromkeys(map(document_name, ranked)))
+
+
+def judged_documents(judged: Mapping[str, int]) -> dict[str, int]:
+    """The grade of each judged document: the highest among its own and those of its passages.
+
+    >>> judged_documents({"A#1": 0, "A#2": 2, "B": 1})
+    {'A': 2, 'B': 1}
+    """
+    grades: dict[str, int] = {}
+    for name, grade in judged.items():
+        document = document_name(name)
+        grades[document] = max(grade, grades.get(document, grade))
+    return grades

@@ -1,0 +1,95 @@
+"""Evaluation of a run: every measure for every judged query, and the means."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perikope.core.errors import UsageError
+from perikope.evaluation.measures.declaration import Measure, parse_measures
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The values of a run: `per_query[measure][qid]` and `mean[measure]`, under the names that were asked for."""
+
+    measures: tuple[Measure, ...]
+    queries: tuple[str, ...]
+    per_query: Mapping[str, Mapping[str, float]]
+    mean: Mapping[str, float]
+
+
+def evaluate(
+    measures: str | Measure | Iterable[str | Measure],
+    judgements: Mapping[str, Mapping[str, Any]],
+    run: Mapping[str, Mapping[str, float] | Sequence[Any]],
+    *,
+    only_run_queries: bool = False,
+) -> Evaluation:
+    """Measure a run (score by name by query id) against judgements (grade by name by query id).
+
+    Averages run over all judged queries: one that the run leaves out counts 0, unless `only_run_queries` is set; queries
+    of the run that nobody judged are left out. Measures of characters take relevant text by document by query id, and lists of stretches of
+    text by query id: what `read_judgements` and `read_run` of `perikope.evaluation.io.inex` give.
+
+    >>> evaluate("MAP", {"q1": {"d1": 1}, "q2": {"d1": 1}}, {"q1": {"d1": 0.7}}).mean
+    {'MAP': 0.5}
+    >>> evaluate("MAP", {"q1": {"d1": 1}, "q2": {"d1": 1}}, {"q1": {"d1": 0.7}}, only_run_queries=True).mean
+    {'MAP': 1.0}
+    """
+    wanted = {measure.asked or str(measure): measure for measure in parse_measures(measures)}
+    queries = tuple(qid for qid in judgements if qid in run or not only_run_queries)
+    if not queries:
+        raise UsageError("there is no judged query in the run" if only_run_queries and judgements else "there is no judged query")
+    _check_levels(wanted, judgements, run)
+    ranked = {qid: _ranked(run.get(qid, ())) for qid in queries}
+    per_query = {name: {qid: measure(ranked[qid], judgements[qid]) for qid in queries} for name, measure in wanted.items()}
+    mean = {name: math.fsum(values.values()) / len(queries) for name, values in per_query.items()}
+    return Evaluation(tuple(wanted.values()), queries, per_query, mean)
+
+
+def merge(evaluations: Iterable[Evaluation], order: Iterable[str]) -> Evaluation:
+    """Evaluations of one run by several measures as one, with the measures in this order, by the names that were asked for."""
+    found = list(evaluations)
+    by_name = {name: (measure, one) for one in found for name, measure in zip(one.mean, one.measures, strict=True)}
+    names = list(dict.fromkeys(order))
+    return Evaluation(
+        tuple(by_name[name][0] for name in names),
+        found[0].queries,
+        {name: by_name[name][1].per_query[name] for name in names},
+        {name: by_name[name][1].mean[name] for name in names},
+    )
+
+
+def _check_levels(wanted: Mapping[str, Measure], judgements: Mapping[str, Mapping[str, Any]], run: Mapping[str, Any]) -> None:
+    """What was judged and what was returned must be what the measures count."""
+    of_text = any(hasattr(value, "ranges") for judged in judgements.values() for value in judged.values())
+    of_grades = not of_text and any(judgements.values())
+    lists = any(not isinstance(results, Mapping) for results in run.values())
+    scores = any(isinstance(results, Mapping) for results in run.values())
+    for name, measure in wanted.items():
+        if measure.level == "names" and (of_text or lists):
+            raise UsageError(f"{name} needs grades and scores by name, and was given {'judgements' if of_text else 'a run'} of characters")
+        if measure.level != "names" and (of_grades or scores):
+            raise UsageError(
+                f"{name} counts characters: it needs relevant text by document and lists of stretches of text, as INEX files have them, "
+                f"and was given {'grades' if of_grades else 'scores'} by name"
+            )
+
+
+def _ranked(results: Mapping[str, float] | Sequence[Any]) -> Sequence[Any]:
+    return ranked_names(results) if isinstance(results, Mapping) else results
+
+
+def ranked_names(scores: Mapping[str, float]) -> list[str]:
+    """The names of one query's results, best first: by falling score in float32, ties by falling name, as trec_eval does.
+
+    >>> ranked_names({"a": 1.0, "b": 1.000000001, "c": 2.0})
+    ['c', 'b', 'a']
+    """
+    if any(math.isnan(score) for score in scores.values()):
+        raise UsageError("a score of the run is not a number")
+    return [name for _, name in sorted(zip(array("f", scores.values()), scores, strict=True), reverse=True)]

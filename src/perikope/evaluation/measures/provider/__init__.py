@@ -1,0 +1,47 @@
+"""Our measures for users of ir_measures, and so of PyTerrier, which evaluates by it.
+
+    from perikope.evaluation.measures import provider
+
+    provider.register()
+    ir_measures.calc_aggregate([ir_measures.parse_measure("APD"), ir_measures.nDCG @ 10], qrels, run)
+
+    pt.Experiment(systems, topics, qrels, eval_metrics=provider.measures("MAP(D) PRES@100 nDCG@10"))
+
+ir_measures finds providers in a list of its own and knows no entry points, so a program says once that it wants ours. What ir_measures has
+already (nDCG, AP, RR, P, R, Success, Judged) stays its own. Passages are named `document#passage` in the column of documents.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perikope.core.errors import MissingExtra
+
+if TYPE_CHECKING:
+    import ir_measures
+
+__all__ = ["measures", "register"]
+
+
+def register() -> ir_measures.Provider:
+    """Offer our measures in ir_measures, under their canonical names (`APD`, `PRES@100`, `iP@0.01`); a second time changes nothing."""
+    try:
+        from perikope.evaluation.measures.provider.offer import offer
+    except ModuleNotFoundError as error:
+        if error.name != "ir_measures":
+            raise
+        raise MissingExtra("ir-measures", "eval") from None
+    return offer()
+
+
+def measures(asked: str) -> list[ir_measures.Measure]:
+    """Measures for ir_measures, by any of our spellings with spaces between them; registers ours.
+
+    >>> measures("MAP(D) iP[.01] MAgP(t2i=300) nDCG@10 R@5")
+    [APD, iP@0.01, AgP(t2i=300), nDCG@10, R@5]
+    """
+    register()
+    from perikope.evaluation.measures.declaration import parse_measures
+    from perikope.evaluation.measures.provider.offer import theirs
+
+    return [theirs(measure) for measure in parse_measures(asked)]

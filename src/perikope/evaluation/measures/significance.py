@@ -1,0 +1,257 @@
+"""Is a difference between systems more than chance? Tests over the queries, corrected for their number, and letters for tables.
+
+>>> better = {"q1": 0.6, "q2": 0.7, "q3": 0.9, "q4": 0.8, "q5": 0.75}
+>>> worse = {"q1": 0.4, "q2": 0.55, "q3": 0.65, "q4": 0.6, "q5": 0.6}
+>>> comparison = compare({"psg": worse, "plm": better}, test="t")
+>>> round(comparison.p["plm", "psg"], 6), comparison.letters
+(0.000529, {'psg': '', 'plm': 'a'})
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from perikope.core.errors import MissingExtra, UsageError, unknown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+Values = Sequence[float]
+
+TRIALS = 100_000
+"""Random assignments that the randomisation test draws where there are too many to try all."""
+
+EXACT_QUERIES = 16
+"""Up to so many queries that differ, the randomisation test tries every assignment of signs."""
+
+ROUNDING = 1e-12
+"""Values that are closer are equal: sums of the same numbers in another order differ by less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a comparison of systems says."""
+
+    p: Mapping[tuple[str, str], float]
+    """The corrected p of the two-tailed test of every ordered pair of systems; both orders have the same."""
+    beaten: Mapping[str, tuple[str, ...]]
+    """For each system those that it beats: with a higher mean, and p at most alpha."""
+    labels: Mapping[str, str]
+    """The letter of each system: a, b, c … in their order."""
+    test: str
+    correction: str
+    alpha: float
+
+    @property
+    def letters(self) -> Mapping[str, str]:
+        """For each system the letters of those that it beats."""
+        return {name: "".join(self.labels[other] for other in others) for name, others in self.beaten.items()}
+
+
+def compare(
+    values: Mapping[str, Mapping[str, float]], *, test: str = "t", correction: str = "holm", alpha: float = 0.05, seed: int = 0
+) -> Comparison:
+    """Compare every pair of systems by their values, which are given by query by system.
+
+    Tests, all two-tailed: `t` (paired, Student), `wilcoxon` (signed ranks), `randomisation` (Fisher; signs of the differences, by the mean)
+    and `mannwhitney` (U, which does not pair queries). Corrections for the number of pairs: `holm`, `bonferroni`, `bh` (Benjamini and
+    Hochberg) and `none`. Where nothing can be said (one query, no difference) p is 1; where every query differs by the same amount, t has
+    no variance to doubt it and p is 0.
+    """
+    if test not in TESTS:
+        raise unknown("test", test, TESTS)
+    if correction not in CORRECTIONS:
+        raise unknown("correction", correction, CORRECTIONS)
+    if not 0 < alpha < 1:
+        raise UsageError(f"alpha must be between 0 and 1, such as 0.05, not {alpha}")
+    columns = _columns(values, paired=test != "mannwhitney")
+    pairs = list(combinations(columns, 2))
+    raw = list(TESTS[test]([(columns[one], columns[other]) for one, other in pairs], seed))
+    corrected = dict(zip(pairs, CORRECTIONS[correction](raw), strict=True))
+    p = corrected | {(other, one): value for (one, other), value in corrected.items()}
+    labels = {name: label(number) for number, name in enumerate(columns)}
+    mean = {name: math.fsum(column) / len(column) for name, column in columns.items()}
+    beaten = {
+        name: tuple(other for other in columns if mean[name] > mean[other] + ROUNDING and p[name, other] <= alpha) for name in columns
+    }
+    return Comparison(p, beaten, labels, test, correction, alpha)
+
+
+def check_test(test: str) -> None:
+    """Raise where a test needs what is not installed: so that nobody has to run everything to be told."""
+    if test != "randomisation":
+        _scipy()
+
+
+def label(number: int) -> str:
+    """The letter of the system with this number (from 0), one that can stand beside others without a space.
+
+    >>> [label(number) for number in (0, 25, 26, 51, 52)]
+    ['a', 'z', 'A', 'Z', '(53)']
+    """
+    if number < 26:
+        return chr(ord("a") + number)
+    return chr(ord("A") + number - 26) if number < 52 else f"({number + 1})"
+
+
+def _columns(values: Mapping[str, Mapping[str, float]], paired: bool) -> dict[str, list[float]]:
+    """The values of each system in the order of query ids, so that the order of files changes nothing."""
+    columns = {}
+    queries: set[str] | None = None
+    for name, by_query in values.items():
+        if not by_query:
+            raise UsageError(f"{name} has no values to compare")
+        wrong = next((qid for qid, value in by_query.items() if not math.isfinite(value)), None)
+        if wrong is not None:
+            raise UsageError(f"the value of {name} for query {wrong!r} is not a finite number")
+        if paired and queries is not None and queries != by_query.keys():
+            odd = min(queries ^ by_query.keys())
+            raise UsageError(f"this test pairs the values of the same queries, but not every system has one for query {odd!r}")
+        queries = set(by_query)
+        columns[name] = [by_query[qid] for qid in sorted(by_query)]
+    return columns
+
+
+Pairs = Sequence[tuple[Values, Values]]
+
+
+def _t(pairs: Pairs, seed: int) -> Iterator[float]:
+    rows = [_differences(pair) for pair in pairs]
+    varied = [row for row in rows if len(row) > 1 and max(row) - min(row) > ROUNDING]
+    tested = iter(_scipy().ttest_1samp(varied, 0.0, axis=1).pvalue.tolist() if varied else ())
+    for row in rows:
+        if len(row) > 1 and max(row) - min(row) > ROUNDING:
+            yield next(tested)
+        else:
+            yield 0.0 if len(row) > 1 and any(row) else 1.0
+
+
+def _wilcoxon(pairs: Pairs, seed: int) -> Iterator[float]:
+    for differences in map(_differences, pairs):
+        # Queries without a difference have no sign to rank.
+        moved = [_rounded(difference) for difference in differences if difference]
+        yield float(_scipy().wilcoxon(moved).pvalue) if moved else 1.0
+
+
+def _mann_whitney(pairs: Pairs, seed: int) -> Iterator[float]:
+    for one, other in pairs:
+        columns = [_rounded(value) for value in one], [_rounded(value) for value in other]
+        same = len({*columns[0], *columns[1]}) == 1
+        yield 1.0 if same else min(1.0, float(_scipy().mannwhitneyu(*columns, alternative="two-sided").pvalue))
+
+
+def _randomisation(pairs: Pairs, seed: int) -> Iterator[float]:
+    """Of all ways to exchange the systems query by query, the share in which their means differ at least as much.
+
+    All ways where few queries differ; else random ones, of which the one that happened is one: `(as extreme + 1) / (tried + 1)`.
+    """
+    import numpy as np
+
+    rows = [[difference for difference in _differences(pair) if difference] for pair in pairs]
+    many = [row for row in rows if len(row) > EXACT_QUERIES]
+    sampled: Iterator[float] = iter(())
+    if many:
+        # Queries without a difference stay, as zeros, so that one matrix of signs serves all pairs.
+        table = np.array([_differences(pair) for pair, row in zip(pairs, rows, strict=True) if len(row) > EXACT_QUERIES]).T
+        sampled = iter(((_as_extreme(table, _random_signs(table.shape[0], seed)) + 1) / (TRIALS + 1)).tolist())
+    for row in rows:
+        if len(row) > EXACT_QUERIES:
+            yield next(sampled)
+        elif row:
+            yield float(_as_extreme(np.array(row)[:, None], _all_signs(len(row)))[0] / 2 ** len(row))
+        else:
+            yield 1.0
+
+
+def _as_extreme(differences: Floats, blocks: Iterator[Floats]) -> NDArray[np.int64]:
+    """For each column of differences, the rows of signs that give a sum at least as far from 0."""
+    import numpy as np
+
+    # What rounding can do to a sum must not decide whether it is as far.
+    threshold = np.abs(differences.sum(axis=0)) - 1e-9 * np.abs(differences).sum(axis=0)
+    found = np.zeros(differences.shape[1], np.int64)
+    for signs in blocks:
+        found += np.count_nonzero(np.abs(signs @ differences) >= threshold, axis=0)
+    return found
+
+
+def _all_signs(count: int) -> Iterator[Floats]:
+    import numpy as np
+
+    numbers = np.arange(2**count)[:, None]
+    yield np.where(numbers >> np.arange(count) & 1, 1.0, -1.0)
+
+
+def _random_signs(count: int, seed: int, block: int = 4096) -> Iterator[Floats]:
+    import numpy as np
+
+    draw = np.random.Generator(np.random.PCG64(seed))
+    for first in range(0, TRIALS, block):
+        size = min(block, TRIALS - first)
+        bits = np.unpackbits(draw.integers(0, 256, (size, -(-count // 8)), np.uint8), axis=1, count=count)
+        yield bits.astype(np.float64) * 2 - 1
+
+
+def _differences(pair: tuple[Values, Values]) -> list[float]:
+    """What the first has more than the second, query by query; what rounding can be is 0."""
+    differences = [one - other for one, other in zip(*pair, strict=True)]
+    return [difference if abs(difference) > ROUNDING else 0.0 for difference in differences]
+
+
+def _rounded(value: float) -> float:
+    # Ranks must not be decided by the last bits.
+    return round(value, 12)
+
+
+def _scipy() -> Any:
+    try:
+        from scipy import stats
+    except ImportError:
+        raise MissingExtra("scipy", "eval") from None
+    return stats
+
+
+def _holm(p: Sequence[float]) -> list[float]:
+    """Step down: the smallest counts m times, the next m - 1 times …; none below a smaller one. Holm 1979."""
+    corrected, highest = [1.0] * len(p), 0.0
+    for rank, number in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        highest = max(highest, min(1.0, (len(p) - rank) * p[number]))
+        corrected[number] = highest
+    return corrected
+
+
+def _benjamini_hochberg(p: Sequence[float]) -> list[float]:
+    """Step up, for the share of false discoveries: `m / rank · p`, none above a larger one. Benjamini and Hochberg 1995."""
+    corrected, lowest = [1.0] * len(p), 1.0
+    for rank, number in reversed(list(enumerate(sorted(range(len(p)), key=p.__getitem__), start=1))):
+        lowest = min(lowest, len(p) / rank * p[number])
+        corrected[number] = lowest
+    return corrected
+
+
+def _bonferroni(p: Sequence[float]) -> list[float]:
+    return [min(1.0, len(p) * value) for value in p]
+
+
+TESTS: Mapping[str, Callable[[Pairs, int], Iterator[float]]] = {
+    "t": _t,
+    "wilcoxon": _wilcoxon,
+    "mannwhitney": _mann_whitney,
+    "randomisation": _randomisation,
+}
+"""The tests by name: p of each pair of columns."""
+
+CORRECTIONS: Mapping[str, Callable[[Sequence[float]], list[float]]] = {
+    "holm": _holm,
+    "bonferroni": _bonferroni,
+    "bh": _benjamini_hochberg,
+    "none": list,
+}
+"""The corrections by name."""

@@ -1,0 +1,79 @@
+"""Pieces of work by several processes: scoring many settings is Python between short kernels, which threads cannot share."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+from perikope.build.workers import die_with_parent, process_context
+from perikope.core.errors import PerikopeError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_work: Callable[[Any], Any] | None = None
+"""Of a worker process: what it does with a task."""
+
+
+def _begin(make: Callable[[Any], Callable[[Any], Any]], setup: Any, inherited: tuple[int, ...]) -> None:
+    global _work
+    for descriptor in inherited:
+        os.close(descriptor)
+    # An interruption is for the process that deals out the work; it ends the others.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent()
+    _work = make(setup)
+
+
+def _do(task: Any) -> Any:
+    assert _work is not None
+    return _work(task)
+
+
+class Pool(Generic[Task, Result]):
+    """Does tasks, in this process or in several others."""
+
+    def __init__(self, work: Callable[[Task], Result] | None, executor: ProcessPoolExecutor | None) -> None:
+        self._work, self._executor = work, executor
+
+    def results(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
+        """Each task with its result, as they are done."""
+        if self._executor is None:
+            assert self._work is not None
+            yield from ((task, self._work(task)) for task in tasks)
+            return
+        waiting: dict[Future[Result], Task] = {self._executor.submit(_do, task): task for task in tasks}
+        try:
+            while waiting:
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield waiting.pop(future), future.result()
+        except BrokenProcessPool:
+            raise PerikopeError("a worker process ended by itself (out of memory?): run again with fewer (--workers)") from None
+
+
+@contextmanager
+def open_pool(
+    make: Callable[[Any], Callable[[Task], Result]], setup: Any, workers: int, *, locks: tuple[int, ...] = ()
+) -> Iterator[Pool[Task, Result]]:
+    """A pool of so many processes, each of which begins with `make(setup)`; one is this process itself.
+
+    `locks` are open files of this process that hold locks: a child that has them too would keep others out after our end.
+    """
+    if workers == 1:
+        yield Pool(make(setup), None)
+        return
+    context = process_context()
+    inherited = locks if context.get_start_method() == "fork" else ()
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(make, setup, inherited))
+    try:
+        yield Pool(None, executor)
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)

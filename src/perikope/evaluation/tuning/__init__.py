@@ -1,0 +1,1 @@
+"""Which values of parameters rank training topics best?"""

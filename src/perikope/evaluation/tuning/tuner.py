@@ -1,0 +1,103 @@
+"""Tune one model on topics, as the command line does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perikope.core.parallel import usable_cores
+from perikope.evaluation.folds import fold_of_topic
+from perikope.evaluation.learning.examples import judged_topics
+from perikope.evaluation.measures import parse_measure
+from perikope.evaluation.measuring import Measuring
+from perikope.evaluation.pool import open_pool
+from perikope.evaluation.tuning.outcome import TuningOutcome
+from perikope.evaluation.tuning.scores import outcome_of, scores_of_settings
+from perikope.evaluation.tuning.space import Space
+from perikope.evaluation.views import Looking
+from perikope.query.topic import Topic
+from perikope.search.facade import Index
+
+AT_A_TIME = 5
+"""Topics that a process takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Setup:
+    index: Path
+    topics: tuple[Topic, ...]
+    judgements: Mapping[str, Mapping[str, int]]
+    space: Space
+    measure: str
+    options: Mapping[str, Any]
+    documents: tuple[Any, ...]
+    k: int
+    text: str
+
+
+class _Scores:
+    """Scores settings for a few topics; lives in a process."""
+
+    def __init__(self, setup: _Setup) -> None:
+        self.setup = setup
+        self.looking = Looking(Index.open(setup.index), setup.judgements)
+        self.measure = parse_measure(setup.measure)
+        self.measuring = Measuring(setup.judgements, (setup.text, "auto") if setup.text else None, setup.index)
+
+    def __call__(self, numbers: tuple[int, ...]) -> list[list[float]]:
+        """A row a topic: for each number of documents, all settings."""
+        return [self._row(self.setup.topics[number]) for number in numbers]
+
+    def _row(self, topic: Topic) -> list[float]:
+        row: list[float] = []
+        for documents in self.setup.documents:
+            options = {**self.setup.options, "documents": documents}
+            row += scores_of_settings(self.looking, topic, options, self.setup.space, self.measure, self.setup.k, self.measuring)
+        return row
+
+
+def tune(
+    index: Path,
+    topics: Sequence[Topic],
+    judgements: Mapping[str, Mapping[str, int]],
+    space: Space,
+    measure: str,
+    options: Mapping[str, Any],
+    *,
+    documents: Sequence[Any] = (1000,),
+    folds: int = 5,
+    seed: int = 1,
+    k: int = 1000,
+    text: str = "",
+    workers: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[TuningOutcome, list[str]]:
+    """The best setting of a space on topics with judgements, and which topics were passed over.
+
+    `options` are those of `Index.search`; where several numbers of `documents` are given, they are a parameter like the others. `text` is
+    the file of the judgements, for measures that count characters. With `folds`, the outcome says how settings do on topics that did not
+    choose them.
+    """
+    problems: list[str] = []
+    reading = {name: options[name] for name in ("language", "syntax") if options.get(name)}
+    kept = judged_topics(Index.open(index), topics, judgements, problems.append, **reading)
+    plain = {name: value for name, value in options.items() if name not in ("model", "k", "documents")}
+    setup = _Setup(index, kept, judgements, space, measure, plain, tuple(documents), k, text)
+    qids = [topic.qid for topic in kept]
+    fold = fold_of_topic(qids, folds, seed) if folds else {}
+    rows: dict[int, list[float]] = {}
+    tasks = [tuple(range(first, min(first + AT_A_TIME, len(kept)))) for first in range(0, len(kept), AT_A_TIME)]
+    with open_pool(_Scores, setup, min(workers or usable_cores(), len(tasks))) as pool:
+        for numbers, found in pool.results(tasks):
+            rows |= dict(zip(numbers, found, strict=True))
+            on_progress(len(rows), len(kept))
+    scores = np.ascontiguousarray(np.array([rows[number] for number in range(len(kept))]).T)
+    swept = space
+    if len(documents) > 1:
+        values = {"documents": tuple(documents), **space.values}
+        swept = replace(space, values=values, settings=tuple((n, *setting) for n in documents for setting in space.settings))
+    return outcome_of(swept, scores, qids, parse_measure(measure), fold)[0], problems

@@ -1,0 +1,143 @@
+"""Tables that were learned and saved, such as weights of tags: plain JSON files, found by name.
+
+A name is looked for in the folder `tables` of the index and then among those that come with the program; what ends in `.json` is a path.
+
+    {"perikope": "table", "version": 1, "kind": "tags", "values": {"tags": {"b": 1.4, "title": 1.5}}}
+
+What the values are is up to whoever reads that kind.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from perikope.core import files
+from perikope.core.errors import InputError, UsageError, unknown
+
+FOLDER = "tables"
+"""Of an index."""
+VERSION = 1
+MAX_BYTES = 1 << 24
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What was learned, and which kind of thing it is."""
+
+    name: str
+    kind: str
+    values: Mapping[str, Any]
+
+    def damaged(self, what: str) -> InputError:
+        """The error for values that are not as they should be."""
+        return InputError(f"the table {self.name!r} cannot be used: {what}; mend the file or learn it again")
+
+
+def read_table(name: str, kind: str = "", folder: Path | None = None) -> Table:
+    """The table of this name and kind, or of any kind where none is given; `folder` is that of the index."""
+    if name.endswith(".json"):
+        path: Traversable = Path(name)
+        if not path.is_file():
+            raise UsageError(f"there is no table {name}; names without .json are looked for in the index")
+    else:
+        found = _places(name, folder) if _NAME.fullmatch(name) else []
+        if not found:
+            raise unknown(f"table of {kind}" if kind else "table", name, table_names(kind, folder))
+        path = found[0]
+    table = _load(name, path)
+    if kind and table.kind != kind:
+        known = ", ".join(table_names(kind, folder))
+        raise UsageError(f"the table {name!r} holds {table.kind}, not {kind}; there are: {known or '(none)'}")
+    return table
+
+
+def write_table(folder: Path, name: str, kind: str, values: Mapping[str, Any]) -> Path:
+    """Save a table in an index, atomically and durably, in place of the one that has the name."""
+    check_name(name)
+    place = folder / FOLDER
+    try:
+        files.make_folder(place)
+        temporary = place / f".{name}.{secrets.token_hex(4)}.new"
+        file = files.NewFile(temporary)
+        try:
+            content = {"perikope": "table", "version": VERSION, "kind": kind, "values": dict(values)}
+            file.write(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1).encode())
+            file.finish()
+            files.rename(temporary, place / f"{name}.json")
+        except BaseException:
+            file.discard()
+            raise
+        files.sync_folder(place)
+    except OSError as error:
+        raise UsageError(f"cannot write the table {name} to {place}: {error.strerror}") from None
+    return place / f"{name}.json"
+
+
+def check_name(name: str) -> None:
+    """Raise where a table cannot have this name."""
+    if not _NAME.fullmatch(name) or name.endswith(".json"):
+        raise UsageError(f"{name!r} cannot be the name of a table: use letters, digits, - and _, without .json at the end")
+
+
+def delete_table(folder: Path, name: str) -> None:
+    """Delete a table of an index."""
+    path = folder / FOLDER / f"{name}.json"
+    if not _NAME.fullmatch(name) or not path.is_file():
+        if _NAME.fullmatch(name) and _places(name, None):
+            raise UsageError(f"the table {name!r} comes with the program and cannot be deleted")
+        raise unknown("table", name, [own for own in table_names("", folder) if not _places(own, None)])
+    try:
+        path.unlink()
+        files.sync_folder(path.parent)
+    except OSError as error:
+        raise UsageError(f"cannot delete {path}: {error.strerror}") from None
+
+
+def table_names(kind: str = "", folder: Path | None = None) -> list[str]:
+    """The names of all tables of a kind, or of any, that can be read."""
+    found = set()
+    for place in _folders(folder):
+        for file in place.iterdir():
+            name = file.name.removesuffix(".json")
+            if file.name.endswith(".json") and _NAME.fullmatch(name):
+                try:
+                    found |= {name} if _load(name, file).kind == kind or not kind else set()
+                except InputError:
+                    continue
+    return sorted(found)
+
+
+def _folders(folder: Path | None) -> list[Traversable]:
+    own: list[Traversable] = [folder / FOLDER] if folder is not None else []
+    return [place for place in (*own, resources.files("perikope").joinpath("data", FOLDER)) if place.is_dir()]
+
+
+def _places(name: str, folder: Path | None) -> list[Traversable]:
+    return [file for place in _folders(folder) if (file := place.joinpath(f"{name}.json")).is_file()]
+
+
+def _load(name: str, path: Traversable) -> Table:
+    damaged = InputError("is not a table of perikope, or is damaged: restore it, or learn it again", path=path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        content = json.loads(data) if len(data) <= MAX_BYTES else None
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", path=path) from None
+    except (ValueError, RecursionError):
+        raise damaged from None
+    if not isinstance(content, dict) or content.get("perikope") != "table" or not isinstance(content.get("values"), dict):
+        raise damaged
+    if content.get("version") != VERSION or not isinstance(content.get("kind"), str):
+        raise InputError(f"is a table of version {content.get('version')!r}, this program reads {VERSION}: learn it again", path=path)
+    return Table(name, content["kind"], MappingProxyType(content["values"]))

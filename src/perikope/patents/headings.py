@@ -1,0 +1,209 @@
+"""Headings of patent descriptions: by tag where a file has them, else by wording, case, numbering and length (Albarede et al. 2021, 4.1).
+
+Many files write headings as paragraphs. A short paragraph is one if it consists of the words that such headings are made of, is all in
+capitals, names an example, is numbered like a section, is all in bold, or has no number where the other paragraphs have one; and if text
+follows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from lxml import etree
+
+Element = etree._Element
+
+LONGEST = 120
+"""Characters of a paragraph that may be a heading."""
+DEEPEST = 6
+
+_SAYING = """
+field background summary disclosure description drawing drawings figure figures art example examples embodiment embodiments reference
+references applicability abstract claims cross-reference statement objects object advantages problem solution effects literature listing
+conclusion conclusions experimental results discussion methods materials introduction terminology definitions mode modes priority overview
+bibliography title
+gebiet hintergrund zusammenfassung beschreibung zeichnung zeichnungen figuren beispiele beispiel technik aufgabe lösung bezugszeichen
+bezugszeichenliste figurenbeschreibung ausführungsbeispiel ausführungsbeispiele vorteile anwendbarkeit offenbarung
+domaine arrière-plan état résumé exposé dessins exemples antérieur antérieure avantages
+"""
+_FILLING = """
+of the a an to for and in or with this invention present brief detailed technical general preferred related prior carrying out best
+industrial several views application applications specific exemplary illustrative further signs list citation patent non-patent sequence
+section part federally sponsored research development government rights advantageous technology document documents problems solved solving
+means be by used made state statements regarding concerning known information more
+der die das des den dem von zu zur und stand technisches kurze kurzbeschreibung detaillierte ausführliche bevorzugte bevorzugten bevorzugter
+gewerbliche erfindung
+de la le les du des et en d un une l détaillée brève technique préféré préférés l'invention d'exécution réalisation
+"""
+_SAYING_WORDS = frozenset(_SAYING.split())
+_HEADING_WORDS = _SAYING_WORDS | frozenset(_FILLING.split())
+"""A heading of nothing but these words, and of at least one of the first kind, is a main one."""
+_ALONE = """
+description background summary examples example references drawings abstract claims introduction experimental results discussion methods
+conclusion conclusions title definitions field overview bibliography
+beispiele beispiel bezugszeichenliste figuren beschreibung figurenbeschreibung zusammenfassung zeichnungen exemples exemple dessins résumé
+"""
+_ONE_WORD = frozenset(_ALONE.split())
+"""Words that are a main heading by themselves."""
+
+_PARAGRAPH = re.compile(r"\s*\[\s?[0-9]{1,5}\s?\]\s*")
+_NUMBERING = re.compile(
+    r"(?P<parts>[0-9]{1,2}(?:\.[0-9]{1,2}){0,5})(?P<point>[.)]?)\s*(?=[^\W\d_])"
+    r"|(?P<bracket>\((?:[0-9]{1,2}|[a-zA-Z]|[ivx]{1,4})\))\s*"
+    r"|(?P<letter>[A-Z](?:-[0-9]{1,2})?|[IVX]{1,4})[.)]\s+"
+)
+_EXAMPLE = re.compile(
+    r"[\[<(]?(?:(?:comparative|reference|working|synthesis|preparation|production|test|formulation|vergleichs|herstellungs)[ -]?)?"
+    r"(?:examples?|exemples?|beispiele?|ejemplos?|preparations?|préparations?)\s+(?:no\.?\s*)?(?:[0-9]{1,3}[a-z]?|[a-z]|[ivx]{1,4})(?:\.[0-9]{1,2})*\b"
+    r"(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_AFTER_EXAMPLE = re.compile(r"\s*[\]>):.\u2010-\u2015-]|\s+[A-Z(<\[]")
+_NOISE = re.compile(r"<(?:SEP|tb|Desc)|\bEMI[0-9]|[=|]|(?:[0-9]\s*){9}|\bSEQ ID\b")
+"""Pieces of tables, of pictures that were left out, and of sequences."""
+_SENTENCES = re.compile(r"[^\W\d_]{2}\.\s+[A-Z]")
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_MARKS = frozenset(("b", "i", "u", "it", "bold", "italic", "sub", "sup", "o", "smallcaps"))
+_VOWELS = frozenset("AEIOUYÄÖÜÉÈÀ")
+
+
+class Headings:
+    """Which paragraphs of one description are headings, and of which level."""
+
+    def __init__(self, is_numbered: Callable[[Element], bool]) -> None:
+        self._is_numbered = is_numbered
+        self._mostly_numbered: dict[Element, bool] = {}
+        self._above = 1
+
+    def level(self, text: str) -> int:
+        """The level of a heading that follows those asked for before: 1 for the main ones, one more for each step of numbering."""
+        text = _without_number(text)
+        numbering = _NUMBERING.match(text)
+        if _EXAMPLE.match(text):
+            level = 2
+        elif numbering and numbering["parts"]:
+            level = min(DEEPEST, 2 + numbering["parts"].count("."))
+        elif numbering and numbering["bracket"]:
+            return min(DEEPEST, max(3, self._above + 1))
+        elif numbering:
+            level = 3 if "-" in numbering["letter"] else 2
+        elif is_main(text) or is_capitals(text):
+            level = 1
+        else:
+            return min(DEEPEST, self._above + 1)
+        self._above = level
+        return level
+
+    def is_heading(self, element: Element, text: str) -> bool:
+        """Whether a paragraph of a description is a heading."""
+        text = _without_number(text)
+        following = element.getnext()
+        if not 3 <= len(text) <= LONGEST or following is None or any(child.tag not in _MARKS for child in element):
+            return False
+        if is_main(text):
+            return not text.endswith((",", ";"))
+        if example := _EXAMPLE.match(text):
+            rest = example["rest"]
+            return not rest.strip() or (_AFTER_EXAMPLE.match(rest) is not None and not text.endswith((".", ";", ",")))
+        words = _WORD.findall(text)
+        letters = sum(map(str.isalpha, text))
+        if text.endswith((".", ";", ",")) or text[0].islower() or _NOISE.search(text) or len(words) > 16 or 2 * letters < len(text):
+            return False
+        if is_capitals(text):
+            return True
+        if text.endswith(":"):
+            return False
+        if _is_marked(element) or self._stands_out(element, following):
+            return True
+        return _is_numbered_title(text) and not _SENTENCES.search(text) and _is_text(following) and not _ends_list(element, text)
+
+    def _stands_out(self, element: Element, following: Element) -> bool:
+        """Whether it has no number where most paragraphs have one, and one with a number follows, perhaps after another like it."""
+        parent = element.getparent()
+        if parent is None or self._is_numbered(element):
+            return False
+        if parent not in self._mostly_numbered:
+            # By their length: a short text may have as many headings as paragraphs.
+            sizes = {True: 0, False: 0}
+            for child in parent.iterchildren(element.tag):
+                sizes[self._is_numbered(child)] += len(_text_of(child))
+            self._mostly_numbered[parent] = sizes[True] > sizes[False]
+        if not self._mostly_numbered[parent]:
+            return False
+        second = following.getnext()
+        return self._is_numbered(following) or (second is not None and not _is_text(following) and self._is_numbered(second))
+
+
+def is_main(text: str) -> bool:
+    """Whether a text consists of nothing but the words that the headings of patents are made of.
+
+    >>> is_main("BRIEF DESCRIPTION OF THE DRAWINGS"), is_main("2. Related Art:"), is_main("The invention has advantages.")
+    (True, True, False)
+    """
+    if len(text) > LONGEST:
+        return False
+    text = text.strip().strip("[]<>【】").rstrip(".:- ")
+    if numbering := _NUMBERING.match(text):
+        text = text[numbering.end() :]
+    text = text.lower().replace("\u2019", "'")
+    words = _WORD.findall(text)
+    if len(words) == 1:
+        return text in _ONE_WORD
+    return not any(map(str.isdigit, text)) and not _SAYING_WORDS.isdisjoint(words) and _HEADING_WORDS.issuperset(words)
+
+
+def is_capitals(text: str) -> bool:
+    """Whether a text is words all in capitals; one word alone, and what may be a sequence of bases or amino acids, is not.
+
+    >>> is_capitals("2. PUMPS WITH A ROTOR"), is_capitals("ATGCC GGTTA"), is_capitals("PVC"), is_capitals("AGL SF-268 CNS")
+    (True, False, False, False)
+    """
+    if not text.isupper():
+        return False
+    if numbering := _NUMBERING.match(text):
+        text = text[numbering.end() :]
+    words = [word for word in _WORD.findall(text) if len(word) > 3 and not _VOWELS.isdisjoint(word) and not set(word) <= set("ACGTU")]
+    is_cut_alike = len(words) > 1 and len({len(word) for word in words}) == 1 and len(words[0]) >= 10
+    return len(words) > 1 and not is_cut_alike and not any(map(str.isdigit, text))
+
+
+def _without_number(text: str) -> str:
+    """The text without the number of its paragraph."""
+    number = _PARAGRAPH.match(text)
+    return text[number.end() :].strip() if number else text.strip()
+
+
+def _is_numbered_title(text: str) -> bool:
+    """Whether a text begins like `2.1 Rotor` or `B. Rotor`."""
+    numbering = _NUMBERING.match(text)
+    if not numbering or numbering["bracket"] or not text[numbering.end() : numbering.end() + 1].isupper():
+        return False
+    return bool(numbering["letter"] or numbering["point"] or "." in numbering["parts"])
+
+
+def _ends_list(element: Element, text: str) -> bool:
+    """Whether the paragraph before is such a line too, numbered alike: then they are a list, of which this is the last."""
+    before = element.getprevious()
+    if before is None or _is_text(before):
+        return False
+    earlier, own = _NUMBERING.match(_without_number(_text_of(before))), _NUMBERING.match(text)
+    if not earlier or not own:
+        return False
+    return (earlier["parts"] or "").count(".") == (own["parts"] or "").count(".") and bool(earlier["parts"]) == bool(own["parts"])
+
+
+def _is_marked(element: Element) -> bool:
+    """Whether the whole paragraph is in bold or underlined, its number apart."""
+    if len(element) != 1 or element[0].tag not in ("b", "u", "bold"):
+        return False
+    return not (element.text or "").strip(" \n[]0123456789") and not (element[0].tail or "").strip()
+
+
+def _is_text(element: Element) -> bool:
+    """Whether an element is too long to be a heading, or a line of a list."""
+    return len(_text_of(element).strip()) > LONGEST
+
+
+def _text_of(element: Element) -> str:
+    return "".join(map(str, element.itertext()))

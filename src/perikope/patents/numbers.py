@@ -1,0 +1,67 @@
+"""Numbers of publications and applications, in one form whoever wrote them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from perikope.core.dates import iso_date
+
+
+class PatentNumber(NamedTuple):
+    """A publication or an application by its number, in one form whoever wrote it; see `patent_number`."""
+
+    country: str
+    number: str
+    kind: str = ""
+    date: str = ""
+    """As 2001-03-15, or as much of it as is known."""
+
+    @property
+    def id(self) -> str:
+        """The id of its document: `EP-1000000-A1`."""
+        return "-".join(filter(None, (self.country, self.number, self.kind)))
+
+    @property
+    def written(self) -> str:
+        """As people write it: `EP0680812A1`."""
+        return self.patent + self.kind
+
+    @property
+    def patent(self) -> str:
+        """The same without the kind: `EP0680812`."""
+        return self.country + (self.number.zfill(7) if self.country == "EP" else self.number)
+
+
+def patent_number(country: str, number: str, kind: str = "", date: str = "") -> PatentNumber:
+    """A number from its parts as a file has them.
+
+    Zeros in front are dropped. A WO number gets a year of four digits and six more, one of a US application a year and seven more.
+
+    >>> patent_number("EP", "0680812", "A1").id, patent_number("US", "D0435854", "S1").id
+    ('EP-680812-A1', 'US-D435854-S1')
+    >>> patent_number("WO", "9511968", "A1").id, patent_number("US", "2004248206", "A1").id
+    ('WO-1995011968-A1', 'US-20040248206-A1')
+    """
+    country, kind = country.strip().upper(), kind.strip().upper()
+    number = re.sub(r"[^A-Z0-9]", "", number.upper())
+    digits = number.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    letters = number[: len(number) - len(digits)]
+    if not letters and country == "WO" and len(digits) in (7, 8):
+        digits = ("19" if digits[:2] >= "78" else "20") + digits[:2] + digits[2:].zfill(6)
+    elif not letters and country == "US" and len(digits) == 10 and digits[:2] == "20" and len(kind) == 2 and kind[0] == "A":
+        digits = digits[:4] + "0" + digits[4:]
+    else:
+        digits = digits.lstrip("0")
+    return PatentNumber(country, letters + digits, kind, iso_date(date))
+
+
+def number_of_id(id: str, date: str = "") -> PatentNumber:
+    """A number from its id.
+
+    >>> number_of_id("US-6530116-B2")
+    PatentNumber(country='US', number='6530116', kind='B2', date='')
+    """
+    country, _, rest = id.partition("-")
+    number, _, kind = rest.partition("-")
+    return PatentNumber(country, number, kind, iso_date(date))

@@ -1,0 +1,1 @@
+"""The front door: options of a search, its steps, results and recipes."""

@@ -1,0 +1,61 @@
+"""Originals: opens the file that a passage was read from at the place where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import cast
+
+from lxml import etree
+
+from perikope.core.errors import InputError, UsageError
+from perikope.core.names import split_name
+from perikope.document.tree import Place
+from perikope.formats import sources
+from perikope.formats._xml import Tree, trees, whole_text
+from perikope.formats.xml import walk_for
+from perikope.search.facade import Index
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A passage as its file has it."""
+
+    file: str
+    line: int
+    """The line of the file that the element begins in."""
+    place: Place
+    xml: str
+    """The element that holds the passage, as it is marked up."""
+    text: str
+    """The characters of the file from `place.start` to `place.end`, white space as it is."""
+
+
+def open_original(index: Index, passage: str, path: str | PathLike[str], *, format: str = "auto") -> Original:
+    """The original of a passage, given by its name (`document#passage`), in the file, archive or folder that was indexed."""
+    document, name = split_name(passage)
+    if not name:
+        raise UsageError(f"{passage!r} names no passage; write document#passage")
+    source, place = index.place(document, name)
+    if place is None:
+        raise UsageError(f"{passage} came from a format whose files cannot be opened at a place; XML files can")
+    found = 0
+    # What else cannot be read in the folder is not asked about.
+    for candidate in sources(path, format=format, hashes=False, on_problem=lambda _: None, select=lambda entry, _: entry.id == source):
+        found += 1
+        for tree in trees(candidate):
+            if walk_for(tree, candidate).builder.id == document and (original := _at(tree, candidate.path, place)):
+                return original
+    if not found:
+        raise InputError(f"holds no file {source!r}, which {document} was read from; give the path that was indexed", path=path)
+    raise InputError(f"{source!r} has no document {document} any more, or not this place in it: index it again", path=path)
+
+
+def _at(tree: Tree, path: str, place: Place) -> Original | None:
+    elements = cast(list[etree._Element], tree.root.getroottree().xpath(place.path))
+    if len(elements) != 1:
+        return None
+    [element] = elements
+    line = tree.first_line - 1 + (cast(int | None, element.sourceline) or 1)
+    xml = etree.tostring(element, encoding="unicode", with_tail=False)
+    return Original(path, line, place, xml, whole_text(tree.root)[place.start : place.end])

@@ -1,0 +1,55 @@
+"""Recipes written to files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from perikope.browse.models import Model
+from perikope.core.errors import UsageError
+from perikope.core.files import replacing
+
+
+def recipe_text(title: str, options: Mapping[str, Any], model: Model, source: str) -> str:
+    """A recipe with these options and this model, as a TOML file; `source` says where the model's values come from."""
+    from perikope.search.recipes import OPTIONS
+
+    search = {name: value for name, value in options.items() if name in OPTIONS and value not in ("", None, (), [], {}, False)}
+    search["model"] = str(model)
+    lines = [f"title = {toml_value(title)}", "", "[search]", *(f"{name} = {toml_value(value)}" for name, value in search.items())]
+    return "\n".join([*lines, "", "[sources]", f"model = {toml_value(source)}", ""])
+
+
+def check_target(path: Path, what: str, suffix: str) -> None:
+    """Whether a file can be written there: asked before the work that it is to hold, and not after."""
+    if path.suffix != suffix:
+        raise UsageError(f"{what}'s file ends in {suffix}, not {path.name!r}")
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder")
+
+
+def save_recipe(path: Path, text: str) -> None:
+    """Write a recipe, after checking that it can be read."""
+    from perikope.search.recipes import SUFFIX, parse_recipe
+
+    check_target(path, "a recipe", SUFFIX)
+    parse_recipe(path.stem, text, str(path))
+    with replacing(path) as file:
+        file.write(text)
+
+
+def toml_value(value: object) -> str:
+    """A value as TOML has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, (list, tuple, frozenset)):
+        return "[" + ", ".join(toml_value(one) for one in value) + "]"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{toml_value(str(key))} = {toml_value(one)}" for key, one in value.items()) + " }"
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(one if one >= " " and one != "\x7f" else f"\\u{ord(one):04x}" for one in escaped) + '"'

@@ -1,0 +1,1 @@
+"""What is a word, and a sentence, in each language?"""

@@ -1,0 +1,207 @@
+"""Text analysis: words with their offsets, and the term a word becomes in its language.
+
+A word is a run of letters, digits and combining marks of any script; Han, Hiragana and other scripts written
+without spaces give one word a character. The term of a word is its NFKC case-folded form, stemmed; a stop word has
+no term but keeps its position. Words and terms are apart on purpose: positions, segments and highlights need only
+words, and a term is computed once a distinct word.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+from typing import Literal
+
+import numpy as np
+import Stemmer
+from numpy.typing import NDArray
+
+from perikope.core.errors import InputError, UsageError, unknown
+from perikope.kernels.words import find_words
+
+ANALYSIS_VERSION = 1
+"""Recorded in every index: another version of this module may cut or stem words differently."""
+
+STEMMERS = ("snowball", "porter", "none")
+
+SNOWBALL: Mapping[str, str] = {
+    "ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "da": "danish", "nl": "dutch", "en": "english",
+    "eo": "esperanto", "et": "estonian", "fi": "finnish", "fr": "french", "de": "german", "el": "greek", "hi": "hindi",
+    "hu": "hungarian", "id": "indonesian", "ga": "irish", "it": "italian", "lt": "lithuanian", "ne": "nepali",
+    "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian",
+    "es": "spanish", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
+}  # fmt: skip
+"""ISO 639-1 codes of the languages that Snowball has a stemmer for; other languages are indexed unstemmed."""
+
+_ISO_639_1 = """
+    aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es et eu fa ff
+    fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku
+    kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu
+    rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo
+    wa wo xh yi yo za zh zu
+"""
+
+_ISO_639_2 = """
+    ace ach ada ady afh ain akk ale alt ang anp arc arn arp arw ast awa bal ban bas bej bem bho bik bin bla bra bua bug byn cad car ceb
+    chb chg chk chm chn cho chp chr chy cnr cop crh csb dak dar del den dgr din doi dsb dua dum dyu efi egy eka elx enm ewo fan fat fil
+    fon frm fro frr frs fur gaa gay gba gez gil gmh goh gon gor got grb grc gsw gwi hai haw hil hit hmn hsb hup iba ilo inh jbo jpr jrb
+    kaa kab kac kam kaw kbd kha kho kmb kok kos kpe krc krl kru kum kut lad lah lam lez lol loz lua lui lun luo lus mad mag mai mak man
+    mas mdf mdr men mga mic min mis mnc mni moh mos mul mus mwl mwr myv nap nds new nia niu nog non nqo nso nwc nym nyn nyo nzi osa ota
+    pag pal pam pap pau peo phn pon pro raj rap rar rom rup sad sah sam sas sat scn sco sel sga shn sid sma smj smn sms snk sog srn srr
+    suk sus sux syc syr tem ter tet tig tiv tkl tlh tli tmh tog tpi tsi tum tvl tyv udm uga umb und vai vot wal war was xal yao yap zap
+    zbl zen zgh zun zxx zza
+"""
+"""Of the codes with three letters those that have none with two: "eng" is not the name under which English is known here."""
+
+_OTHERS_IN_USE = """
+    sh arz azb bar bcl bjn ckb cmn ext glk hak lij lmo ltg lzh mzn nan pfl pms pnb rue szl vec vep vro wuu yue
+"""
+"""Of ISO 639-3 and of the withdrawn codes those that have a Wikipedia of some size, which are the ones that pages use."""
+
+_LANGUAGES = frozenset(f"{_ISO_639_1} {_ISO_639_2} {_OTHERS_IN_USE}".split())
+
+IntArray = NDArray[np.int32]
+
+
+@lru_cache(maxsize=1)
+def word_classes() -> NDArray[np.uint8]:
+    """The class of every character (see `kernels.words`), from the shipped table."""
+    table = resources.files("perikope").joinpath("data", "word_classes.txt").read_text("ascii")
+    ranges = [line.split() for line in table.splitlines() if not line.startswith("#")]
+    firsts = np.array([int(first, 16) for first, _ in ranges])
+    values = np.array([0, *(int(value) for _, value in ranges)], np.uint8)
+    return np.repeat(values, np.diff(firsts, prepend=0, append=sys.maxunicode + 1))
+
+
+def word_spans(text: str) -> tuple[IntArray, IntArray]:
+    """Start and end of each word, in characters.
+
+    >>> [span.tolist() for span in word_spans("a pump")]
+    [[0, 2], [1, 6]]
+    """
+    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    starts, ends = find_words(characters, word_classes())
+    return starts, ends
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, as written.
+
+    >>> words("Don't over-heat the cœur: 3.5 °C")
+    ['Don', 't', 'over', 'heat', 'the', 'cœur', '3', '5', 'C']
+    """
+    starts, ends = word_spans(text)
+    return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def fold(word: str) -> str:
+    """The form in which words compare: compatibility-composed, case-folded, without soft hyphens and joiners.
+
+    >>> fold("STRAẞE"), fold("ﬁlter"), fold("co\\u00adop")
+    ('strasse', 'filter', 'coop')
+    """
+    if word.isascii():
+        return word.lower()
+    visible = word.translate(_INVISIBLE)
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+
+
+_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200c\u200d\u2060\ufeff"))
+
+
+def language_code(language: str) -> str:
+    """The two- or three-letter code of a language tag.
+
+    >>> language_code("EN-us"), language_code("")
+    ('en', 'und')
+    """
+    code = re.split(r"[-_]", language.strip().lower(), maxsplit=1)[0]
+    code = {"nb": "no", "nn": "no"}.get(code, code)
+    if code and not re.fullmatch(r"[a-z]{2,3}", code):
+        raise UsageError(f"{language!r} is not a language code; use one such as en, fr or de")
+    return code or "und"
+
+
+def is_language(code: str) -> bool:
+    """Whether a code names a language in ISO 639: `language_code` only sees to its form.
+
+    >>> is_language("de"), is_language("nds"), is_language("zz"), is_language("eng")
+    (True, True, False, False)
+    """
+    return code in _LANGUAGES
+
+
+def default_stopwords(language: str) -> frozenset[str]:
+    """The stop words shipped for a language, folded; none where there is no list."""
+    file = resources.files("perikope").joinpath("data", "stopwords", f"{language}.txt")
+    return frozenset(fold(word) for word in file.read_text("utf-8").split()) if file.is_file() else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzer:
+    """How words become terms; its settings are recorded in the index and used for queries too.
+
+    >>> Analyzer().term("Couplings", "en"), Analyzer().term("the", "en"), Analyzer(stemmer="none").term("Couplings", "en")
+    ('coupl', None, 'couplings')
+    """
+
+    stemmer: Literal["snowball", "porter", "none"] = "snowball"
+    stopwords: Literal["default", "none"] | tuple[str, ...] = "default"
+    _rules: dict[str, Callable[[str], str | None]] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.stemmer not in STEMMERS:
+            raise unknown("stemmer", self.stemmer, STEMMERS)
+        if isinstance(self.stopwords, str) and self.stopwords not in ("default", "none"):
+            raise unknown("stop word list", self.stopwords, ["default", "none", "a file"])
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, object]) -> Analyzer:
+        """The analyser an index was made with."""
+        stopwords = settings["stopwords"]
+        return cls(settings["stemmer"], tuple(stopwords) if isinstance(stopwords, list) else stopwords)  # type: ignore[arg-type]
+
+    def settings(self) -> dict[str, object]:
+        """What an index must record to analyse queries the same way."""
+        stopwords = self.stopwords if isinstance(self.stopwords, str) else list(self.stopwords)
+        return {"version": ANALYSIS_VERSION, "stemmer": self.stemmer, "stopwords": stopwords}
+
+    def term(self, word: str, language: str) -> str | None:
+        """The term of a word, or None for a stop word."""
+        rule = self._rules.get(language)
+        if rule is None:
+            rule = self._rules[language] = self._make_rule(language)
+        return rule(word)
+
+    def _make_rule(self, language: str) -> Callable[[str], str | None]:
+        if self.stopwords == "default":
+            stop = default_stopwords(language)
+        else:
+            stop = frozenset(fold(word) for word in self.stopwords) if self.stopwords != "none" else frozenset()
+        # Porter's algorithm is for English; elsewhere it means the Snowball stemmer of that language.
+        algorithm = "porter" if self.stemmer == "porter" and language == "en" else SNOWBALL.get(language)
+        if self.stemmer == "none" or algorithm is None:
+            stem: Callable[[str], str] = str
+        else:
+            stem = Stemmer.Stemmer(algorithm, maxCacheSize=0).stemWord
+
+        def rule(word: str) -> str | None:
+            folded = fold(word)
+            return None if folded in stop else stem(folded) or folded
+
+        return rule
+
+
+def read_stopwords(path: str) -> tuple[str, ...]:
+    """Stop words from a file, separated by white space; what follows a `#` is a comment."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return tuple(sorted({fold(word) for line in file for word in line.split("#")[0].split()}))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError(f"cannot read stop words: {reason}; give default, none or a file", path=path) from None

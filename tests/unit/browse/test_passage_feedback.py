@@ -1,0 +1,86 @@
+"""Words of the best passages, against Bo1 written out over the passages of the candidate documents."""
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perikope.core.errors import UsageError
+from perikope.text.analysis import Analyzer
+from tests.support.collections import collections, index_of, plain_document
+from tests.support.plain import PlainCollection
+
+MODEL = "pl2(statistics=candidates)"
+
+
+def plain_bo1(query, feedback, passages, terms):
+    """Amati 2003: `tf log2((1 + P) / P) + log2(1 + P)`, P the occurrences of a term a passage."""
+    occurrences = Counter(term for passage in passages for term in passage)
+    inside = Counter(term for passage in feedback for term in passage)
+    holding = Counter(term for passage in feedback for term in set(passage))
+
+    def weigh(frequency, expected):
+        return frequency * math.log2((1 + expected) / expected) + math.log2(1 + expected)
+
+    allowed = [term for term in inside if term in query or holding[term] >= min(2, len(feedback))]
+    weight = {term: weigh(inside[term], occurrences[term] / len(passages)) for term in allowed}
+    chosen = sorted(weight, key=lambda term: (-weight[term], term))[:terms]
+    if not chosen:
+        return query
+    largest = weigh(inside[chosen[0]], inside[chosen[0]] / len(passages))
+    expanded = {term: value / max(query.values()) for term, value in query.items()}
+    for term in chosen:
+        expanded[term] = expanded.get(term, 0.0) + weight[term] / largest
+    return expanded
+
+
+@settings(max_examples=60)
+@given(collections(), st.sampled_from(["pump", "rotor magnet", "valve rotor pump"]), st.integers(1, 4), st.integers(1, 4))
+def test_the_expanded_query_is_bo1_over_the_passages_of_the_candidates(documents, query, depth, terms):
+    index = index_of(documents)
+    options = {"language": "en", "documents": 2}
+    first = index.search(query, model=MODEL, k=depth, **options)
+    again = index.search(query, model=MODEL, browse_expand=f"bo1(documents={depth},terms={terms})", **options)
+    plain = {one.document.id: one for one in PlainCollection(documents, Analyzer()).documents}
+    numbers = first.matches.number_of_document.tolist()
+    fetched = [plain[index._snapshot.document_id(number)] for number in numbers]
+    passages = {(one.document.id, i): one.of_span(span) for one in fetched for i, span in enumerate(one.passages)}
+    feedback = [passages[hit.document, int(hit.passage[1:]) - 1] for hit in first]
+    query_terms = dict(zip(first.matches.query.terms, first.matches.query.weights, strict=True))
+    expected = plain_bo1(query_terms, feedback, list(passages.values()), terms) if feedback else query_terms
+    found = again.matches.query
+    assert dict(zip(found.terms, found.weights, strict=True)) == pytest.approx(expected)
+
+
+@pytest.fixture(scope="module")
+def index():
+    return index_of([plain_document("d1", "Pumps", "A rotor with a magnet.", "The rotor and its magnet turn.", "A magnet.")])
+
+
+def test_passages_are_found_by_words_of_better_ones(index):
+    assert [hit.passage for hit in index.search("rotor", model="bm25")] == ["@1", "@2"]
+    assert {hit.passage for hit in index.search("rotor", model="bm25", browse_expand="bo1")} == {"@1", "@2", "@3"}
+
+
+def test_how_many_are_asked_for_changes_nothing(index):
+    assert index.search("rotor", browse_expand="bo1", k=1).names() == index.search("rotor", browse_expand="bo1", k=3).names()[:1]
+
+
+def test_the_browse_query_is_the_one_that_is_expanded(index):
+    results = index.search("pump", browse_query="rotor", browse_expand="bo1")
+    assert results.matches.query.text == "rotor"
+    assert set(results.matches.query.terms) == {"en:rotor", "en:magnet"}
+
+
+def test_all_documents_too(index):
+    options = {"model": "bm25", "browse_expand": "bo1"}
+    assert index.search("rotor", documents="all", **options).names() == index.search("rotor", **options).names()
+
+
+def test_elements_and_unknown_names_are_refused(index):
+    with pytest.raises(UsageError, match="where elements are ranked"):
+        index.search("rotor", elements=True, model="bm25", browse_expand="bo1")
+    with pytest.raises(UsageError, match="unknown expansion"):
+        index.search("rotor", browse_expand="bo2")
