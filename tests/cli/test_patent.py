@@ -278,16 +278,14 @@ def test_topics_of_clef_ip(index, folder, tmp_path, capsys):
 
 def test_a_topic_with_words_and_a_patent(index):
     opened = Index.open(index)
-    topics = [Topic("1", query="strainer", patent="EP0900100A1"), Topic("2", patent="EP0900100A1", browse="impeller")]
+    topics = [Topic("1", query="strainer", patent="EP0900100A1"), Topic("2", patent="EP0900100A1", options={"browse_query": "impeller"})]
     notes, problems = [], []
-    rankings = dict(
-        search_topics(opened, topics, problems.append, model="bm25", patent_options={"date_limit": False}, on_note=notes.append, k=50)
-    )
+    rankings = dict(search_topics(opened, topics, problems.append, model="bm25", date_limit=False, on_note=notes.append, k=50))
     assert (notes, problems) == ([], [])
     ours = {FAMILIES[0].earlier.id, FAMILIES[0].later.id}
     assert all({name.split("#")[0] for name, _ in ranking} == ours for ranking in rankings.values())
     with pytest.raises(UsageError, match="fetch_words must be"):
-        list(search_topics(opened, topics, problems.append, patent_options={"fetch_words": 0}))
+        list(search_topics(opened, topics, problems.append, fetch_words=0))
 
 
 def test_notes_on_topics(index, tmp_path, capsys):

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 
-from perikope.cli.options import search_arguments, search_options
+from perikope.cli.options import GivenSearch, GroupedCommand, search_options
 from perikope.cli.output import printable
+from perikope.search.options import OPTIONS, PATENTS
 
 
-@click.command(name="explain")
+@click.command(name="explain", cls=GroupedCommand)
 @click.argument("index", metavar="INDEX")
 @click.argument("query", metavar="QUERY")
 @click.argument("passage", metavar="DOCUMENT#PASSAGE")
 @click.option("--json", "as_json", is_flag=True, help="Print the tree as JSON.")
-@search_options
-def command(index: str, query: str, passage: str, as_json: bool, **options: Any) -> int:
+@search_options(without={"candidates", "k", *(name for name, one in OPTIONS.items() if one.group == PATENTS)})
+def command(index: str, query: str, passage: str, as_json: bool, search: GivenSearch) -> int:
     """Show where the score of a passage comes from.
 
     \b
@@ -27,7 +27,7 @@ def command(index: str, query: str, passage: str, as_json: bool, **options: Any)
     from perikope.browse.explanation import as_dict, render
     from perikope.search.facade import Index
 
-    node = Index.open(index).explain(query, passage, **search_arguments(options))
+    node = Index.open(index).explain(query, passage, **search.keywords)
     if as_json:
         click.echo(json.dumps(as_dict(node), ensure_ascii=False))
     else:

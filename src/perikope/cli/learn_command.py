@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from perikope.cli.options import search_arguments, search_options
+from perikope.cli.options import GivenSearch, GroupedCommand, search_options, topic_options
 from perikope.cli.output import count, printable, progress
 
 if TYPE_CHECKING:
@@ -102,15 +101,15 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
     return 1 if learned.unknown else 0
 
 
-@command.command(name="prior")
+@command.command(name="prior", cls=GroupedCommand)
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
 @click.option("--name", "--save", "name", required=True, metavar="NAME", help="Under which name the table is saved in the index.")
-@click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages the run returns a topic.")
 @click.option("--threads", default=0, type=click.IntRange(0), metavar="N", help="How many topics at a time.")
-@search_options
-def learn_prior(index: str, topics: str, qrels: str, name: str, k: int, threads: int, **options: Any) -> int:
+@topic_options
+@search_options(k=1000, help={"k": "Number of passages per topic that the run returns."})
+def learn_prior(index: str, topics: str, qrels: str, name: str, threads: int, search: GivenSearch, **reading: str) -> int:
     """Learn in which tenths of a description relevant passages stand more often than a run returns them.
 
     The weight of a tenth is its share of the relevant passages ÷ its share of what `perikope run` returns with the same options; a tenth
@@ -126,14 +125,14 @@ def learn_prior(index: str, topics: str, qrels: str, name: str, k: int, threads:
 
     from perikope.browse.models.prior import KIND
     from perikope.cli.table_output import lines_of_prior
-    from perikope.evaluation.learning.prior import learn_prior_of_run
+    from perikope.evaluation.learning.prior import check_options, learn_prior_of_run
     from perikope.index.saved_tables import check_name, write_table
 
     check_name(name)
-    model = str(options.pop("model"))
-    source, problems = _source(index, topics, qrels, model, search_arguments(options), threads)
+    check_options(search.options)
+    source, problems = _source(index, topics, qrels, search, threads, reading)
     with click.progressbar(length=len(source.topics), label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        learned = learn_prior_of_run(source, k, lambda: bar.update(1))
+        learned = learn_prior_of_run(source, lambda: bar.update(1))
     path = write_table(Path(index), name, KIND, learned.values())
     click.echo("\n".join(lines_of_prior(learned.values())))
     click.echo(f"learned from {count(len(source.topics), 'topic')} into {path}")
@@ -156,19 +155,6 @@ def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.argument("topics", metavar="TOPICS"),
             click.argument("qrels", metavar="QRELS"),
             click.option(
-                "--model",
-                default="qsf_v_title",
-                show_default=True,
-                metavar="NAME(…)",
-                help="Its best passages are hard to tell apart: they are learned from.",
-            ),
-            click.option("--fetch", default="bm25", show_default=True, metavar="NAME(…)", help="Ranks documents, as in search."),
-            click.option("--expand", default="", metavar="NAME(…)", help="Add words of the best documents, as in search."),
-            click.option(
-                "--documents", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many documents to look into."
-            ),
-            click.option("--language", default="", metavar="CODE", help="Look in this language only."),
-            click.option(
                 "--normalize",
                 type=click.Choice(["zscore", "minmax"]),
                 help="How features are normalised over the candidate passages; zscore for linear and else minmax where not given.",
@@ -181,13 +167,15 @@ def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
             ),
             click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Decides all that is drawn."),
             click.option("--threads", default=0, type=click.IntRange(0), metavar="N", help="How many topics at a time."),
+            topic_options,
+            search_options(without=("k",), help={"model": "Model whose best passages are learned from: they are hard to tell apart."}),
         )
     ):
         function = option(function)
     return function
 
 
-@command.command(name="fusion")
+@command.command(name="fusion", cls=GroupedCommand)
 @learning_options
 @click.option("--name", required=True, metavar="NAME", help="Under which name the table is saved in the index.")
 @click.option(
@@ -213,7 +201,16 @@ def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--compare", multiple=True, metavar="NAME(…)", help="Compare with these models; with all single ones where not given.")
 def learn_fusion(
-    index: str, topics: str, qrels: str, name: str, measure: str, folds: int, l2: float, compare: tuple[str, ...], **options: Any
+    index: str,
+    topics: str,
+    qrels: str,
+    name: str,
+    measure: str,
+    folds: int,
+    l2: float,
+    compare: tuple[str, ...],
+    search: GivenSearch,
+    **options: Any,
 ) -> int:
     """Learn how all signals count together, so that no model has to be picked by hand.
 
@@ -237,10 +234,10 @@ def learn_fusion(
     wanted = parse_measures(measure)
     if not wanted:
         raise UsageError("give at least one measure, such as nDCG@10; see `perikope measures`")
-    source, problems = _examples(index, topics, qrels, options)
+    source, problems = _examples(index, topics, qrels, search, options)
     learner = Learner(options["method"], l2, options["seed"])
     sampling = Sampling(options["depth"], options["others"], options["seed"])
-    models = list(dict.fromkeys([options["model"], *(compare or single_models())]))
+    models = list(dict.fromkeys([source.options.model, *(compare or single_models())]))
     with click.progressbar(length=2 * len(source.topics), label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         learned = learn(
             source,
@@ -271,10 +268,10 @@ def learn_fusion(
     return 1 if problems else 0
 
 
-@command.command(name="export")
+@command.command(name="export", cls=GroupedCommand)
 @learning_options
 @click.option("--out", required=True, metavar="FILE", help="The file to write: .csv, .tsv, and else SVMlight; .gz compresses it.")
-def export(index: str, topics: str, qrels: str, out: str, **options: Any) -> int:
+def export(index: str, topics: str, qrels: str, out: str, search: GivenSearch, **options: Any) -> int:
     """Write what fusion is learned from, for other programs.
 
     A line of SVMlight is `grade qid:1 1:0.5 2:0.25 … # document#passage`; the names of the features stand in front, as comments. CSV and
@@ -288,7 +285,7 @@ def export(index: str, topics: str, qrels: str, out: str, **options: Any) -> int
     from perikope.evaluation.learning.examples import Sampling
     from perikope.evaluation.learning.export import write_examples
 
-    source, problems = _examples(index, topics, qrels, options)
+    source, problems = _examples(index, topics, qrels, search, options)
     groups = source.groups(Sampling(options["depth"], options["others"], options["seed"]))
     lines = write_examples(out, progress(groups, len(source.topics), "topics"), [topic.qid for topic in source.topics])
     click.echo(f"{count(lines, 'example')} of {count(len(source.topics), 'topic')} into {out}")
@@ -360,37 +357,36 @@ def list_features() -> int:
     return 0
 
 
-def _examples(index: str, topics: str, qrels: str, options: dict[str, Any]) -> tuple[Source, list[str]]:
+def _examples(index: str, topics: str, qrels: str, search: GivenSearch, options: dict[str, Any]) -> tuple[Source, list[str]]:
     """Where the examples of fusion come from, and which topics were passed over."""
     from perikope.evaluation.learning.validation import NORMALIZATION
 
-    search = {name: options[name] for name in ("fetch", "expand", "documents", "language")}
     normalize = options["normalize"] or NORMALIZATION[options.get("method", "lambdamart")]
-    return _source(index, topics, qrels, options["model"], search, options["threads"], normalize)
+    return _source(index, topics, qrels, search, options["threads"], options, normalize)
 
 
 def _source(
     index: str,
     topics: str,
     qrels: str,
-    model: str,
-    search: dict[str, Any],
+    search: GivenSearch,
     threads: int,
+    reading: Mapping[str, Any],
     normalize: FeatureNormalization = "zscore",
 ) -> tuple[Source, list[str]]:
-    """What is learned from, with the options of `Index.search`, and which topics were passed over."""
-    from perikope.browse.models import parse_model
+    """What is learned from, and which topics were passed over; `reading` says of which form the topics are."""
+    from pathlib import Path
+
     from perikope.core.errors import UsageError
     from perikope.evaluation.io.judgements import read_judgements
     from perikope.evaluation.io.topics import read_topics
     from perikope.evaluation.learning.examples import Source, judged_topics
-    from perikope.search.facade import Index
+    from perikope.index.reader import Snapshot
 
-    opened, wanted, judgements = Index.open(index), read_topics(topics), read_judgements(qrels)
+    snapshot, judgements = Snapshot.open(Path(index)), read_judgements(qrels)
+    wanted = search.with_candidates(read_topics(topics, reading["topic_format"], reading["topic_field"]))
     if not wanted:
         raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
     problems: list[str] = []
-    reading = {name: search[name] for name in ("language", "syntax") if name in search}
-    folder = os.path.dirname(topics)
-    kept = judged_topics(opened, wanted, judgements, problems.append, patent_folder=folder, **reading)
-    return Source(opened, kept, judgements, parse_model(model), normalize, search, threads or None, folder), problems
+    kept = judged_topics(snapshot, wanted, judgements, search.options, problems.append)
+    return Source(snapshot, kept, judgements, search.options, normalize, threads or None), problems

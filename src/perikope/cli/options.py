@@ -1,163 +1,191 @@
-"""Options that several commands share."""
+"""Options that several commands share: those of a search, derived from their declaration, and those of topics."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
-from urllib.parse import unquote
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.core import ParameterSource
+
+from perikope.core.errors import UsageError
+from perikope.core.options import NamesOrAll, OneOf, Option, Real, Switch, Whole
+from perikope.search.options import GROUPS, OPTIONS, PATENTS, SearchOptions
+
+if TYPE_CHECKING:
+    from perikope.query.topic import Topic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+ALL = "*"
+"""How `--elements` without tags reaches us."""
 
-def search_options(command: F) -> F:
-    """How documents are fetched and passages scored."""
-    for option in reversed(
-        (
-            click.option(
-                "--recipe",
-                default="",
-                is_eager=True,
-                callback=follow_recipe,
-                metavar="NAME|FILE",
-                help="The options of a paper's system, or of a TOML file of your own; those given here go before. See `perikope recipes`.",
-            ),
-            click.option(
-                "--model", default="qsf_v_title", show_default=True, metavar="NAME(…)", help="Scores passages; see `perikope models`."
-            ),
-            click.option(
-                "--fetch", default="bm25", show_default=True, metavar="NAME(…)", help="Ranks documents: bm25, pl2, dph, lm or sim."
-            ),
-            click.option(
-                "--fetch-parts",
-                default=None,
-                metavar="PART[=WEIGHT],…",
-                help="Rank documents by these parts alone (title: the document's own); weights multiply frequencies and lengths.",
-            ),
-            click.option("--expand", default="", metavar="NAME(…)", help="Add words of the best documents that may be found: bo1 or rm3."),
-            click.option(
-                "--documents",
-                default="1000",
-                show_default=True,
-                type=DocumentsType(),
-                metavar="N|all",
-                help="How many documents to look into.",
-            ),
-            click.option(
-                "--also-nearest",
-                default="",
-                metavar="STORE",
-                help="Also look into as many documents whose passages are nearest by the vectors of this store; see `perikope encode`.",
-            ),
-            click.option("--browse-query", default="", metavar="TEXT", help="Score passages with this query instead."),
-            click.option(
-                "--browse-expand", default="", metavar="NAME(…)", help="Add words of the best passages to what scores them: bo1 or rm3."
-            ),
-            click.option(
-                "--syntax",
-                default="words",
-                show_default=True,
-                type=click.Choice(["words", "boolean", "automatic"]),
-                help='How queries are read. boolean: AND, OR, NOT, NEAR/5, ADJ/2, SAME, parentheses, "phrases", pump*, +word, -word; words '
-                "side by side are joined by AND. automatic: keywords, phrases, +word and -word.",
-            ),
-            click.option("--must-match", is_flag=True, help="Only passages in which the query holds, all of its words where it is plain."),
-            click.option("--across", "across_passages", is_flag=True, help="As --must-match, but phrases, NEAR and AND may span passages."),
-            click.option("--language", default="", metavar="CODE", help="Look in this language only; else in all that the index holds."),
-            click.option(
-                "--filter",
-                multiple=True,
-                metavar="CONDITION",
-                help="Only documents with this in their metadata: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b, name=The*, "
-                'kind!=A1, id=d1|d2, codes~G06; "in quotes" a value is taken as it is. May be given several times; all must hold.',
-            ),
-            click.option(
-                "--ids",
-                multiple=True,
-                metavar="FILE",
-                help="Only the documents whose ids the file holds, one a line; several files add up.",
-            ),
-            click.option(
-                "--shares-codes-with",
-                default=None,
-                metavar="DOCUMENT",
-                help="Only documents that share a classification code with this one.",
-            ),
-            click.option(
-                "--code-level",
-                default="full",
-                show_default=True,
-                type=click.Choice(["full", "group", "subclass", "class"]),
-                help="How much of two codes must be the same.",
-            ),
-            click.option(
-                "--part", multiple=True, metavar="NAME", help="Only passages in this part, such as claims. May be given several times."
-            ),
-            click.option("--tag", "tag", multiple=True, metavar="NAME", help="Only passages with this tag. May be given several times."),
-            click.option(
-                "--elements",
-                is_flag=False,
-                flag_value="*",
-                default="",
-                metavar="[TAG,…]",
-                help="Rank elements instead of passages: all sections, lists, passages … and documents, or those with these tags "
-                "(--elements=sec,p; without tags, put it last).",
-            ),
-            click.option("--no-overlap", is_flag=True, help="Nothing that overlaps a better result."),
-            click.option(
-                "--group-by-document",
-                is_flag=False,
-                flag_value="fetch",
-                default="",
-                type=click.Choice(["fetch", "score", ""]),
-                metavar="[fetch|score]",
-                help="Results of one document side by side, documents as they were fetched or by their best result.",
-            ),
-            click.option(
-                "--drop-unmatched",
-                is_flag=True,
-                help="With --no-overlap: nothing of documents in which nothing scores, instead of the whole of them.",
-            ),
-            click.option(
-                "--one-per",
-                default=None,
-                metavar="FIELD",
-                help="Of documents with the same value in this field of their metadata, such as family or patent, only the best.",
-            ),
-            click.option("--rescore", default="", metavar="NAME(…)", help="Mix the fetch score with this model's for whole documents."),
-            click.option(
-                "--rescore-weight",
-                default=0.5,
-                show_default=True,
-                type=click.FloatRange(0, 1),
-                metavar="X",
-                help="How much --rescore counts.",
-            ),
+_FILES = {
+    "ids": "Only the documents whose ids this file lists, one per line. Several files add up.",
+    "candidates": "Look into the documents of this run in place of fetching.",
+}
+"""Options whose value stands in a file on the command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSearch:
+    """What a command line says of a search."""
+
+    recipe: str
+    given: dict[str, Any]
+    """The options that were given, by name; a recipe and the defaults say the rest."""
+    base: SearchOptions = field(default_factory=SearchOptions)
+    """The defaults of the command."""
+    run: str = ""
+    """The file of a run whose documents are looked into."""
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """As `Index.search` and `search_topics` take them."""
+        return {"recipe": self.recipe, "options": self.base, **self.given}
+
+    @property
+    def options(self) -> SearchOptions:
+        """The options with those of the recipe."""
+        from perikope.search.recipes import load_recipe
+
+        chosen = self.base.updated(load_recipe(self.recipe).options) if self.recipe else self.base
+        return chosen.updated(self.given)
+
+    def with_candidates(self, topics: list[Topic]) -> list[Topic]:
+        """The topics, each with the documents that the run has for it, where a run was given."""
+        if not self.run:
+            return topics
+        from perikope.evaluation.io.runs import read_run
+        from perikope.search.batch import with_candidates
+
+        return with_candidates(topics, read_run(self.run))
+
+    def refuse_patent_options(self) -> None:
+        """An error where an option about patents was given, for a command that searches without one."""
+        for name in self.given:
+            if OPTIONS[name].group == PATENTS:
+                raise UsageError(f"{OPTIONS[name].command_line} is about patents; search with one (--patent or --claims), or leave it out")
+
+
+def search_options(*, without: Collection[str] = (), help: dict[str, str] | None = None, **defaults: Any) -> Callable[[F], F]:
+    """Give a command the options of a search; it receives them as one argument `search`, a `GivenSearch`.
+
+    `defaults` are those of the command where they are not those of the declaration; `help` replaces the help of some options.
+    """
+
+    def decorate(command: F) -> F:
+        base = SearchOptions.of(defaults)
+        taken = [one for group in GROUPS for one in OPTIONS.values() if one.group == group and one.name not in without]
+
+        @wraps(command)
+        def with_search(*arguments: Any, **values: Any) -> Any:
+            given = {one.name: values.pop(one.name) for one in taken}
+            return command(*arguments, search=_given(values.pop("recipe"), given, base), **values)
+
+        decorated: Any = with_search
+        for one in reversed(taken):
+            decorated = _click_option(one, getattr(base, one.name), (help or {}).get(one.name, ""))(decorated)
+        recipe = click.option(
+            "--recipe",
+            default="",
+            metavar="NAME|FILE",
+            help="The options of a paper's system, or of a TOML file of your own; command-line options take precedence. See "
+            "`perikope recipes`.",
         )
-    ):
-        command = option(command)
-    return command
+        found: F = recipe(decorated)
+        return found
+
+    return decorate
 
 
-def document_options(command: F) -> F:
-    """Documents of somebody else, and documents as results."""
-    for option in reversed(
-        (
-            click.option("--candidates", default="", metavar="RUN", help="Look into the documents of this run instead of fetching."),
-            click.option(
-                "--document-ranking",
-                default="",
-                metavar="NAME",
-                help="Rank documents by their passages instead: maxp (the best), sump (all), firstp (the first) or meanp(n=3) (the best "
-                "three).",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+def _click_option(one: Option, default: Any, help: str) -> Callable[[F], F]:
+    """An option of a search as the command line has it. What is not given is None, so that a recipe can say it."""
+    kind, text = one.kind, help or _FILES.get(one.name, one.help)
+    flags = [one.command_line, one.name]
+    if isinstance(kind, Switch):
+        return click.option(*flags, is_flag=True, flag_value=not default, default=None, help=one.help_off if default else text)
+    details: dict[str, Any] = {"default": None, "help": text, "type": OptionValue(one), "metavar": one.metavar or None}
+    plain = kind.plain(default)
+    if plain not in ("", None, [], False):
+        details["show_default"] = ",".join(plain) if isinstance(plain, list) else str(plain)
+    if isinstance(kind, NamesOrAll) or (isinstance(kind, OneOf) and kind.when_true is not None):
+        details |= {"is_flag": False, "flag_value": ALL if isinstance(kind, NamesOrAll) else kind.when_true}
+    elif isinstance(kind, OneOf):
+        details["type"] = click.Choice(kind.words)
+    elif kind.many and not one.default:
+        details["multiple"] = True
+    return click.option(*flags, **details)
+
+
+class OptionValue(click.ParamType[Any]):
+    """A value of a declared option, read from text."""
+
+    def __init__(self, one: Option) -> None:
+        self.option = one
+        self.name = one.metavar or one.name
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Any:
+        """The value in its canonical form; files, and values that a command line may repeat, are read later."""
+        kind, name = self.option.kind, self.option.name
+        if not isinstance(value, str) or name in _FILES or kind.many or isinstance(kind, NamesOrAll):
+            return value
+        if not isinstance(kind, (Whole, Real)):
+            return value
+        try:
+            return kind.read(name, value)
+        except UsageError as error:
+            self.fail(str(error), param, context)
+
+
+def _given(recipe: str, values: dict[str, Any], base: SearchOptions) -> GivenSearch:
+    """The options that were given, in their canonical form."""
+    given: dict[str, Any] = {}
+    for name, value in values.items():
+        if value is None or value == ():
+            continue
+        one = OPTIONS[name]
+        if one.restricts and (value == "" or (isinstance(value, tuple) and "" in value)):
+            # From a script with an empty variable: to search everything instead would be the worst of all answers.
+            raise UsageError(f"{one.command_line} is empty; give it a value or leave it out")
+        given[name] = True if isinstance(one.kind, NamesOrAll) and value == ALL else value
+    run = given.pop("candidates", "")
+    if "ids" in given:
+        from perikope.evaluation.io.lines import numbered_lines
+
+        given["ids"] = [line.strip() for file in given["ids"] for _, line in numbered_lines(file)]
+    # Whatever is wrong is told now, before an index is opened.
+    checked = {name: OPTIONS[name].check(value) for name, value in given.items()}
+    return GivenSearch(recipe, checked, base, run)
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists the options of a search under the headings of their groups."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options: the command's own first, then each group."""
+        records: dict[str, list[tuple[str, str]]] = {"Options": [], **{group: [] for group in GROUPS}}
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context)
+            if record is not None:
+                one = OPTIONS.get(parameter.name or "")
+                records[one.group if one is not None else "Options"].append(record)
+        for heading, rows in records.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+def document_ranking_option(command: F) -> F:
+    """Documents as results."""
+    return click.option(
+        "--document-ranking",
+        default="",
+        metavar="NAME",
+        help="Rank documents by their passages: maxp (the best), sump (all), firstp (the first) or meanp(n=3) (the best three).",
+    )(command)
 
 
 def topic_options(command: F) -> F:
@@ -181,150 +209,6 @@ def topic_options(command: F) -> F:
     ):
         command = option(command)
     return command
-
-
-def patent_options(command: F) -> F:
-    """What is made of a patent, and what may be found for it."""
-    for option in reversed(
-        (
-            click.option(
-                "--fetch-words",
-                default=10,
-                show_default=True,
-                type=click.IntRange(1),
-                metavar="N",
-                help="With a patent: so many of its words fetch documents, those of highest tf-idf.",
-            ),
-            click.option(
-                "--fetch-from",
-                default="abstract",
-                show_default=True,
-                metavar="PART,…",
-                help="With a patent: where these words are taken from: title, abstract, description, claims.",
-            ),
-            click.option(
-                "--browse-words",
-                default=100,
-                show_default=True,
-                type=click.IntRange(1),
-                metavar="N",
-                help="With a patent: so many of its words score passages.",
-            ),
-            click.option(
-                "--browse-from", default="claims", show_default=True, metavar="PART,…", help="With a patent: where those are taken from."
-            ),
-            click.option("--weighted", is_flag=True, help="With a patent: words weigh what its text repeats them; else each counts once."),
-            click.option("--no-code-filter", is_flag=True, help="With a patent: also documents that share no classification code with it."),
-            click.option("--no-date-limit", is_flag=True, help="With a patent: also documents published since its priority date."),
-            click.option("--no-family-filter", is_flag=True, help="With a patent: also other publications of its family."),
-            click.option(
-                "--translate",
-                default=None,
-                metavar="URL",
-                help="With a patent in a language that is not looked in: translate it with this LibreTranslate server, which then gets its "
-                "text. A key is taken from PERIKOPE_TRANSLATE_KEY.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
-
-
-_OF_PATENTS = (
-    "fetch_words", "fetch_from", "browse_words", "browse_from", "weighted", "no_code_filter", "no_date_limit", "no_family_filter",
-    "translate",
-)  # fmt: skip
-
-
-def patent_arguments(options: dict[str, Any], *, needed: bool = True) -> dict[str, Any]:
-    """Takes what `patent_options` added out of the options of a command: as `Index.patent_query` takes them.
-
-    Where they are not `needed`, one that was given is an error.
-    """
-    import os
-
-    from perikope.core.errors import UsageError
-
-    if not needed:
-        context = click.get_current_context()
-        for name in _OF_PATENTS:
-            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise UsageError(f"--{name.replace('_', '-')} is about patents; search with one (--patent or --claims), or leave it out")
-    arguments: dict[str, Any] = {
-        name.removeprefix("no_"): not options.pop(name) if name.startswith("no_") else options.pop(name) for name in _OF_PATENTS[:-1]
-    }
-    url = options.pop("translate")
-    if url is not None:
-        from perikope.patents.translation import LibreTranslate
-
-        arguments["translator"] = LibreTranslate(url, api_key=os.environ.get("PERIKOPE_TRANSLATE_KEY", ""))
-    return arguments
-
-
-def follow_recipe(context: click.Context, parameter: click.Parameter, value: str) -> Any:
-    """The recipe that was named; its options are the defaults of all others."""
-    if not value:
-        return ""
-    from perikope.search.recipes import load_recipe
-
-    recipe = load_recipe(value)
-    context.default_map = {**(context.default_map or {}), **{name: _as_written(name, given) for name, given in recipe.options.items()}}
-    return recipe
-
-
-def _as_written(name: str, value: Any) -> Any:
-    """An option of `Index.search` as the command line has it."""
-    if isinstance(value, dict):
-        return ",".join(f"{part}={weight}" for part, weight in value.items())
-    if name == "elements":
-        return {True: "*", False: ""}[value] if isinstance(value, bool) else value if isinstance(value, str) else ",".join(value)
-    if name == "group_by_document" and isinstance(value, bool):
-        return "fetch" if value else ""
-    if name in ("filter", "part", "tag") and isinstance(value, str):
-        return [value]
-    return value
-
-
-def search_arguments(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a command as `Index.search` takes them."""
-    from perikope.core.errors import UsageError
-    from perikope.evaluation.io.lines import numbered_lines
-    from perikope.fetch.filters import Ids
-    from perikope.fetch.parts import parse_parts
-
-    arguments = dict(options)
-    for name in ("fetch_parts", "shares_codes_with", "ids", "part", "tag", "one_per"):
-        if options[name] == "" or (isinstance(options[name], tuple) and "" in options[name]):
-            # From a script with an empty variable: to search everything instead would be the worst of all answers.
-            raise UsageError(f"--{name.replace('_', '-')} is empty; give it a value or leave it out")
-    arguments["fetch_parts"] = parse_parts(arguments["fetch_parts"]) if arguments["fetch_parts"] else None
-    for name in ("shares_codes_with", "one_per"):
-        arguments[name] = arguments[name] or ""
-    elements = arguments["elements"]
-    arguments["elements"] = elements == "*" or [tag for tag in elements.split(",") if tag]
-    ids = arguments.pop("ids")
-    arguments["filter"] = list(arguments["filter"])
-    if ids:
-        listed = {line.strip() for file in ids for _, line in numbered_lines(file)}
-        # As they are, or as names of passages have them.
-        arguments["filter"].append(Ids(frozenset(listed | set(map(unquote, listed)))))
-    return arguments
-
-
-class DocumentsType(click.ParamType[Any]):
-    """A number, or all."""
-
-    name = "documents"
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int | str:
-        """The number, or the word."""
-        if isinstance(value, int):
-            return value
-        if value == "all":
-            return "all"
-        if not str(value).isascii() or not str(value).isdigit() or int(value) < 1:
-            self.fail(f"{value!r} is not a number of at least 1, nor all", param, context)
-        return int(value)
 
 
 class SizeType(click.ParamType[int]):

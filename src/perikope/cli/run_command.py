@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import time
-from typing import Any
 
 import click
 
-from perikope.cli.options import document_options, patent_arguments, patent_options, search_arguments, search_options, topic_options
+from perikope.cli.options import GivenSearch, GroupedCommand, document_ranking_option, search_options, topic_options
 from perikope.cli.output import printable, progress
 
 NOTES = 10
 """So many notes on topics that are patents are shown."""
 
 
-@click.command(name="run")
+@click.command(name="run", cls=GroupedCommand)
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.option("--out", required=True, metavar="RUN", help="The run file to write; .gz compresses it.")
-@click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages, or documents, a topic.")
 @click.option(
     "--run-format",
     default="trec",
@@ -36,22 +33,19 @@ NOTES = 10
     help="How many topics at a time; as many as there are cores where not given.",
 )
 @topic_options
-@document_options
-@search_options
-@patent_options
+@document_ranking_option
+@search_options(k=1000, help={"k": "Number of passages per topic, or of documents with --document-ranking."})
 def command(
     index: str,
     topics: str,
     out: str,
-    candidates: str,
-    k: int,
     document_ranking: str,
     run_format: str,
     run_tag: str,
     threads: int,
     topic_format: str,
     topic_field: str,
-    **options: Any,
+    search: GivenSearch,
 ) -> int:
     """Rank passages for every topic and write a run.
 
@@ -67,13 +61,13 @@ def command(
     """
     from perikope.browse.models import parse_model
     from perikope.core.errors import UsageError
-    from perikope.evaluation.io.runs import ranking_in, read_run, write_run
+    from perikope.evaluation.io.runs import ranking_in, write_run
     from perikope.evaluation.io.topics import read_topics
     from perikope.search.batch import search_topics
     from perikope.search.facade import Index
 
     started = time.perf_counter()
-    model = parse_model(str(options.pop("model")))
+    model = parse_model(search.options.model)
     if document_ranking and run_format != "trec":
         raise UsageError(f"--run-format {run_format} is of passages; leave --document-ranking out, or write a TREC run")
     wanted = read_topics(topics, topic_format, topic_field)
@@ -81,22 +75,15 @@ def command(
         raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
     without: list[str] = []
     notes: list[str] = []
-    of_patents = patent_arguments(options)
-    foreign = read_run(candidates) if candidates else None
     rankings = search_topics(
         Index.open(index),
-        wanted,
+        search.with_candidates(wanted),
         without.append,
-        candidates=foreign,
         threads=threads or None,
-        model=model,
-        k=k,
         document_ranking=document_ranking,
         ranking_of=ranking_in(run_format),
-        patent_options=of_patents,
-        patent_folder=os.path.dirname(topics),
         on_note=notes.append,
-        **search_arguments(options),
+        **search.keywords,
     )
     write_run(out, progress(rankings, len(wanted), "topics"), run_tag or model.definition.name, form=run_format)
     click.echo(f"{len(wanted) - len(without)} topics ranked with {model} into {out} in {time.perf_counter() - started:.1f} s")

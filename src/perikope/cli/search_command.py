@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from perikope.cli.options import document_options, patent_arguments, patent_options, search_arguments, search_options
+from perikope.cli.options import GivenSearch, GroupedCommand, document_ranking_option, search_options
 from perikope.cli.output import count, printable, show, verbatim
+from perikope.search.options import OPTIONS
 
 if TYPE_CHECKING:
+    from perikope.query.topic import Topic
+    from perikope.search.asking import Prepared
     from perikope.search.facade import Index
+    from perikope.search.options import SearchOptions
 
 MAX_CLAIMS = 1 << 24
 """Bytes of claims that are read from standard input."""
 
 
-@click.command(name="search")
+@click.command(name="search", cls=GroupedCommand)
 @click.argument("index", metavar="INDEX")
 @click.argument("query", metavar="[QUERY]", required=False)
 @click.option("--patent", metavar="FILE|NUMBER", help="Search with a patent: a file, or the number of one in the index (EP1000000A1).")
@@ -26,7 +31,6 @@ MAX_CLAIMS = 1 << 24
     "--claims", metavar="TEXT|-", help="Search with these claims (-: from standard input), or with a patent and these as its claims."
 )
 @click.option("--claim", "chosen", multiple=True, metavar="N", help="With --patent: only this of its claims. May be given several times.")
-@click.option("-k", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages, or documents.")
 @click.option("--context", is_flag=True, help="Show the passages before and after each hit.")
 @click.option("--full", is_flag=True, help="Show long passages whole.")
 @click.option(
@@ -36,23 +40,20 @@ MAX_CLAIMS = 1 << 24
     help="Print the hits as one text of at most so many words, with borders and sources, for a language model or a reader.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, a line a hit.")
-@document_options
-@search_options
-@patent_options
+@document_ranking_option
+@search_options(help={"k": "Number of passages to return, or of documents with --document-ranking."})
 def command(
     index: str,
     query: str | None,
     patent: str | None,
     claims: str | None,
     chosen: tuple[str, ...],
-    k: int,
     context: bool,
     full: bool,
     for_model: int | None,
     as_json: bool,
-    candidates: str,
     document_ranking: str,
-    **options: Any,
+    search: GivenSearch,
 ) -> int:
     """Find passages.
 
@@ -72,30 +73,25 @@ def command(
     from dataclasses import asdict
 
     from perikope.core.errors import UsageError
+    from perikope.query.topic import Topic
     from perikope.search.facade import Index
 
     is_patent = _is_patent(query, patent, claims, chosen)
-    of_patent = patent_arguments(options, needed=is_patent)
-    arguments = search_arguments(options)
+    if not is_patent:
+        search.refuse_patent_options()
     opened = Index.open(index)
-    asked: Any = query
-    filters: tuple[Any, ...] = ()
-    if is_patent:
-        wanted = {**of_patent, "language": arguments["language"], "code_level": arguments["code_level"]}
-        own_claims = _text(claims) if claims is not None else chosen
-        asked = opened.patent_query(patent, own_claims, **wanted)
-        filters = asked.filters
-        for note in asked.notes:
-            click.echo(f"perikope: note: {printable(note)}", err=True)
-    if candidates:
-        arguments["candidates"] = _candidates(candidates)
+    asked = Topic("", query or "", patent or "", _text(claims) if claims is not None else chosen)
+    if search.run:
+        asked = replace(asked, options={"candidates": _candidates(search.run)})
     if document_ranking and for_model is not None:
         raise UsageError("--for-model is about passages; leave --document-ranking out")
-    results = opened.search(asked, k=1 if document_ranking else k, **arguments)
-    conditions = {name: arguments[name] for name in ("filter", "shares_codes_with", "code_level")}
-    conditions["filter"] = [*conditions["filter"], *filters]
+    options = search.options
+    keywords = {**search.keywords, "k": 1} if document_ranking else search.keywords
+    results = opened.search(asked, **keywords)
+    for note in results.notes:
+        click.echo(f"perikope: note: {printable(note)}", err=True)
     if document_ranking:
-        _show_documents(results.document_ranking(document_ranking, k), as_json)
+        _show_documents(results.document_ranking(document_ranking, options.k), as_json)
     elif for_model is not None:
         found = results.context(for_model)
         click.echo(json.dumps(asdict(found), ensure_ascii=False) if as_json else verbatim(found.text), nl=bool(found.text) or as_json)
@@ -106,16 +102,8 @@ def command(
             click.echo(json.dumps(asdict(hit), ensure_ascii=False))
     elif len(results):
         click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results))
-    if not len(results) and not as_json:
-        # What another program reads stays empty.
-        click.echo(_why_nothing(opened, arguments, conditions, query), err=for_model is not None)
-    if is_patent and not len(results):
-        options_of_filters = {"code_filter": "--no-code-filter", "date_limit": "--no-date-limit", "family_filter": "--no-family-filter"}
-        for name, option in options_of_filters.items():
-            if wanted[name]:
-                without = opened.patent_query(patent, own_claims, **{**wanted, name: False})
-                left = opened.count(filter=[*arguments["filter"], *without.filters])
-                click.echo(f"perikope: note: {option} would leave {count(left, 'document')} to look into", err=True)
+    if not len(results):
+        _tell_why_nothing(opened, asked, options, to_stderr=for_model is not None, quiet=as_json)
     return 0
 
 
@@ -129,7 +117,7 @@ def _candidates(path: str) -> dict[str, float]:
     """The documents of a run, which must be of one topic."""
     from perikope.core.errors import UsageError
     from perikope.evaluation.io.runs import read_run
-    from perikope.search.batch import documents_of
+    from perikope.search.fetching import documents_of
 
     topics = read_run(path)
     if len(topics) != 1:
@@ -137,20 +125,37 @@ def _candidates(path: str) -> dict[str, float]:
     return documents_of(next(iter(topics.values())))
 
 
-def _why_nothing(index: Index, arguments: dict[str, Any], conditions: dict[str, Any], query: str | None) -> str:
+def _tell_why_nothing(index: Index, asked: Topic, options: SearchOptions, *, to_stderr: bool, quiet: bool) -> None:
+    """Say why nothing was found, and which filter of a patent leaves something out; what another program reads stays empty."""
+    from perikope.search.steps import Search, count_documents
+
+    prepared = Search(index.snapshot, options).prepare(asked)
+    if not quiet:
+        click.echo(_why_nothing(index, asked, options, prepared), err=to_stderr)
+    if not (asked.patent or asked.claims):
+        return
+    for name in ("code_filter", "date_limit", "family_filter"):
+        if getattr(options, name):
+            without = options.updated({name: False})
+            left = count_documents(index.snapshot, without, Search(index.snapshot, without).prepare(asked).filters)
+            click.echo(f"perikope: note: {OPTIONS[name].command_line} would leave {count(left, 'document')} to look into", err=True)
+
+
+def _why_nothing(index: Index, asked: Topic, options: SearchOptions, prepared: Prepared) -> str:
     """What to say where nothing was found."""
+    from perikope.search.steps import count_documents
+
     if not index.documents:
         return "the index is empty"
-    if (conditions["filter"] or conditions["shares_codes_with"]) and not index.count(**conditions):
+    conditions = options.filter or options.ids or options.shares_codes_with or prepared.filters
+    if conditions and not count_documents(index.snapshot, options, prepared.filters):
         return "the conditions leave no document"
-    restricted = (
-        "that may be found " if conditions["filter"] or conditions["shares_codes_with"] or arguments["part"] or arguments["tag"] else ""
-    )
-    if not (arguments["must_match"] or arguments["across_passages"]):
+    restricted = "that may be found " if conditions or options.part or options.tag else ""
+    if not (options.must_match or options.across_passages):
         return f"no passage {restricted}holds any of these words"
-    scoring = arguments["browse_query"] or query or ""
+    scoring = options.browse_query or asked.query
     hint = ""
-    if arguments["syntax"] == "words":
+    if options.syntax == "words":
         if {"and", "or", "not"} & {*scoring.lower().split()}:
             hint = "; AND, OR and NOT, in capitals, are operators with --syntax boolean"
     elif {"and", "or", "not"} & {*scoring.split()}:

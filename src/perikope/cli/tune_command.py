@@ -7,30 +7,33 @@ import sys
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from perikope.cli.options import search_arguments, search_options
+from perikope.cli.options import GivenSearch, GroupedCommand, search_options, topic_options
 from perikope.cli.output import count, printable
+from perikope.search.options import OPTIONS
 
 
-@click.command(name="tune")
+@click.command(name="tune", cls=GroupedCommand)
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
 @click.option("--measure", default="MAP(D)", show_default=True, metavar="NAME", help="What is to be as high as can be.")
-@click.option("--search", default="grid", show_default=True, type=click.Choice(["grid", "random"]), help="Try all values, or draw some.")
+@click.option(
+    "--search", "method", default="grid", show_default=True, type=click.Choice(["grid", "random"]), help="Try all values, or draw some."
+)
 @click.option("--trials", default=100, show_default=True, type=click.IntRange(1), metavar="N", help="How many settings are drawn.")
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Decides all that is drawn.")
 @click.option("--folds", default=5, show_default=True, type=click.IntRange(0), metavar="N", help="Of the cross-validation; 0 for none.")
-@click.option("-k", default=1000, show_default=True, type=click.IntRange(1), metavar="N", help="How many passages a topic.")
+@click.option("--model", default="", metavar="NAME(…)", help="Model whose parameters are tuned; the default is qsf_v_title.")
 @click.option("--sweep", default="", metavar="N,…", help="Try these numbers of fetched documents too, as a parameter like the others.")
 @click.option("--save", default="", metavar="RECIPE.toml", help="Write the best setting as a recipe, for --recipe.")
 @click.option("--plot", default="", metavar="FILE.svg", help="Draw the scores by the values that were tried.")
 @click.option("--show", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="How many of the best settings to print.")
 @click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="How many processes; as many as cores where not given.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all settings with their scores.")
-@search_options
-def command(index: str, topics: str, qrels: str, **options: Any) -> int:
+@topic_options
+@search_options(without=("model",), k=1000, help={"k": "Number of passages per topic."})
+def command(index: str, topics: str, qrels: str, search: GivenSearch, **own: Any) -> int:
     """Find the values of a model's parameters that rank topics best.
 
     Parameters are named in the model: qsf_section(alpha,beta) tries their declared grids, qsf_section(alpha=[0.2,0.4]) these values, and
@@ -53,17 +56,14 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     from perikope.search.recipe_files import check_target, recipe_text, save_recipe
     from perikope.search.recipes import SUFFIX
 
-    own = {name: options.pop(name) for name in _OWN}
     # Before anything is read, and in this process: in a worker's it would be told as a failure of the worker.
     parse_measure(own["measure"])
-    as_json = options.pop("as_json")
-    text = str(options.pop("model"))
-    arguments = search_arguments(options)
-    arguments.pop("recipe")  # its options are among the others
+    options = search.options
     # A recipe's model has a value for everything, which nobody has asked to be kept.
-    typed = click.get_current_context().get_parameter_source("model") is ParameterSource.COMMANDLINE
-    space = read_space(text, True, search=own["search"], trials=own["trials"], seed=own["seed"], keep_given=typed)
-    sweep = _numbers(own["sweep"]) or [arguments["documents"]]
+    typed = bool(own["model"])
+    how = {"search": own["method"], "trials": own["trials"], "seed": own["seed"]}
+    space = read_space(own["model"] or options.model, True, keep_given=typed, **how)
+    sweep: list[Any] = [*_numbers(own["sweep"])] or [options.documents]
     if own["save"]:
         check_target(Path(own["save"]), "a recipe", SUFFIX)
     if own["plot"]:
@@ -80,15 +80,14 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
 
         tuned, problems = tune(
             Path(index),
-            read_topics(topics),
+            search.with_candidates(read_topics(topics, own["topic_format"], own["topic_field"])),
             judgements_in(qrels),
             space,
             own["measure"],
-            arguments,
+            options,
             documents=sweep,
             folds=own["folds"],
             seed=own["seed"],
-            k=own["k"],
             text=qrels,
             workers=own["workers"] or None,
             on_progress=on_progress,
@@ -99,16 +98,16 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     if own["save"]:
         score = max(tuned.scores)
         source = f"tuned: {own['measure']} {score:.4f} on {count(tuned.topics, 'topic')} of {Path(topics).name}"
-        save_recipe(
-            Path(own["save"]), recipe_text(f"{chosen.definition.name}, tuned", {**arguments, "documents": documents}, chosen, source)
-        )
+        # Tuning returns more passages than a search needs, which is no part of what was tuned.
+        tuned_options = options.updated({"documents": documents, "model": chosen, "k": OPTIONS["k"].default})
+        save_recipe(Path(own["save"]), recipe_text(f"{chosen.definition.name}, tuned", tuned_options, source))
     if own["plot"]:
         from perikope.evaluation.experiment.report.surface import write_surface
 
         if not write_surface(Path(own["plot"]), tuned, chosen.definition.name):
             click.echo("warning: there is nothing to draw: one setting was tried", err=True)
             own["plot"] = ""
-    if as_json:
+    if own["as_json"]:
         click.echo(json.dumps(_record(tuned, str(chosen)), ensure_ascii=False))
         return 1 if problems else 0
     order = sorted(range(len(tuned.settings)), key=lambda number: -tuned.scores[number])
@@ -128,9 +127,6 @@ def command(index: str, topics: str, qrels: str, **options: Any) -> int:
     for problem in problems[:20]:
         click.echo(f"  passed over: {printable(problem)}", err=True)
     return 1 if problems else 0
-
-
-_OWN = ("measure", "search", "trials", "seed", "folds", "k", "sweep", "save", "plot", "show", "workers")
 
 
 def _numbers(text: str) -> list[int]:

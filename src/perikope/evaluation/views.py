@@ -3,96 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.browse.matches import Matches
-from perikope.browse.models import Model, ModelDefinition, Signals
-from perikope.browse.ranking import FLAT, Grouping, Presentation, Ranking, rank
-from perikope.browse.signals import Column, fact
-from perikope.core.errors import UsageError
+from perikope.browse.models import Model
+from perikope.browse.ranking import FLAT, Ranking
+from perikope.browse.signals import Column
 from perikope.evaluation.figures import Places, count_places, find_places, judged_rows
+from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
-from perikope.search.batch import options_of
-from perikope.search.facade import Index, Results
+from perikope.search.asking import Prepared
+from perikope.search.batch import prepare_topic
+from perikope.search.eligibility import matching
+from perikope.search.naming import PassageNames, names_of, rows_of
+from perikope.search.options import SearchOptions
+from perikope.search.steps import Search
 
 Integers = NDArray[np.int64]
-Options = Mapping[str, Any]
-"""Of `Index.search`, without the model and how many results."""
-
-
-def _no_signals(matches: Matches) -> Signals:
-    return {"score": fact("nothing", np.zeros(matches.passages))}
-
-
-def _no_score(signals: Signals) -> Column:
-    return signals["score"]
-
-
-_UNRANKED = Model(ModelDefinition("unranked", _no_signals, _no_score, False, {}, {}), {})
-"""Gives every candidate the same score: what is wanted of the search are its matches."""
-
-
-def depends_on_model(options: Options) -> bool:
-    """Whether the words that score passages come from the best passages of a model, so that every model has matches of its own."""
-    return bool(options.get("browse_expand"))
-
-
-class PassageNames:
-    """The names of passages by document, each looked up once for all topics."""
-
-    def __init__(self) -> None:
-        self._of_document: dict[int, NDArray[np.object_]] = {}
-
-    def of(self, results: Results) -> NDArray[np.object_]:
-        """The name of each row of the matches."""
-        matches = results.matches
-        first = matches.first_passage_of_document
-        found = [np.zeros(0, object)]
-        for candidate, number in enumerate(matches.number_of_document.tolist()):
-            if number not in self._of_document:
-                rows = np.arange(first[candidate], first[candidate + 1])
-                self._of_document[number] = np.array(results.names_of(rows), object)
-            found.append(self._of_document[number])
-        return np.concatenate(found)
 
 
 class View:
-    """The candidates of a topic under the options of a search."""
+    """The candidates of a topic under the options of a search, with which of its passages are judged."""
 
-    def __init__(self, results: Results, options: Options, judged: Mapping[str, int], names: PassageNames) -> None:
-        self.results = results
+    def __init__(self, search: Search, prepared: Prepared, judged: Mapping[str, int], names: PassageNames, model: Model | None) -> None:
+        self.search = search
+        self.matches = search.matches(search.candidates(prepared), model).shared()
+        self.judged = judged_rows(self.matches, rows_of(search.snapshot, self.matches, judged), judged)
         self._names = names
         self._name_of_row: NDArray[np.object_] | None = None
-        self.matches = results.matches.shared()
-        self.presentation = _presentation(options)
-        self.judged = judged_rows(self.matches, results.rows_of(judged), judged)
-        self._allowed = results.eligible
-        self._groups = results.group_of_document
+        self._allowed = search.eligibility.allowed(self.matches)
         self._matching: NDArray[np.bool_] | None = None
         self._order: Integers | None = None
 
     def eligible(self, matching_only: bool) -> NDArray[np.bool_] | None:
-        """Which passages may be results; None: all."""
+        """The passages that may be results; None for all."""
         if not matching_only:
             return self._allowed
         if self._matching is None:
-            matching = np.diff(self.matches.in_passages.first_entry) > 0
-            self._matching = matching if self._allowed is None else matching & self._allowed
+            self._matching = matching(self.matches, self._allowed)
         return self._matching
 
     def rank(self, score: Column, k: int, *, matching_only: bool) -> Ranking:
-        """The best `k` passages by a score, as `Index.search` ranks them."""
-        place = self.matches.place_of_document()
-        eligible = self.eligible(matching_only)
-        return rank(self.matches, score, k, place, allowed=eligible, presentation=self.presentation, group_of_document=self._groups)
+        """The best `k` passages by a score, as a search ranks them."""
+        return self.search.eligibility.rank(self.matches, score, k, self.eligible(matching_only))
 
     def places(self, score: Column, k: int, *, matching_only: bool) -> Places:
         """The places of judged passages among the best `k`."""
-        if self.presentation != FLAT:
+        if self.search.eligibility.presentation != FLAT:
             return find_places(self.rank(score, k, matching_only=matching_only), self.judged)
         if self._order is None:
             # Equal scores: by document id, then by position.
@@ -105,38 +64,36 @@ class View:
     def names(self, ranking: Ranking) -> list[str]:
         """The names of ranked passages."""
         if self.matches.units != "passages":
-            return self.results.names_of(ranking.rows)
+            return names_of(self.search.snapshot, self.matches, ranking.rows)
         if self._name_of_row is None:
-            self._name_of_row = self._names.of(self.results)
+            self._name_of_row = self._names.of(self.matches)
         found: list[str] = self._name_of_row[ranking.rows].tolist()
         return found
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedTopic:
+    """A topic read once under the options of a search."""
+
+    topic: Topic
+    search: Search
+    prepared: Prepared | None
+    problem: str
+    """Why the topic cannot be a query; empty where it can."""
+
+
 class Looking:
     """How topics become views."""
 
-    index: Index
-    judgements: Mapping[str, Mapping[str, int]]
-    names: PassageNames = field(default_factory=PassageNames)
+    def __init__(self, snapshot: Snapshot, judgements: Mapping[str, Mapping[str, int]], names: PassageNames | None = None) -> None:
+        self.snapshot, self.judgements = snapshot, judgements
+        self.names = names or PassageNames(snapshot)
 
-    def check(self, topic: Topic, options: Options) -> str:
-        """Why a topic cannot be a query, or nothing."""
-        try:
-            for text in filter(None, (topic.query, topic.browse)):
-                self.index.check_query(text, language=options.get("language", ""), syntax=options.get("syntax", "words"))
-        except UsageError as error:
-            return str(error)
-        return ""
+    def prepare(self, topic: Topic, options: SearchOptions) -> PreparedTopic:
+        """A topic read under the options of a search."""
+        return PreparedTopic(topic, *prepare_topic(self.snapshot, topic, options))
 
-    def view(self, topic: Topic, options: Options, model: Model = _UNRANKED) -> View:
-        """The candidates of a topic; `model` counts only where the options depend on it."""
-        query = topic.query or self.index.patent_query(topic.patent, topic.claims, family=topic.family)
-        results = self.index.search(query, model=model, k=1, **options_of(topic, options))
-        return View(results, options, self.judgements.get(topic.qid, {}), self.names)
-
-
-def _presentation(options: Options) -> Presentation:
-    grouped = options.get("group_by_document") or ""
-    grouping: Grouping = "fetch" if grouped is True or grouped == "fetch" else "score" if grouped else ""
-    return Presentation(bool(options.get("no_overlap")), grouping, bool(options.get("drop_unmatched")), str(options.get("one_per") or ""))
+    def view(self, asked: PreparedTopic, model: Model | None = None) -> View:
+        """The candidates of a topic; the model counts only where matches depend on it."""
+        assert asked.prepared is not None
+        return View(asked.search, asked.prepared, self.judgements.get(asked.topic.qid, {}), self.names, model)

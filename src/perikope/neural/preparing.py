@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from perikope.build.indexing import BuildOptions, build
-from perikope.core.errors import InputError, PerikopeError, UsageError
+from perikope.core.errors import InputError, UsageError
 from perikope.evaluation.io.judgements import read_judgements
 from perikope.evaluation.io.runs import read_run, write_run
 from perikope.evaluation.io.topics import read_topics
 from perikope.fetch.filters import codes_of
-from perikope.fetch.prior_art import PatentQuery
 from perikope.index.reader import Snapshot
 from perikope.neural.collection import Collection
 from perikope.neural.study import COLLECTIONS, CONTENT, DEPTH, RUNS, Study, StudySystem, fetched_file, load_study, plain, value_file
 from perikope.neural.triples import Texts, Topics, read_texts, sources_of, topics_of
-from perikope.search.batch import query_of, search_topics
+from perikope.search.batch import prepare_topic, search_topics
 from perikope.search.facade import Index
+from perikope.search.options import SearchOptions
 
 INDEXES = "indexes"
 FETCHED = 1000
@@ -170,19 +170,17 @@ def read_judged(
     topics have its best results to draw negatives from.
     """
     asked = {topic.qid: topic for topic in read_topics(topics)}
-    folder = os.path.dirname(topics)
     queries: dict[str, str] = {}
     codes: dict[str, frozenset[str]] = {}
     for qid, topic in asked.items():
-        try:
-            query = query_of(index, topic, {}, patent_folder=folder)
-        except PerikopeError as error:
-            on_problem(f"topic {qid}: {error}")
+        _, prepared, problem = prepare_topic(index.snapshot, topic, SearchOptions())
+        if prepared is None:
+            on_problem(f"topic {qid}: {problem}")
             continue
-        if isinstance(query, PatentQuery):
+        if prepared.patent is not None:
             # What no document has would lead nowhere: without any, codes are those of relevant documents.
-            codes[qid] = frozenset(map(str, codes_of(query.patent.metadata))) & texts.documents_sharing.keys()
-        queries[qid] = topic.browse or (query.browse.text if isinstance(query, PatentQuery) else query)
+            codes[qid] = frozenset(map(str, codes_of(prepared.patent.metadata))) & texts.documents_sharing.keys()
+        queries[qid] = prepared.scoring.text
     found = topics_of(texts, queries, read_judgements(judgements))
     found = replace(found, codes=tuple(codes.get(qid, frozenset()) for qid in found.qids))
     if 0 < sample < len(found):
@@ -190,7 +188,7 @@ def read_judged(
     if not ranked_by:
         return found
     chosen = [asked[qid] for qid in found.qids]
-    rankings = search_topics(index, chosen, lambda problem: None, k=DRAWN_FROM, model=ranked_by, patent_folder=folder)
+    rankings = search_topics(index, chosen, lambda problem: None, k=DRAWN_FROM, model=ranked_by)
     names = {qid: [texts.number[own] for own, _ in ranking] for qid, ranking in rankings}
     return replace(found, ranked=tuple(np.array(names.get(qid, []), np.int64) for qid in found.qids))
 

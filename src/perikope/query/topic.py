@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One query; `browse` is its second form where passages are scored with another one.
+    """One query, as a file of topics has it.
 
-    Instead of a query there may be a `patent` to search with: a file, or a number that the index knows. `claims` are the paths of the
-    claims that are meant, all of them where it is empty, and `family` the documents that are the same invention.
-    `filter` and `shares_codes_with` say which documents may be found for this topic, as the options of a search do for all.
+    In place of a query, or beside it, there may be a `patent` to search with: a file, or a number that the index knows. `claims` names the
+    claims that are meant by number, id or path, all of them where it is empty, or holds their text. `family` lists the documents that are
+    the same invention. `options` are those options of a search that belong to this query, such as `filter` or `browse_query`: they take
+    precedence over the options given for all topics, and conditions are added to them.
     """
 
     qid: str
     query: str = ""
-    browse: str = ""
     patent: str = ""
-    filter: tuple[str, ...] = ()
-    shares_codes_with: str = ""
-    claims: tuple[str, ...] = ()
+    claims: str | tuple[str, ...] = ()
     family: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from perikope.browse.models import Model
 from perikope.core.errors import UsageError
 from perikope.core.files import replacing
+from perikope.search.options import RECIPE, SearchOptions, options_on
 
 
-def recipe_text(title: str, options: Mapping[str, Any], model: Model, source: str) -> str:
-    """A recipe with these options and this model, as a TOML file; `source` says where the model's values come from."""
-    from perikope.search.recipes import OPTIONS
+def recipe_text(title: str, options: SearchOptions, source: str) -> str:
+    """A recipe with these options, as a TOML file; `source` says where the model's values come from.
 
-    search = {name: value for name, value in options.items() if name in OPTIONS and value not in ("", None, (), [], {}, False)}
-    search["model"] = str(model)
+    How documents are fetched is written even where it is the default, so that the recipe keeps its meaning if the default changes.
+    """
+    changed = {name: value for name, value in options.plain().items() if name in options_on(RECIPE)}
+    search = {"fetch": options.fetch, "documents": options.documents, **changed, "model": options.model}
     lines = [f"title = {toml_value(title)}", "", "[search]", *(f"{name} = {toml_value(value)}" for name, value in search.items())]
     return "\n".join([*lines, "", "[sources]", f"model = {toml_value(source)}", ""])
 

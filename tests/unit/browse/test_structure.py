@@ -69,7 +69,7 @@ def test_only_some_tags_or_parts(index):
 
 
 def test_all_documents_some_at_a_time(index, monkeypatch):
-    monkeypatch.setattr("perikope.search.facade._AT_ONCE", 5)
+    monkeypatch.setattr("perikope.search.steps._AT_ONCE", 5)
     for options in ({}, {"no_overlap": True}, {"group_by_document": "score"}):
         every = index.search("rotor pump valve", model="bm25", elements=True, documents="all", k=3, **options)
         assert every.names() == index.search("rotor pump valve", model="bm25", elements=True, k=3, **options).names()

@@ -8,6 +8,8 @@ from perikope.evaluation.figures import RECALL_POINTS, precision_curve, quick
 from perikope.evaluation.measures import MEASURES, parse_measure
 from perikope.evaluation.views import Looking
 from perikope.query.topic import Topic
+from perikope.search.naming import names_of
+from perikope.search.options import SearchOptions
 from tests.support.collections import collections, index_of
 
 MEASURED = ("nDCG@3", "nDCG", "AP", "AP(rel=2)@4", "RR", "RR@2", "P@3", "Recall@3", "Recall", "Success@2", "MAP(D)", "APD(rel=2)")
@@ -22,12 +24,13 @@ def test_a_measure_by_places_is_the_measure_by_names(data, documents):
         options.pop("part")
     names = [f"d{i}#@{j}" for i in range(6) for j in range(1, 9)]
     judged = data.draw(st.dictionaries(st.sampled_from([*names, "d1"]), st.integers(-1, 3), max_size=8))
-    view = Looking(index, {"q": judged}).view(Topic("q", "pump rotor valve"), options)
+    looking = Looking(index.snapshot, {"q": judged})
+    view = looking.view(looking.prepare(Topic("q", "pump rotor valve"), SearchOptions.of(options)))
     # Few values, so that many are equal.
     values = data.draw(st.lists(st.integers(-1, 2), min_size=view.matches.passages, max_size=view.matches.passages))
     score, k, matching_only = fact("score", np.array(values, np.float64)), data.draw(st.integers(1, 20)), data.draw(st.booleans())
     ranked = view.names(view.rank(score, k, matching_only=matching_only))
-    assert ranked == view.results.names_of(view.rank(score, k, matching_only=matching_only).rows)
+    assert ranked == names_of(index.snapshot, view.matches, view.rank(score, k, matching_only=matching_only).rows)
     places = view.places(score, k, matching_only=matching_only)
     for name in MEASURED:
         measure = parse_measure(name)

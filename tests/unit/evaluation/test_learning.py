@@ -23,6 +23,7 @@ from perikope.evaluation.learning.validation import HELD_OUT, Learner, _shared, 
 from perikope.evaluation.measures import parse_measures
 from perikope.index.saved_tables import read_table
 from perikope.query.topic import Topic
+from perikope.search.options import SearchOptions
 from tests.support.collections import WORDS, index_of, plain_document
 
 TRUE = np.array([2.0, -1.0, 0.0, 0.5])
@@ -162,7 +163,7 @@ def source(index):
     def value(topic, results):
         return parse_model("bm25").score(results.matches).values - 0.1 * results.matches.length_of_passage
 
-    return Source(index, TOPICS, judged_by(index, value), parse_model("qsf_v"), threads=2)
+    return Source(index.snapshot, TOPICS, judged_by(index, value), SearchOptions(model="qsf_v"), threads=2)
 
 
 MEASURES = parse_measures("nDCG@10 AP")
@@ -186,7 +187,7 @@ def test_shuffled_judgements_teach_nothing(index):
         results = index.search(topic.query, model="qsf_v")
         names = results.names_of(generator.permutation(results.matches.passages))
         chance.append(MEASURES[0](names, judgements[topic.qid]))
-    source = Source(index, topics, judgements, parse_model("qsf_v"), threads=1)
+    source = Source(index.snapshot, topics, judgements, SearchOptions(model="qsf_v"), threads=1)
     for method in ("linear", "lambdamart"):
         if method == "lambdamart":
             pytest.importorskip("lightgbm")
@@ -264,7 +265,8 @@ def test_a_saved_combination_ranks_as_it_did_when_it_was_measured(source, index)
 def test_examples_are_the_judged_the_best_and_some_others(index):
     judged = {"d03#@2": 2, "d04#@1": -1, "d99#@1": 1}
     results = index.search("pump seal", model="qsf_v", k=10)
-    group = group_of("q", results, judged, Sampling(depth=10, others=7, seed=1), "minmax")
+    sampling = Sampling(depth=10, others=7, seed=1)
+    group = group_of("q", index.snapshot, results.matches, results.ranking, judged, sampling, "minmax")
     known = {name for name in judged if name in results.names_of(np.arange(results.matches.passages))}
     best = {name for name, _ in results.names()}
     assert known | best <= set(group.names)
@@ -278,10 +280,10 @@ def test_examples_are_the_judged_the_best_and_some_others(index):
 
 def test_what_is_drawn_does_not_depend_on_how_the_index_came_to_be():
     documents = [plain_document(f"d{i}", "", "pump one", "a seal of a pump", "rotor", "heat") for i in range(6)]
-    groups = [
-        group_of("q", index.search("pump seal", model="qsf_v", k=3), {"d1#@3": 1}, Sampling(3, 5, 1), "zscore")
-        for index in (index_of(documents), index_of(documents[::-1], [2]))
-    ]
+    groups = []
+    for index in (index_of(documents), index_of(documents[::-1], [2])):
+        found = index.search("pump seal", model="qsf_v", k=3)
+        groups.append(group_of("q", index.snapshot, found.matches, found.ranking, {"d1#@3": 1}, Sampling(3, 5, 1), "zscore"))
     assert groups[0].names == groups[1].names
     assert (groups[0].features == groups[1].features).all()
 
@@ -289,12 +291,12 @@ def test_what_is_drawn_does_not_depend_on_how_the_index_came_to_be():
 def test_topics_that_cannot_teach_are_reported(index):
     problems = []
     topics = [Topic("a", "pump"), Topic("b", "pump"), Topic("c", "the of")]
-    kept = judged_topics(index, topics, {"a": {"d1": 1}, "b": {"d1": 0}, "c": {"d1": 1}}, problems.append)
+    kept = judged_topics(index.snapshot, topics, {"a": {"d1": 1}, "b": {"d1": 0}, "c": {"d1": 1}}, SearchOptions(), problems.append)
     assert [topic.qid for topic in kept] == ["a"]
     assert problems[0] == "topic b: nothing is judged relevant"
     assert problems[1].startswith("topic c: the query 'the of' holds only stop words")
     with pytest.raises(UsageError, match="no topic has anything judged relevant"):
-        judged_topics(index, topics, {}, problems.append)
+        judged_topics(index.snapshot, topics, {}, SearchOptions(), problems.append)
 
 
 def test_trees_score_as_lightgbm_does():

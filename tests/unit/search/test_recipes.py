@@ -8,7 +8,8 @@ from perikope.core.errors import InputError, PerikopeError, UsageError
 from perikope.fetch.expansion import canonical
 from perikope.fetch.models import parse_fetch_model
 from perikope.search.facade import Index
-from perikope.search.recipes import OPTIONS, PER_QUERY, RecipeWarning, load_recipe, parse_recipe, recipe_names
+from perikope.search.options import RECIPE, options_on
+from perikope.search.recipes import PER_QUERY, RecipeWarning, load_recipe, parse_recipe, recipe_names
 from tests.support.collections import index_of, plain_document
 
 DOCUMENTS = [
@@ -34,7 +35,7 @@ def test_the_papers_and_hybrid_are_there():
 
 def test_every_option_is_one_of_search():
     known = set(inspect.signature(Index.search).parameters)
-    assert {*OPTIONS, *PER_QUERY} == known - {"self", "query", "recipe", "candidates"}
+    assert {*options_on(RECIPE), *PER_QUERY} == known - {"self", "query", "recipe", "options"}
 
 
 def test_every_value_can_be_used_and_says_where_it_comes_from(recipe):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from perikope.core.errors import UsageError
 from perikope.document.tree import Kind, TreeBuilder
 from perikope.query.topic import Topic
-from perikope.search import facade
+from perikope.search import steps
 from perikope.search.batch import search_topics
 from tests.support.collections import WORDS, collections, index_of, plain_document
 
@@ -89,7 +89,11 @@ def test_the_title_is_a_part_where_there_are_parts(index):
 
 
 def test_a_topic_may_have_conditions_of_its_own(index):
-    topics = [Topic("1", "pump"), Topic("2", "pump", filter=("ipc=F04D",)), Topic("3", "pump", shares_codes_with="EP2", filter=("id=EP1",))]
+    topics = [
+        Topic("1", "pump"),
+        Topic("2", "pump", options={"filter": "ipc=F04D"}),
+        Topic("3", "pump", options={"shares_codes_with": "EP2", "filter": ["id=EP1"]}),
+    ]
     problems = []
     run = dict(search_topics(index, topics, problems.append, model="bm25", code_level="class"))
     assert [sorted({name.partition("#")[0] for name, _ in run[qid]}) for qid in "123"] == [
@@ -147,11 +151,11 @@ def test_mistakes_are_named(index, options, complaint):
 def test_all_documents_some_at_a_time(documents, query, k, cuts, model):
     index = index_of(documents, [min(cut, len(documents)) for cut in cuts])
     expected = index.search(query, model=model, k=k, documents=1000)
-    before, facade._AT_ONCE = facade._AT_ONCE, 10
+    before, steps._AT_ONCE = steps._AT_ONCE, 10
     try:
         results = index.search(query, model=model, k=k, documents="all")
     finally:
-        facade._AT_ONCE = before
+        steps._AT_ONCE = before
     assert results.names() == expected.names()
 
 

@@ -8,7 +8,7 @@
     [collection]                    index = FOLDER, or documents = [PATH, …] with format, language, stemmer, stopwords, segment
     [topics]                        file, judgements; form, field, judgement_form, sample, spans
     [training]                      folds = 5 [folds_by = "topics"|"documents"], or topics and judgements of its own; sample, measure
-    [search]                        options of `Index.search` for all systems
+    [search]                        options of a search for all systems, as `SearchOptions` declares them
     [sweep]                         documents = [10, 50, 1000]
     [comparison]                    test, correction, alpha
 
@@ -18,7 +18,7 @@
     tune = true                     or names of parameters, or { alpha = [0.1, 0.2], beta = true }; search = "random", trials
     learn = "fusion"                or "prior", "tags"; method = "linear"|"lambdamart", min_occurrences
     of = ["…", "…"]                 for fuse and rrf: the systems whose models are put together, as they were chosen
-    options = { fetch = "pl2" }     of `Index.search` for this system; they go before those of its recipe, and these before [search]
+    options = { fetch = "pl2" }     of this system; they take precedence over those of its recipe, and these over [search]
 
 Paths are relative to the file. Collection, topics and training may be given from outside instead, so that one file runs on any collection.
 """
@@ -45,14 +45,9 @@ from perikope.evaluation.io.topics import TOPIC_FORMS
 from perikope.evaluation.learning.validation import FoldsBy, Method
 from perikope.evaluation.measures import parse_measure
 from perikope.evaluation.tuning.space import Search, Space, Wanted, marked_parameters, read_space
-from perikope.fetch.expansion import parse_expansion
-from perikope.fetch.filters import parse_filter
-from perikope.fetch.models import parse_fetch_model
 from perikope.formats import format_named
-from perikope.patents.codes import LEVELS
-from perikope.search.facade import SYNTAXES
-from perikope.search.recipe_files import toml_value
-from perikope.search.recipes import OPTIONS, SUFFIX, load_recipe, parse_recipe
+from perikope.search.options import OPTIONS, RECIPE, SearchOptions, options_on
+from perikope.search.recipes import SUFFIX, load_recipe
 from perikope.text.analysis import STEMMERS, language_code, read_stopwords
 
 MAX_BYTES = 1 << 20
@@ -118,7 +113,11 @@ class SystemPlan:
     min_occurrences: int = 10
     of: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    """All of them, those of the recipe and of the experiment included, without model, k and documents that are swept."""
+    """All that were given, those of the recipe and of the experiment included, without model, k and documents that are swept."""
+
+    def search_options(self, documents: int, k: int) -> SearchOptions:
+        """The options of its searches with so many documents fetched; what ranks is chosen elsewhere."""
+        return SearchOptions.of({**self.options, "documents": documents, "k": k})
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,33 +425,13 @@ def _comparison(table: _Table) -> ComparisonSettings:
 
 
 def _search_options(table: _Table) -> dict[str, Any]:
-    names = [name for name in OPTIONS if name not in ("model", "k")]
-    table.allow(names)
-    options = dict(table.values)
-    # As a recipe has them, whose types are checked.
-    written = "\n".join(["[search]", *(f"{name} = {toml_value(value)}" for name, value in options.items())])
-    table.check("", lambda: parse_recipe(table.where, written, table.path))
-    for name, read in _WRITTEN.items():
-        if name in options:
-            table.check(name, partial(_read_all, read, options[name]))
-    for name, valid in (("syntax", SYNTAXES), ("code_level", LEVELS)):
-        if name in options:
-            table.one_of(name, valid, "")
+    """The options of a search that a table holds, each checked."""
+    table.allow([name for name in options_on(RECIPE) if name not in ("model", "k")])
+    options = {name: table.check(name, partial(OPTIONS[name].check, value)) for name, value in table.values.items()}
     if not isinstance(options.get("documents", 1), int):
         raise table.wrong("documents", "must be a whole number")
     return options
 
-
-def _read_all(read: Callable[[str], object], value: Any) -> None:
-    for one in [value] if isinstance(value, str) else value:
-        read(one)
-
-
-_WRITTEN: Mapping[str, Callable[[str], object]] = {
-    "fetch": parse_fetch_model, "expand": parse_expansion, "browse_expand": parse_expansion, "filter": parse_filter,
-    "language": language_code,
-}  # fmt: skip
-"""Options whose notation can be checked without an index."""
 
 _OF_SYSTEM = ("name", "model", "recipe", "run", "tune", "search", "trials", "learn", "method", "min_occurrences", "of", "options")
 

@@ -260,7 +260,8 @@ def _material(plan: Plan) -> _Material:
     trains = any(system.space is not None or system.learn for system in plan.systems)
     if fold and trains and len({fold[topic.qid] for topic in taught}) < 2:
         raise plan.wrong("training", "leaves a fold no topic to tune on or to learn from; use fewer folds, or a larger sample")
-    shared = 0 if fold else len(set(taught) & set(topics))
+    by_qid = {topic.qid: topic for topic in topics}
+    shared = 0 if fold else sum(by_qid.get(topic.qid) == topic for topic in taught)
     if shared and trains:
         if shared in (len(taught), len(topics)):
             whose = "all topics to train on are" if shared == len(taught) else "all topics that are reported are"
@@ -604,9 +605,8 @@ class _Experiment:
         model = parse_model(system.model)
         base = model.parameters["base"]
         assert isinstance(base, Model)
-        options = {**system.options, "documents": documents}
-        source = Source(self.index, tuple(topics), self.material.training_judgements, base, options=options)
-        learned = learn_prior_of_run(source, self.plan.k)
+        options = system.search_options(documents, self.plan.k).updated({"model": base})
+        learned = learn_prior_of_run(Source(self.index.snapshot, tuple(topics), self.material.training_judgements, options))
         weights = tuple(float(f"{weight:.6g}") for weight in learned.weights)
         shown = " ".join(f"{weight:.2f}" for weight in weights)
         return str(replace(model, parameters={**model.parameters, "weights": weights})), f"weights of the tenths: {shown}"
@@ -696,14 +696,17 @@ class _Experiment:
 
     def rehearse(self) -> None:
         """Look into a document with every system: what only the index can refuse (a table, a part, a tag) must be told now as well."""
-        looking = Looking(self.index, {})
+        looking = Looking(self.index.snapshot, {})
         for system in self.plan.systems:
-            options = {**system.options, "documents": 1}
-            topic = next((topic for topic in self.material.topics if not looking.check(topic, options)), None)
-            if system.run is not None or topic is None:
+            if system.run is not None:
                 continue
             try:
-                matches = looking.view(topic, options).matches
+                options = system.search_options(1, self.plan.k)
+                read = (looking.prepare(topic, options) for topic in self.material.topics)
+                asked = next((one for one in read if not one.problem), None)
+                if asked is None:
+                    continue
+                matches = looking.view(asked).matches
                 if not system.of and system.learn != "fusion":
                     model = parse_model(system.model) if system.space is None else system.space.model(system.space.settings[0])
                     # Not the combination: of values to tune, some may not go together.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,10 +21,12 @@ from perikope.evaluation.learning.validation import NORMALIZATION, score
 from perikope.evaluation.measures import parse_measure
 from perikope.evaluation.measuring import Measuring, TextFile, TopicFigures
 from perikope.evaluation.tuning.scores import scores_in_view
-from perikope.evaluation.views import Looking, Options, PassageNames, View, depends_on_model
+from perikope.evaluation.views import Looking, PreparedTopic, View
+from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import Table
 from perikope.query.topic import Topic
-from perikope.search.facade import Index
+from perikope.search.naming import PassageNames
+from perikope.search.options import SearchOptions
 
 CANDIDATES = "qsf_v_title"
 """The model whose best passages are hard to tell apart: combinations are learned from them."""
@@ -111,11 +112,11 @@ class TopicWork:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
-        self.index = Index.open(setup.index)
+        self.snapshot = Snapshot.open(setup.index)
         self.measures = [parse_measure(name) for name in setup.measures]
         self.tuning_measure = parse_measure(setup.tuning_measure)
         self.sampling = Sampling(seed=setup.seed)
-        self.names = PassageNames()
+        self.names = PassageNames(self.snapshot)
         self.measuring = Measuring(setup.judgements, setup.text, setup.index)
         self.training = Measuring(setup.training_judgements, setup.training_text, setup.index)
 
@@ -124,53 +125,53 @@ class TopicWork:
         return self._train(task) if isinstance(task, TrainingTask) else self._rank(task)
 
     def _train(self, task: TrainingTask) -> Trained:
-        looking = Looking(self.index, self.setup.training_judgements, self.names)
+        looking = Looking(self.snapshot, self.setup.training_judgements, self.names)
+        options = self._options(task.systems, task.documents)
         result = Trained()
         for number in task.numbers:
             topic = self.setup.training_topics[number]
-            views = _Views(looking, topic, task.documents, result.seconds)
+            views = _Views(looking, topic, options, result.seconds)
             for place in task.systems:
                 system = self.setup.systems[place]
-                options = views.options(system)
                 if system.space is not None:
                     scores = [0.0] * len(system.space.settings)
-                    if not views.problem(options):
-                        view = views.view(options)
+                    if not views.problem(place):
+                        view, asked = views.view(place), views.asked(place)
                         with _timed(result.seconds, "settings"):
-                            scores = scores_in_view(
-                                view, system.space, self.tuning_measure, self.setup.k, looking, topic, options, self.training
-                            )
+                            scores = scores_in_view(view, system.space, self.tuning_measure, self.setup.k, looking, asked, self.training)
                     result.scores.setdefault(place, []).append(scores)
-                elif not views.problem(options):
-                    view = views.view(options)
+                elif not views.problem(place):
+                    view = views.view(place)
                     with _timed(result.seconds, "examples"):
                         result.groups.setdefault(place, []).append(self._examples(topic, view, system))
         return result
 
     def _examples(self, topic: Topic, view: View, system: SystemPlan) -> Group:
         model = parse_model(CANDIDATES)
-        results = copy.copy(view.results)
-        results.matches = view.matches
-        results.ranking = view.rank(model.score(view.matches), max(self.sampling.depth, 1), matching_only=model.matching_only)
+        ranking = view.rank(model.score(view.matches), max(self.sampling.depth, 1), matching_only=model.matching_only)
         judged = self.setup.training_judgements.get(topic.qid, {})
-        return group_of(topic.qid, results, judged, self.sampling, NORMALIZATION[system.method])
+        return group_of(topic.qid, self.snapshot, view.matches, ranking, judged, self.sampling, NORMALIZATION[system.method])
+
+    def _options(self, systems: Iterable[int], documents: int) -> dict[int, SearchOptions]:
+        """The options of each system's searches, by its number."""
+        return {place: self.setup.systems[place].search_options(documents, self.setup.k) for place in systems}
 
     def _rank(self, task: RankingTask) -> Ranked:
-        looking = Looking(self.index, self.setup.judgements, self.names)
+        looking = Looking(self.snapshot, self.setup.judgements, self.names)
+        options = self._options(task.systems, task.documents)
         result = Ranked()
         rankers = {place: [_ready(ranker) for ranker in own] for place, own in task.systems.items()}
         rankings: dict[int, list[tuple[str, list[tuple[str, float]]]]] = {place: [] for place in task.systems}
         for number in task.numbers:
             topic = self.setup.topics[number]
-            views = _Views(looking, topic, task.documents, result.seconds)
+            views = _Views(looking, topic, options, result.seconds)
             for place, own in rankers.items():
-                options = views.options(self.setup.systems[place])
                 ranking: list[tuple[str, float]] = []
-                if problem := views.problem(options):
+                if problem := views.problem(place):
                     result.problems.append(f"topic {topic.qid}: {problem}")
                 else:
                     chosen = own[task.fold[topic.qid] if len(own) > 1 else 0]
-                    ranking = self._ranking(views, options, chosen, result.seconds)
+                    ranking = self._ranking(views, place, chosen, result.seconds)
                 rankings[place].append((topic.qid, ranking))
                 with _timed(result.seconds, "measures"):
                     figures = self.measuring.figures(self.measures, topic.qid, ranking)
@@ -180,16 +181,16 @@ class TopicWork:
                 write_packed(path, rankings[place], tag_of(self.setup.systems[place].name))
         return result
 
-    def _ranking(self, views: _Views, options: Options, ranker: Model | Combination, seconds: dict[str, float]) -> list[tuple[str, float]]:
+    def _ranking(self, views: _Views, place: int, ranker: Model | Combination, seconds: dict[str, float]) -> list[tuple[str, float]]:
         if isinstance(ranker, Model):
-            view = views.view(options, ranker)
+            view = views.view(place, ranker)
             with _timed(seconds, "scores"):
                 column = ranker.score(view.matches)
             matching_only = ranker.matching_only
         else:
-            view = views.view(options)
+            view = views.view(place)
             with _timed(seconds, "scores, learned"):
-                column = views.learned(options, ranker)
+                column = views.learned(place, ranker)
             matching_only = False
         with _timed(seconds, "rankings"):
             ranking = view.rank(column, self.setup.k, matching_only=matching_only)
@@ -197,33 +198,47 @@ class TopicWork:
 
 
 class _Views:
-    """A topic under the options of several systems, each looked into once."""
+    """A topic under the options of several systems: looked into once for all systems whose options are the same."""
 
-    def __init__(self, looking: Looking, topic: Topic, documents: int, seconds: dict[str, float]) -> None:
-        self._looking, self._topic, self._documents, self._seconds = looking, topic, documents, seconds
-        self._views: dict[str, View] = {}
-        self._features: dict[str, Mapping[str, Column]] = {}
+    def __init__(self, looking: Looking, topic: Topic, options: Mapping[int, SearchOptions], seconds: dict[str, float]) -> None:
+        self._looking, self._topic, self._options, self._seconds = looking, topic, options, seconds
+        distinct: list[SearchOptions] = []
+        self._key: dict[int, int] = {}
+        """By system: the number of its options among the distinct ones."""
+        for place, own in options.items():
+            if own not in distinct:
+                distinct.append(own)
+            self._key[place] = distinct.index(own)
+        self._asked: dict[int, PreparedTopic] = {}
+        self._views: dict[int, View] = {}
+        self._features: dict[int, Mapping[str, Column]] = {}
 
-    def options(self, system: SystemPlan) -> Options:
-        return {**system.options, "documents": self._documents}
+    def asked(self, place: int) -> PreparedTopic:
+        """The topic as a system reads it."""
+        key = self._key[place]
+        if key not in self._asked:
+            self._asked[key] = self._looking.prepare(self._topic, self._options[place])
+        return self._asked[key]
 
-    def problem(self, options: Options) -> str:
+    def problem(self, place: int) -> str:
         """Why the topic cannot be a query, or nothing."""
-        return self._looking.check(self._topic, options)
+        return self.asked(place).problem
 
-    def view(self, options: Options, model: Model | None = None) -> View:
+    def view(self, place: int, model: Model | None = None) -> View:
+        """The candidates of a system; the model counts only where matches depend on it."""
+        asked, key = self.asked(place), self._key[place]
         with _timed(self._seconds, "fetch and join"):
-            if model is not None and depends_on_model(options):
-                return self._looking.view(self._topic, options, model)
-            key = repr(sorted(options.items()))
+            if model is not None and asked.search.matches_depend_on_model:
+                return self._looking.view(asked, model)
             if key not in self._views:
-                self._views[key] = self._looking.view(self._topic, options)
+                self._views[key] = self._looking.view(asked)
             return self._views[key]
 
-    def learned(self, options: Options, combination: Combination) -> Column:
-        key = repr(sorted(options.items()))
+    def learned(self, place: int, combination: Combination) -> Column:
+        """The score of a combination that was learned."""
+        key = self._key[place]
         if key not in self._features:
-            self._features[key] = features(self.view(options).matches)
+            self._features[key] = features(self.view(place).matches)
         normalized = {name: NORMALIZATIONS[combination.normalize](self._features[key][name]) for name in combination.features}
         return score(combination, normalized)
 

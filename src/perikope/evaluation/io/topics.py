@@ -11,12 +11,15 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from perikope.core.errors import InputError, PerikopeError, unknown
+from perikope.core.errors import InputError, PerikopeError, UsageError, unknown
+from perikope.core.options import checked_options
 from perikope.evaluation.io import beir, clef_ip, inex, irds, trec
 from perikope.evaluation.io.lines import beginning, numbered_lines
 from perikope.evaluation.io.topic import Numbered, Reader, at_line, checked, without_fields
 from perikope.query.topic import Topic
+from perikope.search.options import OPTIONS, TOPIC, SearchOptions, options_on
 
 __all__ = ["TOPIC_FORMS", "read_topics", "topic_form"]
 
@@ -132,15 +135,25 @@ def _from_json(line: str, folder: Path) -> Topic:
         raise InputError("the object has no 'qid'")
     if "query" not in record and "patent" not in record:
         raise InputError("the object has no 'query', nor a 'patent' to search with")
-    conditions = record.get("filter") or []
-    listed = conditions if isinstance(conditions, list) else [conditions]
-    if not all(isinstance(condition, str) for condition in listed):
-        raise InputError("'filter' must be a text such as \"date<2013-04-01\", or a list of them")
-    texts = {key: text_in(record, key) for key in ("qid", "query", "browse", "patent", "shares_codes_with")}
+    texts = {key: text_in(record, key) for key in ("qid", "query", "patent")}
     texts["patent"] = clef_ip.patent_of(texts["patent"], folder)
     claims = clef_ip.claims_of(_words(record, "claims"))
     family = tuple(map(clef_ip.document_of, _words(record, "family")))
-    return Topic(**texts, filter=tuple(listed), claims=claims, family=family)
+    return Topic(**texts, claims=claims, family=family, options=_options(record))
+
+
+def _options(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a search that a topic brings; `browse` is a short name of `browse_query`."""
+    if "browse" in record:
+        record = {**{name: value for name, value in record.items() if name != "browse"}, "browse_query": text_in(record, "browse")}
+    for name in record:
+        if name in OPTIONS and name not in options_on(TOPIC):
+            raise InputError(f"{name!r} is an option of a whole search, not of one topic; give it once for all topics")
+    given = {name: record[name] for name in options_on(TOPIC) if record.get(name) not in (None, "", [])}
+    try:
+        return checked_options(SearchOptions, given)
+    except UsageError as error:
+        raise InputError(str(error)) from None
 
 
 def _words(record: Mapping[str, object], key: str) -> list[str]:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.browse.models import Model
+from perikope.browse.matches import Matches
 from perikope.browse.models.features import FEATURES, FeatureNormalization, normalized_features
+from perikope.browse.ranking import Ranking
 from perikope.browse.signals import Floats
-from perikope.core.errors import InputError, UsageError
+from perikope.core.errors import UsageError
 from perikope.core.parallel import in_parallel, usable_cores
-from perikope.fetch.prior_art import PatentQuery
+from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
-from perikope.search.batch import options_of, query_of
-from perikope.search.facade import Index, Results
+from perikope.search.asking import Prepared
+from perikope.search.batch import prepare_topic
+from perikope.search.naming import names_of, rows_of
+from perikope.search.options import SearchOptions
+from perikope.search.steps import Search, search_for
 
 Integers = NDArray[np.int64]
 Judgements = Mapping[str, Mapping[str, int]]
@@ -61,32 +65,32 @@ class Group:
 class Source:
     """Topics, judgements and the searches that examples come from."""
 
-    index: Index
+    snapshot: Snapshot
     topics: tuple[Topic, ...]
     judgements: Judgements
-    model: Model
-    """What finds the passages that are hard to tell apart."""
+    options: SearchOptions
+    """How documents are fetched. The best passages of its model are those that are hard to tell apart."""
     normalize: FeatureNormalization = "zscore"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Of `Index.search`: how documents are fetched."""
     threads: int | None = None
-    patent_folder: str = ""
-    """Where the files of topics that are patents are looked for too."""
 
-    def query(self, topic: Topic) -> str | PatentQuery:
-        """What is searched for: a text, or a patent."""
-        return query_of(self.index, topic, self.options, patent_folder=self.patent_folder)
+    def prepare(self, topic: Topic) -> tuple[Search, Prepared]:
+        """A topic ready to be searched for."""
+        search = search_for(self.snapshot, topic, self.options)
+        return search, search.prepare(topic)
 
-    def search(self, topic: Topic, k: int) -> Results:
-        """The best `k` passages of a topic, with all candidates."""
-        return self.index.search(self.query(topic), model=self.model, k=k, **options_of(topic, self.options))
+    def look_into(self, topic: Topic) -> tuple[Search, Matches]:
+        """The search for a topic, and all of its candidates."""
+        search, prepared = self.prepare(topic)
+        return search, search.matches(search.candidates(prepared))
 
     def groups(self, sampling: Sampling) -> Iterator[Group]:
         """The examples of each topic, in order."""
 
         def examples(topic: Topic) -> Group:
-            results = self.search(topic, max(sampling.depth, 1))
-            return group_of(topic.qid, results, self.judgements.get(topic.qid, {}), sampling, self.normalize)
+            search, matches = self.look_into(topic)
+            ranking = best_of(search, matches, max(sampling.depth, 1))
+            judged = self.judgements.get(topic.qid, {})
+            return group_of(topic.qid, self.snapshot, matches, ranking, judged, sampling, self.normalize)
 
         return (group for _, group in in_parallel(examples, self.topics, self.threads or usable_cores()))
 
@@ -95,33 +99,33 @@ class Source:
         judged = "".join(
             f"{topic.qid} {name} {grade}\n" for topic in self.topics for name, grade in sorted(self.judgements.get(topic.qid, {}).items())
         )
-        texts = "".join("\t".join([topic.qid, topic.query, topic.browse, *_of_patent(topic)]) + "\n" for topic in self.topics)
+        texts = "".join("\t".join([topic.qid, topic.query, *_details(topic)]) + "\n" for topic in self.topics)
         return {
             "topics": len(self.topics),
             "topics_sha256": _digest(texts),
             "judgements_sha256": _digest(judged),
-            "index": self.index.fingerprint,
-            "search": {name: value for name, value in sorted(self.options.items()) if value},
+            "index": self.snapshot.manifest.fingerprint,
+            "search": self.options.updated({"candidates": None, "translator": None}).plain(),
         }
+
+
+def best_of(search: Search, matches: Matches, k: int) -> Ranking:
+    """The best `k` passages by the model of a search."""
+    return search.eligibility.rank(matches, search.model.score(matches), k, search.eligible(matches, search.model))
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _of_patent(topic: Topic) -> list[str]:
-    return [topic.patent, *topic.claims] if topic.patent else []
+def _details(topic: Topic) -> list[str]:
+    """What a topic says besides its text."""
+    claims = [topic.claims] if isinstance(topic.claims, str) else topic.claims
+    return [topic.patent, *claims, *(f"{name}={value}" for name, value in sorted(topic.options.items()))]
 
 
 def judged_topics(
-    index: Index,
-    topics: Iterable[Topic],
-    judgements: Judgements,
-    on_problem: Callable[[str], None],
-    *,
-    language: str = "",
-    syntax: str = "words",
-    patent_folder: str = "",
+    snapshot: Snapshot, topics: Iterable[Topic], judgements: Judgements, options: SearchOptions, on_problem: Callable[[str], None]
 ) -> tuple[Topic, ...]:
     """The topics that are queries and have something relevant; the others are reported and passed over."""
     kept = []
@@ -129,12 +133,9 @@ def judged_topics(
         if not any(grade > 0 for grade in judgements.get(topic.qid, {}).values()):
             on_problem(f"topic {topic.qid}: nothing is judged relevant")
             continue
-        try:
-            query_of(index, topic, {"language": language, "syntax": syntax}, patent_folder=patent_folder)
-            for text in filter(None, (topic.query, topic.browse)):
-                index.check_query(text, language=language, syntax=syntax)
-        except (UsageError, InputError) as error:
-            on_problem(f"topic {topic.qid}: {error}")
+        _, _, problem = prepare_topic(snapshot, topic, options)
+        if problem:
+            on_problem(f"topic {topic.qid}: {problem}")
         else:
             kept.append(topic)
     if not kept:
@@ -142,12 +143,19 @@ def judged_topics(
     return tuple(kept)
 
 
-def group_of(qid: str, results: Results, judged: Mapping[str, int], sampling: Sampling, normalize: FeatureNormalization) -> Group:
-    """The examples of a topic from its results, which must hold at least `depth` passages where there are so many."""
-    matches = results.matches
-    rows_of_judged = results.rows_of(judged)
+def group_of(
+    qid: str,
+    snapshot: Snapshot,
+    matches: Matches,
+    ranking: Ranking,
+    judged: Mapping[str, int],
+    sampling: Sampling,
+    normalize: FeatureNormalization,
+) -> Group:
+    """The examples of a topic from its candidates; the ranking must hold at least `depth` passages where there are so many."""
+    rows_of_judged = rows_of(snapshot, matches, judged)
     taken = np.zeros(matches.passages, bool)
-    taken[results.ranking.rows[: sampling.depth]] = True
+    taken[ranking.rows[: sampling.depth]] = True
     taken[list(rows_of_judged.values())] = True
     # In the order of ids: how the index came to be must not decide which passages are drawn.
     by_id = np.lexsort((np.arange(matches.passages), matches.place_of_document()[matches.document_of_passage]))
@@ -163,4 +171,4 @@ def group_of(qid: str, results: Results, judged: Mapping[str, int], sampling: Sa
         grades[row] = max(judged[name], 0)
     columns = normalized_features(matches, FEATURES, normalize)
     table = np.stack([column.values[rows] for column in columns.values()], axis=1)
-    return Group(qid, tuple(results.names_of(rows)), table, grades[rows], stands_for[rows])
+    return Group(qid, tuple(names_of(snapshot, matches, rows)), table, grades[rows], stands_for[rows])

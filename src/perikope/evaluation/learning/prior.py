@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from perikope.browse.matches import Matches, join
+from perikope.browse.models import parse_model
 from perikope.browse.models.prior import DESCRIPTION, TENTHS, learn_prior, tenth_of_passage
 from perikope.core.errors import UsageError
 from perikope.core.parallel import in_parallel, usable_cores
-from perikope.evaluation.learning.examples import Source
-from perikope.fetch.prior_art import PatentQuery
+from perikope.evaluation.learning.examples import Source, best_of
+from perikope.fetch import Candidates
+from perikope.index.reader import Snapshot
+from perikope.query.terms import Query
 from perikope.query.topic import Topic
-from perikope.search.batch import documents_of
-from perikope.search.facade import Results
+from perikope.search.fetching import documents_of
+from perikope.search.naming import rows_of
+from perikope.search.options import SearchOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +53,28 @@ class _Counted:
     unknown: list[str]
 
 
-def learn_prior_of_run(source: Source, k: int, on_topic: Callable[[], object] = lambda: None) -> LearnedPrior:
+def check_options(options: SearchOptions) -> None:
+    """Refuse a search that does not rank passages."""
+    if options.elements:
+        raise UsageError("the prior is learned from passages; leave --elements out")
+
+
+def learn_prior_of_run(source: Source, on_topic: Callable[[], object] = lambda: None) -> LearnedPrior:
     """Learn from the relevant passages of all topics, found or not, and from the best `k` passages that a search returns for each.
 
     A passage counts once for every topic that it is relevant to, or returned for.
     """
-    if source.options.get("elements"):
-        raise UsageError("the prior is learned from passages; leave --elements out")
+    check_options(source.options)
 
     def counted(topic: Topic) -> _Counted:
-        found = source.search(topic, k)
+        search, found = source.look_into(topic)
         wanted = [name for name, grade in source.judgements.get(topic.qid, {}).items() if grade > 0]
         # Fetched or not: what a run misses belongs to the judgements all the same.
-        holding = documents_of(dict.fromkeys(wanted, 0.0))
-        query = source.query(topic)
-        query = replace(query, filters=()) if isinstance(query, PatentQuery) else query
-        judged = source.index.search(query, candidates=holding, documents=max(len(holding), 1), k=1, **_reading(source))
-        rows = judged.rows_of(wanted)
+        judged = _documents_holding(source.snapshot, wanted)
+        rows = rows_of(source.snapshot, judged, wanted)
         unknown = [name for name in wanted if name not in rows]
-        return _Counted(_tenths(judged, np.array(list(rows.values()), np.int64)), _tenths(found, found.ranking.rows), unknown)
+        returned = best_of(search, found, source.options.k)
+        return _Counted(_tenths(judged, np.array(list(rows.values()), np.int64)), _tenths(found, returned.rows), unknown)
 
     topics = []
     for _, of_topic in in_parallel(counted, source.topics, source.threads or usable_cores()):
@@ -79,20 +87,20 @@ def learn_prior_of_run(source: Source, k: int, on_topic: Callable[[], object] = 
             raise UsageError(
                 f"no {what} stands in a part named {DESCRIPTION}, and the prior is about no other; check the parts of the index"
             )
-    plain = {name: value for name, value in sorted(source.options.items()) if value and isinstance(value, (str, int, float))}
-    training = {**source.facts(), "search": plain, "model": str(source.model), "k": k}
+    training = {**source.facts(), "model": str(parse_model(source.options.model)), "k": source.options.k}
     unknown = tuple(dict.fromkeys(name for topic in topics for name in topic.unknown))
     counts = _counts(relevant), _counts(returned)
     return LearnedPrior(learn_prior(relevant, returned), *counts, relevant.count(-1), unknown, training)
 
 
-def _reading(source: Source) -> dict[str, Any]:
-    """How queries are read, without what says which documents or passages may be found."""
-    return {name: source.options[name] for name in ("language", "syntax") if name in source.options}
+def _documents_holding(snapshot: Snapshot, names: list[str]) -> Matches:
+    """The documents of these passages with all of their passages; no query is needed to see where a passage stands."""
+    numbers = [number for document in documents_of(dict.fromkeys(names, 0.0)) if (number := snapshot.find_document(document)) >= 0]
+    return join(snapshot, Query("", (), ()), Candidates(np.array(numbers, np.int64), np.zeros(len(numbers))))
 
 
-def _tenths(results: Results, rows: Any) -> list[int]:
-    tenths: list[int] = tenth_of_passage(results.matches)[rows].tolist()
+def _tenths(matches: Matches, rows: Any) -> list[int]:
+    tenths: list[int] = tenth_of_passage(matches)[rows].tolist()
     return tenths
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from perikope.browse.matches import Matches
 from perikope.browse.models import MODELS, Model, Signals, parse_model
 from perikope.browse.models.combination import Combination, LinearCombination, TreeCombination
 from perikope.browse.models.features import FEATURES, FeatureNormalization, normalized_features
-from perikope.browse.ranking import rank
 from perikope.browse.signals import Column, sum_of
 from perikope.core.names import document_name
 from perikope.core.parallel import in_parallel, usable_cores
@@ -20,7 +20,9 @@ from perikope.evaluation.learning.lambdamart import fit_trees
 from perikope.evaluation.learning.linear import fit_linear
 from perikope.evaluation.measures import Measure
 from perikope.query.topic import Topic
-from perikope.search.facade import Results
+from perikope.search.eligibility import matching
+from perikope.search.naming import names_of
+from perikope.search.steps import Search
 
 Method = Literal["linear", "lambdamart"]
 FoldsBy = Literal["topics", "documents"]
@@ -126,7 +128,7 @@ def learn(
     found = Learned(combination, text, figures, _shared(fold, source.judgements))
     facts = {
         **source.facts(),
-        "sampling": {"model": str(source.model), "depth": chosen.depth, "others": chosen.others},
+        "sampling": {"model": str(parse_model(source.options.model)), "depth": chosen.depth, "others": chosen.others},
         "folds": folds,
         "folds_by": folds_by,
         "topics_sharing_documents": found.shared,
@@ -148,14 +150,14 @@ def evaluate_combinations(
     """Rank all candidate passages of each topic by combinations, which may differ by topic, and by models; measure all."""
 
     def measured(topic: Topic) -> dict[str, dict[str, float]]:
-        results = source.search(topic, 1)
+        search, matches = source.look_into(topic)
         judged = source.judgements.get(topic.qid, {})
-        features = normalized_features(results.matches, FEATURES, source.normalize)
+        features = normalized_features(matches, FEATURES, source.normalize)
         scores = {name: (score(one, features), False) for name, one in combinations(topic).items()}
-        scores |= {name: (one.score(results.matches), one.matching_only) for name, one in models.items()}
+        scores |= {name: (one.score(matches), one.matching_only) for name, one in models.items()}
         found = {}
         for name, (column, matching_only) in scores.items():
-            ranked = _ranked(results, column, matching_only)
+            ranked = _ranked(search, matches, column, matching_only)
             found[name] = {measure.asked or str(measure): measure(ranked, judged) for measure in measures}
         return found
 
@@ -173,7 +175,7 @@ def score(combination: Combination, features: Signals) -> Column:
     return sum_of("learned score", list(combination.contributions(features).values()))
 
 
-def _ranked(results: Results, column: Column, matching_only: bool) -> list[str]:
-    matches = results.matches
-    ranking = rank(matches, column, DEPTH, matches.place_of_document(), matching_only=matching_only)
-    return results.names_of(ranking.rows)
+def _ranked(search: Search, matches: Matches, column: Column, matching_only: bool) -> list[str]:
+    allowed = search.eligibility.allowed(matches)
+    ranking = search.eligibility.rank(matches, column, DEPTH, matching(matches, allowed) if matching_only else allowed)
+    return names_of(search.snapshot, matches, ranking.rows)

@@ -14,8 +14,9 @@ from perikope.evaluation.measures import Measure
 from perikope.evaluation.measuring import Measuring
 from perikope.evaluation.tuning.outcome import FoldOutcome, TuningOutcome
 from perikope.evaluation.tuning.space import Space
-from perikope.evaluation.views import Looking, Options, View, depends_on_model
+from perikope.evaluation.views import Looking, PreparedTopic, View
 from perikope.query.topic import Topic
+from perikope.search.options import SearchOptions
 
 Floats = NDArray[np.float64]
 DIGITS = 9
@@ -23,16 +24,17 @@ DIGITS = 9
 
 
 def scores_of_settings(
-    looking: Looking, topic: Topic, options: Options, space: Space, measure: Measure, k: int, measuring: Measuring
+    looking: Looking, topic: Topic, options: SearchOptions, space: Space, measure: Measure, k: int, measuring: Measuring
 ) -> list[float]:
     """The measure of each setting for one topic; 0 where it is no query."""
-    if looking.check(topic, options):
+    asked = looking.prepare(topic, options)
+    if asked.problem:
         return [0.0] * len(space.settings)
-    return scores_in_view(looking.view(topic, options), space, measure, k, looking, topic, options, measuring)
+    return scores_in_view(looking.view(asked), space, measure, k, looking, asked, measuring)
 
 
 def scores_in_view(
-    view: View, space: Space, measure: Measure, k: int, looking: Looking, topic: Topic, options: Options, measuring: Measuring
+    view: View, space: Space, measure: Measure, k: int, looking: Looking, asked: PreparedTopic, measuring: Measuring
 ) -> list[float]:
     """As `scores_of_settings`, where the topic was looked into already; a setting that the model refuses has no number."""
     scores = [math.nan] * len(space.settings)
@@ -42,8 +44,8 @@ def scores_in_view(
         own, signals = view, None
         for number in numbers:
             model = space.models[number]
-            if depends_on_model(options):
-                own = looking.view(topic, options, model)
+            if asked.search.matches_depend_on_model:
+                own = looking.view(asked, model)
                 signals = model.signals(own.matches)
                 by_places = quick(measure, own.judged)
             elif signals is None:
@@ -58,7 +60,7 @@ def scores_in_view(
             else:
                 ranking = own.rank(score, k, matching_only=model.matching_only)
                 ranked = list(zip(own.names(ranking), ranking.scores.tolist(), strict=True))
-                scores[number] = measuring.value(measure, topic.qid, ranked)
+                scores[number] = measuring.value(measure, asked.topic.qid, ranked)
     if refusal is not None and all(map(math.isnan, scores)):
         raise refusal
     return scores

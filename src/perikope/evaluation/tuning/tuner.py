@@ -19,8 +19,9 @@ from perikope.evaluation.tuning.outcome import TuningOutcome
 from perikope.evaluation.tuning.scores import outcome_of, scores_of_settings
 from perikope.evaluation.tuning.space import Space
 from perikope.evaluation.views import Looking
+from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
-from perikope.search.facade import Index
+from perikope.search.options import SearchOptions
 
 AT_A_TIME = 5
 """Topics that a process takes."""
@@ -33,9 +34,8 @@ class _Setup:
     judgements: Mapping[str, Mapping[str, int]]
     space: Space
     measure: str
-    options: Mapping[str, Any]
+    options: SearchOptions
     documents: tuple[Any, ...]
-    k: int
     text: str
 
 
@@ -44,7 +44,7 @@ class _Scores:
 
     def __init__(self, setup: _Setup) -> None:
         self.setup = setup
-        self.looking = Looking(Index.open(setup.index), setup.judgements)
+        self.looking = Looking(Snapshot.open(setup.index), setup.judgements)
         self.measure = parse_measure(setup.measure)
         self.measuring = Measuring(setup.judgements, (setup.text, "auto") if setup.text else None, setup.index)
 
@@ -55,8 +55,8 @@ class _Scores:
     def _row(self, topic: Topic) -> list[float]:
         row: list[float] = []
         for documents in self.setup.documents:
-            options = {**self.setup.options, "documents": documents}
-            row += scores_of_settings(self.looking, topic, options, self.setup.space, self.measure, self.setup.k, self.measuring)
+            options = self.setup.options.updated({"documents": documents})
+            row += scores_of_settings(self.looking, topic, options, self.setup.space, self.measure, options.k, self.measuring)
         return row
 
 
@@ -66,27 +66,25 @@ def tune(
     judgements: Mapping[str, Mapping[str, int]],
     space: Space,
     measure: str,
-    options: Mapping[str, Any],
+    options: SearchOptions,
     *,
-    documents: Sequence[Any] = (1000,),
+    documents: Sequence[Any] = (),
     folds: int = 5,
     seed: int = 1,
-    k: int = 1000,
     text: str = "",
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[TuningOutcome, list[str]]:
     """The best setting of a space on topics with judgements, and which topics were passed over.
 
-    `options` are those of `Index.search`; where several numbers of `documents` are given, they are a parameter like the others. `text` is
-    the file of the judgements, for measures that count characters. With `folds`, the outcome says how settings do on topics that did not
-    choose them.
+    The model of the `options` does not count. Several numbers of `documents` are a parameter like the others; without any, the options say
+    how many are fetched. `text` is the file of the judgements, for measures that count characters. With `folds`, the outcome says how
+    settings do on topics that did not choose them.
     """
     problems: list[str] = []
-    reading = {name: options[name] for name in ("language", "syntax") if options.get(name)}
-    kept = judged_topics(Index.open(index), topics, judgements, problems.append, **reading)
-    plain = {name: value for name, value in options.items() if name not in ("model", "k", "documents")}
-    setup = _Setup(index, kept, judgements, space, measure, plain, tuple(documents), k, text)
+    kept = judged_topics(Snapshot.open(index), topics, judgements, options, problems.append)
+    documents = tuple(documents) or (options.documents,)
+    setup = _Setup(index, kept, judgements, space, measure, options, documents, text)
     qids = [topic.qid for topic in kept]
     fold = fold_of_topic(qids, folds, seed) if folds else {}
     rows: dict[int, list[float]] = {}

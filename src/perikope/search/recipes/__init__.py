@@ -4,7 +4,7 @@ A recipe is a TOML file. Those of the papers lie beside this module; a path that
 
     title = "…"                 one line
     paper = "…"
-    [search]                    options of `Index.search`, by the names they have there
+    [search]                    options of a search, by the names that `SearchOptions` declares
     [expects]                   how the index should have been made: stemmer, stopwords
     [per_query]                 options that only a query can have, with what they should be
     [models]                    the other models of the paper, by the names they have there
@@ -26,26 +26,15 @@ from types import MappingProxyType
 from typing import Any
 
 from perikope.core.errors import InputError, UsageError, unknown
+from perikope.core.options import checked_options
+from perikope.search.options import RECIPE, TOPIC, SearchOptions, options_on
 
 SUFFIX = ".toml"
 MAX_BYTES = 1 << 20
 
-_TEXT, _NUMBER, _SWITCH, _NAMES = "text", "a number", "true or false", "a list of texts"
-OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "fetch": (_TEXT,), "fetch_parts": ("a table of numbers",), "expand": (_TEXT,), "documents": ("a whole number", _TEXT),
-        "k": ("a whole number",), "language": (_TEXT,), "syntax": (_TEXT,), "model": (_TEXT,), "browse_expand": (_TEXT,),
-        "also_nearest": (_TEXT,),
-        "filter": (_TEXT, _NAMES), "code_level": (_TEXT,), "part": (_TEXT, _NAMES), "tag": (_TEXT, _NAMES),
-        "must_match": (_SWITCH,), "across_passages": (_SWITCH,), "elements": (_SWITCH, _TEXT, _NAMES), "no_overlap": (_SWITCH,),
-        "group_by_document": (_SWITCH, _TEXT), "drop_unmatched": (_SWITCH,), "one_per": (_TEXT,),
-        "rescore": (_TEXT,), "rescore_weight": (_NUMBER,),
-    }
-)  # fmt: skip
-"""What `[search]` may hold, and what each may be."""
-
 EXPECTS = ("stemmer", "stopwords")
-PER_QUERY = ("shares_codes_with", "browse_query")
+PER_QUERY = tuple(name for name in options_on(TOPIC) if name not in options_on(RECIPE))
+"""Options that only a query can have."""
 _SECTIONS = ("title", "paper", "search", "expects", "per_query", "models", "protocol", "sources")
 
 
@@ -66,10 +55,6 @@ class Recipe:
     models: Mapping[str, str] = field(default_factory=dict)
     protocol: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
-
-    def filled(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The given options, and those of the recipe for what is not given."""
-        return {**self.options, **given}
 
     def complaints(self, settings: Mapping[str, Any], given: Iterable[str] = (), has_codes: bool = False) -> list[str]:
         """What is not as the recipe expects: how the index was made (`settings`), or an option that should have been given."""
@@ -135,15 +120,16 @@ def parse_recipe(name: str, text: str, path: str) -> Recipe:
         if not isinstance(content.get(section, ""), str):
             raise InputError(f"{section} must be text", path=path)
     tables = {section: _table(content, section, path) for section in _SECTIONS[2:]}
-    options = tables["search"]
-    _check_keys(options, OPTIONS, "option in [search]", path)
+    names = options_on(RECIPE)
+    _check_keys(tables["search"], names, "option in [search]", path)
     _check_keys(tables["expects"], EXPECTS, "key in [expects]", path)
     _check_keys(tables["per_query"], PER_QUERY, "key in [per_query]", path)
-    sourced = [*OPTIONS, *EXPECTS, *tables["models"]]
+    sourced = [*names, *EXPECTS, *tables["models"]]
     _check_keys(tables["sources"], sourced, "key in [sources]", path)
-    for key, value in options.items():
-        if _kind(value) not in OPTIONS[key] and not (_NUMBER in OPTIONS[key] and _kind(value) == "a whole number"):
-            raise InputError(f"[search] {key} must be {' or '.join(OPTIONS[key])}, not {_kind(value)}", path=path)
+    try:
+        tables["search"] = checked_options(SearchOptions, tables["search"])
+    except UsageError as error:
+        raise InputError(f"[search] {error}", path=path) from None
     for section in _SECTIONS[3:]:
         for key, value in tables[section].items():
             if not isinstance(value, str):
@@ -164,19 +150,3 @@ def _check_keys(table: Mapping[str, Any], valid: Iterable[str], kind: str, path:
     for key in table:
         if key not in names:
             raise UsageError(f"{path}: {unknown(kind, key, names)}")
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, str):
-        return _TEXT
-    if isinstance(value, bool):
-        return _SWITCH
-    if isinstance(value, int):
-        return "a whole number"
-    if isinstance(value, float):
-        return _NUMBER
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return _NAMES
-    if isinstance(value, dict) and all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in value.values()):
-        return "a table of numbers"
-    return "something else"

@@ -23,7 +23,7 @@ def test_json_lines_topics(tmp_path: Path, name: str) -> None:
     ]
     content = "\n".join(json.dumps(record) for record in records).encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    assert read_topics(tmp_path / name) == [Topic("7", "pump", "magnetic pump", "EP1"), Topic("q8", "seal")]
+    assert read_topics(tmp_path / name) == [Topic("7", "pump", "EP1", options={"browse_query": "magnetic pump"}), Topic("q8", "seal")]
 
 
 def test_a_patent_may_stand_instead_of_a_query(tmp_path: Path) -> None:

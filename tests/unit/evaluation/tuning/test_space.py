@@ -15,6 +15,7 @@ from perikope.evaluation.tuning.scores import choose, outcome_of
 from perikope.evaluation.tuning.space import read_space
 from perikope.evaluation.tuning.tuner import tune
 from perikope.search.facade import Index
+from perikope.search.options import SearchOptions
 from perikope.search.recipe_files import recipe_text, save_recipe, toml_value
 from perikope.search.recipes import load_recipe
 
@@ -166,7 +167,9 @@ def collection(files):
 def test_scores_of_settings_are_those_of_searches_one_by_one(collection, text, measure, options):
     index, topics, judgements = collection
     space, by_name = read_space(text), parse_measure(measure)
-    tuned, problems = tune(index, topics, judgements, space, measure, options, documents=(3,), folds=3, k=30, workers=1)
+    tuned, problems = tune(
+        index, topics, judgements, space, measure, SearchOptions.of({**options, "k": 30}), documents=(3,), folds=3, workers=1
+    )
     assert not problems
     opened = Index.open(index)
 
@@ -187,12 +190,12 @@ def test_scores_of_settings_are_those_of_searches_one_by_one(collection, text, m
 def test_documents_are_a_parameter_like_others_and_processes_change_nothing(collection):
     index, topics, judgements = collection
     space = read_space("qsf_v(alpha=[0.2,0.8])")
-    one, _ = tune(index, topics, judgements, space, "MAP(D)", {}, documents=(1, 5), workers=1)
+    one, _ = tune(index, topics, judgements, space, "MAP(D)", SearchOptions(k=1000), documents=(1, 5), workers=1)
     assert one.parameters == ("documents", "alpha")
     assert one.settings == ((1, 0.2), (1, 0.8), (5, 0.2), (5, 0.8))
-    alone, _ = tune(index, topics, judgements, space, "MAP(D)", {}, documents=(5,), workers=1)
+    alone, _ = tune(index, topics, judgements, space, "MAP(D)", SearchOptions(k=1000), documents=(5,), workers=1)
     assert one.scores[2:] == alone.scores
-    assert tune(index, topics, judgements, space, "MAP(D)", {}, documents=(1, 5), workers=2)[0] == one
+    assert tune(index, topics, judgements, space, "MAP(D)", SearchOptions(k=1000), documents=(1, 5), workers=2)[0] == one
 
 
 def test_a_saved_setting_is_a_recipe_that_ranks_as_it_did(collection, tmp_path):
@@ -206,11 +209,11 @@ def test_a_saved_setting_is_a_recipe_that_ranks_as_it_did(collection, tmp_path):
         "part": ("description",),
         "syntax": "words",
     }
-    save_recipe(tmp_path / "mine.toml", recipe_text('a "title"', options, model, "tuned"))
+    save_recipe(tmp_path / "mine.toml", recipe_text('a "title"', SearchOptions.of({**options, "model": model}), "tuned"))
     recipe = load_recipe(str(tmp_path / "mine.toml"))
     assert recipe.title == 'a "title"'
     assert recipe.options == {
-        "fetch": "pl2(c=2)", "documents": 7, "fetch_parts": {"abstract": 2.0}, "part": ["description"], "syntax": "words",
+        "fetch": "pl2(c=2)", "documents": 7, "fetch_parts": {"abstract": 2.0}, "part": ("description",),
         "model": str(model),
     }  # fmt: skip
     opened = Index.open(index)

@@ -1,0 +1,155 @@
+"""The first step of a search: what was asked for, in the terms of an index.
+
+A query may be a text, a `Topic` (a text, a patent, or both, with options of its own), or a `PatentQuery` that was made before. Whatever
+it is, it becomes `Prepared`: a query that fetches documents, a query that scores passages, and conditions on documents.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from perikope.core.errors import UsageError, unknown
+from perikope.fetch.filters import CODE_FIELDS, Filter, Ids, SharedCodes, Without, codes_of, known_fields, parse_filter, unknown_fields
+from perikope.fetch.prior_art import PatentQuery, Restriction, patent_query
+from perikope.index.reader import Snapshot
+from perikope.query.patent import Claims, Forms, Patent
+from perikope.query.syntax import automatic
+from perikope.query.terms import Query, parse_boolean, parse_query
+from perikope.query.topic import Topic
+from perikope.search.options import SearchOptions
+
+if TYPE_CHECKING:
+    from perikope.document.tree import Document
+    from perikope.patents.translation import Translator
+
+Asked = str | Topic | PatentQuery
+"""What can be searched for."""
+
+TRANSLATE_KEY = "PERIKOPE_TRANSLATE_KEY"
+"""The environment variable with the key of a translation server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query in the terms of an index."""
+
+    fetch: Query
+    """Fetches documents."""
+    browse: Query | None
+    """Scores passages; None where the query that fetches, with what expansion adds to it, scores them."""
+    filters: tuple[Filter, ...] = ()
+    """Conditions on documents that come from the query itself: those of a patent."""
+    notes: tuple[str, ...] = ()
+    """What could not be done as asked, in sentences for the user."""
+    patent: Patent | None = None
+    """The patent that was asked with."""
+
+    @property
+    def scoring(self) -> Query:
+        """The query that scores passages, before any expansion."""
+        return self.browse or self.fetch
+
+
+def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
+    """The options of a search for one topic: its own take precedence, its conditions are added to those given."""
+    if not topic.options:
+        return options
+    own = options.updated(topic.options)
+    added = own.filter if "filter" in topic.options else ()
+    if "ids" in topic.options and options.ids:
+        added = (*added, Ids(frozenset(options.ids)))
+    return own.updated({"filter": (*options.filter, *added)}) if added else own
+
+
+def read_query(snapshot: Snapshot, text: str, language: str = "", syntax: str = "words") -> Query:
+    """A text in the given language, or in every language that the index holds; an error where it holds nothing to look for."""
+    if not isinstance(text, str):
+        raise UsageError(f"the query must be text, not {type(text).__name__}")
+    languages = [language] if language else snapshot.languages
+    if syntax == "words":
+        return parse_query(text, snapshot.analyzer, languages)
+    written = automatic(text) if syntax == "automatic" else text
+    return parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix)
+
+
+def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prepared:
+    """What was asked for, read once. The options must be those of the topic already; see `with_options_of`."""
+    if isinstance(asked, PatentQuery):
+        prepared = _of_patent(asked)
+    elif isinstance(asked, Topic) and (asked.patent or asked.claims):
+        patent = read_patent(snapshot, asked.patent or None, asked.claims, options, asked.family)
+        # The words of a topic that has both fetch documents; the claims of its patent score passages.
+        prepared = _of_patent(patent)
+        if asked.query:
+            prepared = replace(prepared, fetch=read_query(snapshot, asked.query, options.language, options.syntax))
+    else:
+        text = asked.query if isinstance(asked, Topic) else asked
+        prepared = Prepared(read_query(snapshot, text, options.language, options.syntax), None)
+    if options.browse_query:
+        prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options.language, options.syntax))
+    return prepared
+
+
+def _of_patent(query: PatentQuery) -> Prepared:
+    return Prepared(query.fetch, query.browse, query.filters, query.notes, query.patent)
+
+
+def read_patent(
+    snapshot: Snapshot,
+    patent: str | os.PathLike[str] | Document | None,
+    claims: Claims,
+    options: SearchOptions,
+    family: Iterable[str] = (),
+) -> PatentQuery:
+    """A patent as a query, made as the options say."""
+    return patent_query(
+        snapshot,
+        patent,
+        claims,
+        forms=Forms(options.fetch_words, options.fetch_from, options.browse_words, options.browse_from, options.weighted),
+        restriction=Restriction(options.code_filter, options.date_limit, options.family_filter, options.code_level),
+        family=frozenset(family),
+        language=options.language,
+        translator=_translator(options.translator),
+    )
+
+
+def _translator(given: str | Translator | None) -> Translator | None:
+    if not isinstance(given, str):
+        return given
+    # It brings what speaks HTTP with it, which takes its time to load.
+    from perikope.patents.translation import LibreTranslate
+
+    return LibreTranslate(given, api_key=os.environ.get(TRANSLATE_KEY, "")) if given else None
+
+
+def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, ...]:
+    """The conditions on documents that the options state, each checked against the index."""
+    filters: list[Filter] = [parse_filter(one) if isinstance(one, str) else one for one in options.filter]
+    if options.ids:
+        # As they are, or as names of passages have them.
+        filters.append(Ids(frozenset(options.ids) | frozenset(map(unquote, options.ids))))
+    if options.shares_codes_with:
+        filters += _sharing_codes(snapshot, options.shares_codes_with, options.code_level)
+    for condition in filters:
+        if fields := unknown_fields(snapshot, condition):
+            raise unknown("field of metadata", fields[0], known_fields(snapshot))
+    return tuple(filters)
+
+
+def _sharing_codes(snapshot: Snapshot, document: str, level: str) -> list[Filter]:
+    number = snapshot.find_document(document)
+    if number < 0:  # as names of passages have it
+        document = unquote(document)
+        number = snapshot.find_document(document)
+    if number < 0:
+        raise UsageError(f"there is no document {document!r} in {snapshot.folder} to share codes with")
+    segment, local = snapshot.locate(number)
+    codes = codes_of(segment.metadata(local))
+    if not codes:
+        raise UsageError(f"document {document!r} has no classification codes to share, in {', '.join(CODE_FIELDS)}")
+    return [SharedCodes(CODE_FIELDS, codes, level), Without(frozenset([document]))]

@@ -1,0 +1,88 @@
+"""Why a passage or an element has its score, found or not."""
+
+from __future__ import annotations
+
+from perikope.browse.signals import Node
+from perikope.browse.structure import Outline
+from perikope.core.errors import UsageError
+from perikope.core.names import is_element_path, split_name
+from perikope.index.reader import Snapshot
+from perikope.index.segments import Segment
+from perikope.search.asking import Asked, Prepared
+from perikope.search.options import SearchOptions
+from perikope.search.steps import Search, search_for
+
+_LISTED = 5
+
+
+def find_document(snapshot: Snapshot, document: str) -> tuple[int, Segment, int]:
+    """A document by its id: its number, its segment, and its number there; an error where there is none."""
+    number = snapshot.find_document(document)
+    if number < 0:
+        raise UsageError(f"there is no document {document!r} in {snapshot.folder}")
+    return number, *snapshot.locate(number)
+
+
+def find_span(snapshot: Snapshot, document: str, passage: str) -> tuple[Segment, int, int]:
+    """A passage or an element by its name: its segment, the number of its document there, and its span in that document."""
+    _, segment, local = find_document(snapshot, document)
+    ids = _passage_ids(segment, local)
+    if passage in ids:
+        first = int(segment["document.first_span"][local])
+        return segment, local, segment.span_of("passage.span", local, segment.passages_of(local).start + ids.index(passage)) - first
+    if is_element_path(passage):
+        return segment, local, Outline(segment, local).find(passage)
+    raise _no_passage(document, passage, ids)
+
+
+def explain(snapshot: Snapshot, asked: Asked, passage: str, options: SearchOptions) -> Node:
+    """Where the score of a passage or element, named `document#passage`, comes from."""
+    document, wanted = split_name(passage)
+    if not wanted:
+        raise UsageError(f"{passage!r} names no passage; write it as document#passage, as search prints it")
+    search = search_for(snapshot, asked, options)
+    options, prepared = search.options, search.prepare(asked)
+    number, segment, local = find_document(snapshot, document)
+    ids = _passage_ids(segment, local)
+    if is_element_path(wanted) and (options.elements or wanted not in ids):
+        of_elements = options.updated({"elements": options.elements or True})
+        return _explain_element(Search(snapshot, of_elements), prepared, number, wanted)
+    if wanted not in ids:
+        raise _no_passage(document, wanted, ids)
+    if options.documents == "all" and search.model.context_free:
+        # No other document changes anything.
+        search = Search(snapshot, options.updated({"candidates": {document: 0.0}}))
+    matches = search.matches(search.candidates(prepared))
+    place = (matches.number_of_document == number).nonzero()[0]
+    if not place.size:
+        raise UsageError(
+            f"document {document!r} was not fetched for this query: it holds none of its words, or is not among the best documents"
+        )
+    row = int((matches.document_of_passage == place[0]).nonzero()[0][0]) + ids.index(wanted)
+    return search.model.score(matches).explain(row)
+
+
+def _explain_element(search: Search, prepared: Prepared, document: int, path: str) -> Node:
+    segment, local = search.snapshot.locate(document)
+    outline = Outline(segment, local)
+    results = search.run(prepared)
+    matches = results.matches
+    own = matches.number_of_document[matches.document_of_passage] == document
+    rows = (own & (matches.span_of_passage == outline.find(path))).nonzero()[0]
+    if not rows.size:
+        known = [outline.path(span) for span in matches.span_of_passage[own].tolist()]
+        why = f"it has {_some(known)}" if known else "it was not fetched for this query"
+        raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r} that may be found; {why}")
+    return results.score.explain(int(rows[0]))
+
+
+def _passage_ids(segment: Segment, local: int) -> list[str]:
+    return [segment.passage_id(local, other) for other in segment.passages_of(local)]
+
+
+def _no_passage(document: str, passage: str, ids: list[str]) -> UsageError:
+    return UsageError(f"document {document!r} has no passage {passage!r}; it has {_some(ids)}")
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(ids[:_LISTED]) + (f" … {ids[-1]}" if len(ids) > _LISTED else "") or "none"

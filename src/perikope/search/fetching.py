@@ -1,0 +1,86 @@
+"""The second step of a search: which documents are looked into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.browse.matches import join
+from perikope.browse.models import Model
+from perikope.browse.signals import fact, min_max
+from perikope.core.names import split_name
+from perikope.fetch import Candidates
+from perikope.fetch.fetchers import BY_VECTORS, FETCHERS
+from perikope.fetch.filters import All, Filter, Ids, mask
+from perikope.fetch.models import FetchModel
+from perikope.fetch.parts import fetch_parts
+from perikope.fetch.search import fetch, in_order
+from perikope.index.reader import Snapshot
+from perikope.query.terms import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """How documents are chosen from a snapshot of an index."""
+
+    snapshot: Snapshot
+    model: FetchModel
+    parts: Mapping[str, float]
+    """Parts that documents are ranked by, with weights; empty for whole documents."""
+    filter: Filter | None
+
+    def documents(self, query: Query, most: int) -> Candidates:
+        """The best documents for a query."""
+        positive = query.positive
+        if not positive.terms:  # wildcards that stand for nothing
+            return Candidates(np.zeros(0, np.int64), np.zeros(0))
+        if self.parts:
+            return fetch_parts(self.snapshot, positive, self.model, most, self.parts, self.filter)
+        return fetch(self.snapshot, positive, self.model, most, self.filter)
+
+    def with_nearest(self, found: Candidates, query: Query, store: str, most: int) -> Candidates:
+        """Also the documents that are nearest by the vectors of a store, with their fetch score: 0 where they hold no query word."""
+        near = FETCHERS[BY_VECTORS](self.snapshot, query.plain_text, store, most, self.allowed())
+        added = np.setdiff1d(near.documents, found.documents)
+        if not added.size:
+            return found
+        own = Ids(frozenset(self.snapshot.document_id(number) for number in added.tolist()))
+        with_words = replace(self, filter=own if self.filter is None else All((self.filter, own))).documents(query, added.size)
+        without = np.setdiff1d(added, with_words.documents)
+        documents = np.concatenate([found.documents, with_words.documents, without])
+        scores = np.concatenate([found.scores, with_words.scores, np.zeros(without.size)])
+        return replace(in_order(self.snapshot, documents, scores, documents.size), parts_of_score=found.parts_of_score)
+
+    def given(self, candidates: Mapping[str, float], most: int) -> Candidates:
+        """The best of candidates that were found elsewhere, of those that the index holds."""
+        numbers = {id: self.snapshot.find_document(id) for id in candidates}
+        allowed = self.allowed()
+        known = sorted((-float(score), id) for id, score in candidates.items() if numbers[id] >= 0 and allowed[numbers[id]])[:most]
+        return Candidates(np.array([numbers[id] for _, id in known], np.int64), np.array([-score for score, _ in known], np.float64))
+
+    def rescored(self, query: Query, found: Candidates, model: Model, weight: float) -> Candidates:
+        """The candidates by a mixture of their fetch score and a model's score for whole documents, both min-max normalised."""
+        matches = join(self.snapshot, query, found, units="documents")
+        whole, fetched = min_max(model.score(matches)), min_max(fact("fetch score", matches.score_of_document))
+        return in_order(self.snapshot, matches.number_of_document, ((1 - weight) * fetched + weight * whole).values, len(found))
+
+    def allowed(self) -> NDArray[np.bool_]:
+        """Which documents may be found, by their numbers."""
+        masks = [segment.alive if self.filter is None else segment.alive & mask(segment, self.filter) for segment in self.snapshot.segments]
+        return np.concatenate([*masks, np.zeros(0, bool)])
+
+
+def documents_of(scores: Mapping[str, float]) -> dict[str, float]:
+    """The documents of ranked documents or passages, each with its best score.
+
+    >>> documents_of({"d1#p1": 2.0, "d2": 1.5, "d1#p2": 1.0})
+    {'d1': 2.0, 'd2': 1.5}
+    """
+    best: dict[str, float] = {}
+    for name, score in scores.items():
+        document = split_name(name)[0]
+        best[document] = max(score, best.get(document, score))
+    return best

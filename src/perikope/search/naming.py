@@ -1,0 +1,73 @@
+"""Names of passages and elements: from rows of the matches to `document#passage`, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.browse.matches import Matches
+from perikope.browse.structure import Outline
+from perikope.core.names import encode, running_number, split_name
+from perikope.document.tree import Place
+from perikope.index.reader import Snapshot
+
+
+def names_of(snapshot: Snapshot, matches: Matches, rows: NDArray[np.int64]) -> list[str]:
+    """The name of each row."""
+    candidates = matches.document_of_passage[rows]
+    first_row = matches.document_of_passage.searchsorted(candidates)
+    columns = (rows - first_row, candidates, matches.span_of_passage[rows])
+    # Of a thousand hits many are in one document: it is looked up once.
+    name_of = {candidate: _names_in(snapshot, matches, candidate) for candidate in np.unique(candidates).tolist()}
+    return [name_of[d](place, span) for place, d, span in zip(*(c.tolist() for c in columns), strict=True)]
+
+
+def rows_of(snapshot: Snapshot, matches: Matches, names: Iterable[str]) -> dict[str, int]:
+    """The rows of passages by their names; passages of documents that are no candidates are left out."""
+    wanted = set(names)
+    documents = {document for document, _ in map(split_name, wanted)}
+    numbers = np.array([snapshot.find_document(document) for document in documents], np.int64)
+    candidates = np.flatnonzero(np.isin(matches.number_of_document, numbers))
+    rows = np.flatnonzero(np.isin(matches.document_of_passage, candidates))
+    return {name: row for name, row in zip(names_of(snapshot, matches, rows), rows.tolist(), strict=True) if name in wanted}
+
+
+def places_of(snapshot: Snapshot, matches: Matches, rows: NDArray[np.int64]) -> list[Place | None]:
+    """Where rows stand in the files that they were read from."""
+    candidates = matches.document_of_passage[rows].tolist()
+    spans = matches.span_of_passage[rows].tolist()
+    located = {candidate: snapshot.locate(int(matches.number_of_document[candidate])) for candidate in set(candidates)}
+    places = {candidate: segment.places(local) for candidate, (segment, local) in located.items()}
+    return [places[candidate].get(span) for candidate, span in zip(candidates, spans, strict=True)]
+
+
+class PassageNames:
+    """The names of passages by document, each document looked up once for all topics."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._of_document: dict[int, NDArray[np.object_]] = {}
+
+    def of(self, matches: Matches) -> NDArray[np.object_]:
+        """The name of every row of the matches."""
+        first = matches.first_passage_of_document
+        found = [np.zeros(0, object)]
+        for candidate, number in enumerate(matches.number_of_document.tolist()):
+            if number not in self._of_document:
+                rows = np.arange(first[candidate], first[candidate + 1])
+                self._of_document[number] = np.array(names_of(self._snapshot, matches, rows), object)
+            found.append(self._of_document[number])
+        return np.concatenate(found)
+
+
+def _names_in(snapshot: Snapshot, matches: Matches, candidate: int) -> Callable[[int, int], str]:
+    """A function that names the units of a document: by their place among its units, and their span."""
+    segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
+    document = encode(segment.document_id(local))
+    if matches.units != "passages":
+        outline = Outline(segment, local)
+        return lambda place, span: f"{document}#{encode(outline.path(span))}"
+    id_of = segment.span_namer(local)
+    return lambda place, span: f"{document}#{encode(id_of(span) or running_number(place))}"

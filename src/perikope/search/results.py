@@ -1,0 +1,123 @@
+"""Results: the hits of one search, read from the index as they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perikope.browse.document_ranking import parse_method, rank_documents
+from perikope.browse.matches import Matches
+from perikope.browse.models import Signals
+from perikope.browse.ranking import Ranking, first_of_group
+from perikope.browse.signals import Column, Node
+from perikope.core.errors import UsageError
+from perikope.core.names import split_name
+from perikope.document.tree import Place
+from perikope.index.reader import Snapshot
+from perikope.search import naming
+from perikope.search.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words
+from perikope.search.hits import Hit, read_hit
+
+
+class Results(Sequence[Hit]):
+    """The hits of one search, best first."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        matches: Matches,
+        signals: Signals,
+        score: Column,
+        ranking: Ranking,
+        eligible: NDArray[np.bool_] | None,
+        group_of_document: NDArray[np.int64] | None = None,
+        *,
+        is_complete: bool = True,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        """`eligible` says which rows of the matches may be results, None: all of them. For `group_of_document` see `rank`."""
+        self._snapshot = snapshot
+        self.matches = matches
+        self.score = score
+        self.ranking = ranking
+        self._signals = signals
+        self.eligible = eligible
+        self.group_of_document = group_of_document
+        self.is_complete = is_complete
+        """Whether all candidates are in `matches`, not only the documents of the best passages."""
+        self.notes = notes
+        """What could not be done as asked, in sentences for the user."""
+
+    def __len__(self) -> int:
+        return len(self.ranking)
+
+    @overload
+    def __getitem__(self, number: int) -> Hit: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Hit]: ...
+    def __getitem__(self, number: int | slice) -> Hit | list[Hit]:
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        if not -len(self) <= number < len(self):
+            raise IndexError(number)
+        number %= len(self)
+        return read_hit(self._snapshot, self.matches, int(self.ranking.rows[number]), number + 1, float(self.ranking.scores[number]))
+
+    def names(self) -> list[tuple[str, float]]:
+        """`document#passage` and score of each hit, as a run file has them."""
+        return list(zip(self.names_of(self.ranking.rows), self.ranking.scores.tolist(), strict=True))
+
+    def names_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """The names of passages by their rows in `matches`, found or not."""
+        return naming.names_of(self._snapshot, self.matches, rows)
+
+    def places_of(self, rows: NDArray[np.int64]) -> list[Place | None]:
+        """Where passages stand in the files they were read from, by their rows in `matches`."""
+        return naming.places_of(self._snapshot, self.matches, rows)
+
+    def rows_of(self, names: Iterable[str]) -> dict[str, int]:
+        """The rows in `matches` of passages, by their names; those of documents that are no candidates are left out."""
+        return naming.rows_of(self._snapshot, self.matches, names)
+
+    def signals(self) -> dict[str, NDArray[Any]]:
+        """What the model made the scores of, a value a hit, under names: ready to become a data frame.
+
+        Document, passage, rank and score stand first, then the signals of the model by their names; one that is named as these are is
+        `signal_document` and so on.
+        """
+        rows = self.ranking.rows
+        names = [split_name(name) for name in self.names_of(rows)]
+        columns: dict[str, NDArray[Any]] = {
+            "document": np.array([document for document, _ in names], object),
+            "passage": np.array([passage for _, passage in names], object),
+            "rank": np.arange(1, rows.size + 1),
+            "score": self.ranking.scores.copy(),
+        }
+        return columns | {f"signal_{name}" if name in columns else name: column.values[rows] for name, column in self._signals.items()}
+
+    def document_ranking(self, method: str = "maxp", k: int = 1000) -> list[tuple[str, float]]:
+        """The best `k` documents by the scores of their passages, id and score of each; see `perikope.browse.document_ranking`."""
+        if not self.is_complete:
+            raise UsageError("documents can be ranked by their passages only where a number of documents is looked into, not all")
+        groups = self.group_of_document
+        most = k if groups is None else max(k, self.matches.documents)
+        best = rank_documents(self.matches, self.score, parse_method(method), most, eligible=self.eligible)
+        kept = slice(None) if groups is None else first_of_group(groups[best.documents])
+        numbers, scores = self.matches.number_of_document[best.documents[kept]], best.scores[kept]
+        return [
+            (self._snapshot.document_id(number), score) for number, score in zip(numbers.tolist()[:k], scores.tolist()[:k], strict=True)
+        ]
+
+    def context(self, budget: int = BUDGET, *, tokens: TokenCounter = count_words, around: int = AROUND) -> Context:
+        """The hits as one text for a reader or a language model, of at most `budget` tokens (words, or as `tokens` counts a text).
+
+        As many as fit, best first, then up to `around` passages beside each; see `perikope.search.context`.
+        """
+        return build_context(self._snapshot, self.matches, self.ranking, budget, tokens, around)
+
+    def explain(self, number: int) -> Node:
+        """Where the score of a hit comes from; numbers count from 0."""
+        return self.score.explain(int(self.ranking.rows[number]))
