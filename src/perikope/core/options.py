@@ -398,6 +398,8 @@ class Option:
     """Of a switch that is on by default: what the command-line option that turns it off does."""
     restricts: bool = False
     """Whether an empty value would widen the search. A command line refuses it: it mostly comes from an unset variable."""
+    local: bool = False
+    """Whether a program on another machine must not set it, because it makes this one send text somewhere."""
     surfaces: frozenset[str] = frozenset()
     """Where the option can be given besides Python, command line and HTTP."""
 
@@ -414,11 +416,12 @@ class Option:
 
 def option(
     default: Any, kind: Kind, help: str, *, group: str = "", flag: str = "", metavar: str = "", help_off: str = "",
-    restricts: bool = False, surfaces: Iterable[str] = (),
+    restricts: bool = False, local: bool = False, surfaces: Iterable[str] = (),
 ) -> Any:  # fmt: skip
     """Declare a field of `Options`; see `Option` for what each argument means."""
-    details = {"kind": kind, "help": help, "group": group, "flag": flag, "metavar": metavar, "help_off": help_off, "restricts": restricts}
-    return field(default=default, metadata={"option": {**details, "surfaces": frozenset(surfaces)}})
+    details = {"kind": kind, "help": help, "group": group, "flag": flag, "metavar": metavar, "help_off": help_off}
+    more = {"restricts": restricts, "local": local, "surfaces": frozenset(surfaces)}
+    return field(default=default, metadata={"option": {**details, **more}})
 
 
 def declared(options: type[Options]) -> Mapping[str, Option]:
@@ -487,10 +490,11 @@ def checked_options(options: type[Options], given: Mapping[str, Any], names: Ite
 
 
 def schema_of(options: type[Options]) -> dict[str, Any]:
-    """The JSON schema of an object that holds these options, all of which may be left out."""
+    """The JSON schema of an object that another machine sends: these options, all of which may be left out, without local ones."""
     properties = {
         name: {**one.kind.schema(), "description": one.help, "default": one.kind.plain(one.default)}
         for name, one in declared(options).items()
+        if not one.local
     }
     return {"type": "object", "properties": properties, "additionalProperties": False}
 

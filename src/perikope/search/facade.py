@@ -209,9 +209,9 @@ class Index:
         return explain(self._snapshot, query, passage, self.search_options(recipe=recipe, base=options, **given))
 
     def _check_about_patents(self, query: Asked, given: Mapping[str, Any]) -> None:
-        """An option about patents that would do nothing is a mistake."""
+        """An option about patents that would do nothing is a mistake; topics may be of several kinds."""
         about_patents = [name for name in given if name in OPTIONS and OPTIONS[name].group == PATENTS]
-        if about_patents and (isinstance(query, (str, PatentQuery)) or not (query.patent or query.claims)):
+        if about_patents and isinstance(query, (str, PatentQuery)):
             raise UsageError(f"{about_patents[0]} is about patents; search with a topic that names one, or give it to patent_query")
 
     def place(self, document: str, passage: str) -> tuple[str, Place | None]:

@@ -204,7 +204,7 @@ class SearchOptions(Options):
     translator: str | Translator | None = option(
         None, Service("perikope.patents.translation:Translator"),
         "With a patent in a language that is not searched: the LibreTranslate server that translates it, and so receives its text.",
-        group=PATENTS, flag="--translate", metavar="URL", surfaces=[RECIPE],
+        group=PATENTS, flag="--translate", metavar="URL", local=True, surfaces=[RECIPE],
     )  # fmt: skip
 
 
