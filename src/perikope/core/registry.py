@@ -25,12 +25,15 @@ class Registry(Generic[T]):
         self._package = package
         self._things: dict[str, T] = {}
         self._discovered = False
+        self.version = 0
+        """Grows with every registration: what was parsed with the names of an earlier version may be kept until then."""
 
     def add(self, name: str, thing: T) -> T:
         """Register `thing`; a name can be taken once."""
         if name in self._things:
             raise ValueError(f"{self.kind} {name!r} is registered twice")
         self._things[name] = thing
+        self.version += 1
         return thing
 
     def names(self) -> list[str]:

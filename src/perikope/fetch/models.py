@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -140,6 +141,12 @@ def parse_fetch_model(text: str) -> FetchModel:
     >>> str(parse_fetch_model("bm25(k1=0.6,b=0.2)"))
     'bm25(k1=0.6,b=0.2,idf="lucene")'
     """
+    return _parsed(text, FETCH_MODELS.version)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, version: int) -> FetchModel:
+    """The same text comes with every search; it is read once per version of the registry."""
     named = parse(text)
     definition = FETCH_MODELS[named.name]
     if named.positional or named.cutoff is not None:

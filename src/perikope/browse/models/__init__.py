@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from perikope.browse.matches import Matches
@@ -132,7 +133,16 @@ def parse_model(text: str | Call | Model) -> Model:
     """
     if isinstance(text, Model):
         return text
-    call = parse(text) if isinstance(text, str) else text
+    return _parsed(text, MODELS.version) if isinstance(text, str) else _bound(text)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, version: int) -> Model:
+    """The same text comes with every search; it is read once per version of the registry."""
+    return _bound(parse(text))
+
+
+def _bound(call: Call) -> Model:
     definition = MODELS[call.name]
     declared = {**definition.shape, **definition.weights}
     if call.positional or call.cutoff is not None:
