@@ -4,6 +4,8 @@ python -m benchmarks                     startup, search, build, fetch, filters 
 python -m benchmarks startup search      these only
 python -m benchmarks build --help        one of them, with its options; also `memory`, `columns`, `positions`, `patents`, `formats`,
                                          `neural`
+python -m benchmarks compare --before PYTHON     whether this installation is slower than that of another interpreter
+python -m benchmarks identical --before PYTHON   whether both write the same runs
 python -m benchmarks --markdown FILE     adds the tables of build, fetch, browse, memory and columns to a file
 
 Without names `fetch` takes two of its collections, Evidence Inference and 200,000 short synthetic documents: some minutes, and some more
@@ -16,7 +18,7 @@ import sys
 from itertools import takewhile
 
 SMALL = ("startup", "search")
-LARGE = ("build", "fetch", "filters", "browse", "memory", "columns", "positions", "patents", "formats", "neural")
+LARGE = ("build", "fetch", "filters", "browse", "memory", "columns", "positions", "patents", "formats", "neural", "compare", "identical")
 
 
 def main() -> None:

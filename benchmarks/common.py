@@ -11,6 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SCRATCH = ROOT / ".bench"
 """Generated collections, the peers' environment and indexes; ignored by git, removed by `make clean`."""
+SINGLE = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
+"""Environment variables that keep a process to one thread."""
 
 
 def shared_data() -> Path:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks import measure, peers
 from benchmarks.build import perikope_command
-from benchmarks.common import ROOT, SCRATCH, folder_bytes, megabytes
+from benchmarks.common import ROOT, SCRATCH, SINGLE, folder_bytes, megabytes
 from benchmarks.queries import Queries, draw, write_terms
 from perikope.core.errors import IndexFormatError
 from perikope.index.reader import Snapshot
@@ -30,7 +30,6 @@ KS = (10, 1000)
 BUILD_SECONDS = 20 * 60
 WARM_SECONDS = 3.0
 """For each length and k, at least: Java compiles what has run for a while."""
-SINGLE = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
 
 Point = tuple[str, int]
 """A length of queries and a k."""
