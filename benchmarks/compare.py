@@ -3,9 +3,9 @@
 PYTHON is the interpreter of the other installation, such as ../before/.venv/bin/python. Both do the same work in turns, and a seed decides
 which goes first each time. A row gives the median of the ratios after ÷ before, one ratio per query and turn, with a 95 % interval.
 
-The verdict is about CPU time. The same installation was put on both sides, with four other busy programs on two cores: after 20 turns the
-median ratios of CPU time were off by 1.7 % (root mean square), those of wall-clock time by 2.7 %. Geometric means of CPU ratios were off
-by 2.8 %; ratios of minimum CPU times by 1.9 %, but their intervals were too narrow.
+The verdict is about CPU time. In a trial the same installation was on both sides, on two cores with a load of 5: after 20 turns the median
+ratios of CPU time at 16 points were off by 1.7 % (root mean square), those of wall-clock time by 2.7 %. Geometric means of CPU ratios
+were off by 2.8 %; ratios of minimum CPU times by 1.9 %, but their intervals were too narrow. With fewer turns all intervals are too narrow.
 
 fetch    `Index.search` with bm25 in the best 10 and 1000 documents, with 2-5, 10 and 100 words
 browse   `Index.search` with each lexical model in 1000 documents, with 4, 10 and 100 words; reading the hits
@@ -357,7 +357,7 @@ def compare(before: Installation, after: Installation, parts: Sequence[str], opt
     for part in parts:
         if chosen := [point for point in points if point.part == part]:
             title = {"batch": f"{BATCH_TOPICS} topics", "build": f"{BUILD_DOCUMENTS} documents"}.get(part, data.title)
-            tables.append(table_of(part, chosen, f"{title}; ms, {options.alternations} turns", options.seed))
+            tables.append(table_of(part, chosen, f"{title}; ms, {len(chosen[0].turns)} turns", options.seed))
     notes = [*NOTES, *(f"Not measured: {label} ({why})" for label, why in refused.items())]
     if before.facts["folder"] == after.facts["folder"]:
         notes.append("Both are the same installation: the ratios show the noise of the machine.")
