@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from perikope.core.errors import InputError, UnreadableFile, UsageError, unknown
 from perikope.core.parallel import usable_cores
 from perikope.document.segmentation import segmenter
 from perikope.document.tree import Document
-from perikope.formats import FileEntry, Source, documents, sources
+from perikope.formats import FileEntry, Source, documents, files, sources_of
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter
 from perikope.index.manifest import FILE as MANIFEST
 from perikope.index.reader import Snapshot
@@ -133,18 +134,20 @@ def _change(
     skipped: list[UnreadableFile] = []
     ignored: list[str] = []
     sync = _Sync(writer.snapshot) if options.sync else None
-    found: Iterable[Source] = ()
-    if paths:
-        found = sources(
-            list(paths),
-            format=options.format,
-            language=options.language or writer.snapshot.manifest.language,
-            on_problem=skipped.append,
-            on_ignored=ignored.append,
-            select=sync.select if sync else None,
-        )
-    # Which is the first is known only to who reads them all.
-    workers = 1 if options.duplicates == "first" else options.workers if options.workers is not None else _workers(paths)
+    entries = files(list(paths), format=options.format, on_problem=skipped.append, on_ignored=ignored.append) if paths else iter(())
+    if options.duplicates == "first":
+        workers = 1  # which document is the first is known only to whoever reads them all
+    else:
+        is_large, entries = _is_large(entries)
+        workers = options.workers if options.workers is not None else usable_cores() if is_large else 1
+    found = sources_of(
+        entries,
+        format=options.format,
+        language=options.language or writer.snapshot.manifest.language,
+        on_problem=skipped.append,
+        on_ignored=ignored.append,
+        select=sync.select if sync else None,
+    )
     replace = options.replace or options.sync
     if workers > 1:
         memory = max(options.memory // workers - _WORKER, 32 << 20)
@@ -214,7 +217,7 @@ class _Sync:
 
 
 def input_size(paths: Sequence[str]) -> int:
-    """About how many bytes the files and folders have, unpacked."""
+    """About how many bytes the files and folders have, unpacked; for a progress bar, which needs to know before anything is read."""
     total = 0
     for path in paths:
         if os.path.isdir(path):
@@ -224,8 +227,16 @@ def input_size(paths: Sequence[str]) -> int:
     return total
 
 
-def _workers(paths: Sequence[str]) -> int:
-    return usable_cores() if input_size(paths) >= LARGE_INPUT else 1
+def _is_large(entries: Iterator[FileEntry]) -> tuple[bool, Iterator[FileEntry]]:
+    """Whether the files have `LARGE_INPUT` bytes together, and all of them: those looked at come first, the walk goes on behind them."""
+    seen: list[FileEntry] = []
+    size = 0
+    for entry in entries:
+        seen.append(entry)
+        size += file_size(entry.path)
+        if size >= LARGE_INPUT:
+            return True, itertools.chain(seen, entries)
+    return False, iter(seen)
 
 
 def _remove(folder: Path, *, keep_folder: bool) -> None:

@@ -112,10 +112,24 @@ def sources(
 
     A member of an archive can be read only until the next source is asked for; see `Source.portable`.
     """
+    entries = files(paths, format=format, on_problem=on_problem, on_ignored=on_ignored)
+    return sources_of(entries, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes, select=select)
+
+
+def sources_of(
+    entries: Iterable[FileEntry],
+    *,
+    format: str = "auto",
+    language: str = "en",
+    on_problem: OnProblem | None = None,
+    on_ignored: OnIgnored | None = None,
+    hashes: bool = True,
+    select: Callable[[FileEntry, str], bool] | None = None,
+) -> Iterator[Source]:
+    """As `sources`, of files that were found already, so that a folder is walked once."""
     code = language_or_nothing(language)
     if not code:
         raise UsageError(f"{language!r} is not a language code; use one such as en, fr or de")
-    entries = files(paths, format=format, on_problem=on_problem, on_ignored=on_ignored)
     return _sources(entries, Source("", "", code, format), _reporter(on_problem), on_ignored or _pass_over, hashes, select)
 
 
