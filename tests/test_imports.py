@@ -1,6 +1,7 @@
 """Imports point one way: a module imports only from those above it."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,3 +64,15 @@ def test_public_names_are_there():
 
     assert all(getattr(perikope, name) is not None for name in perikope.__all__)
     assert set(dir(perikope)) == {*perikope.__all__, "__version__"}
+
+
+def test_the_architecture_page_lists_the_folders_in_this_order():
+    page = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text("utf-8")
+    assert re.findall(r"^- \*\*`([a-z_.]+)`\*\*", page, re.MULTILINE) == ORDER
+
+
+def test_the_architecture_page_links_to_files_that_are_there():
+    root = SOURCE.parents[1]
+    links = re.findall(r"\]\(((?:src|tests|docs)/[^)#]*)", (root / "ARCHITECTURE.md").read_text("utf-8"))
+    assert links
+    assert [link for link in links if not (root / link).exists()] == []

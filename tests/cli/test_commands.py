@@ -122,7 +122,7 @@ def test_one_model_shows_its_parameters(capsys):
     assert "alpha=0.8  in [0, 1]; tuning tries 0.0, 0.1" in out
 
 
-@pytest.mark.parametrize("command", [(), *((name,) for name in cli.COMMANDS)])
+@pytest.mark.parametrize("command", [(), *((name,) for name in cli.command_names())])
 def test_help_has_an_example(command):
     shown = CliRunner().invoke(cli.perikope, [*command, "--help"])
     assert shown.exit_code == 0

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import pkgutil
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from io import TextIOWrapper
 
 import click
@@ -15,28 +17,19 @@ import click
 from perikope import __version__
 from perikope.core.errors import PerikopeError
 
-COMMANDS = (
-    "index",
-    "search",
-    "explain",
-    "locate",
-    "run",
-    "eval",
-    "graph",
-    "encode",
-    "train",
-    "learn",
-    "tune",
-    "experiment",
-    "compact",
-    "check",
-    "models",
-    "measures",
-    "recipes",
-    "formats",
-    "warmup",
-    "demo",
-)
+FIRST = (
+    "index", "search", "explain", "locate", "run", "eval", "graph", "encode", "train", "learn", "tune", "experiment", "compact", "check",
+)  # fmt: skip
+"""Commands in the order in which a new user needs them; `--help` lists the others behind them, by name."""
+_SUFFIX = "_command"
+
+
+@cache
+def command_names() -> tuple[str, ...]:
+    """The names of all commands: those of the files in this folder that end in `_command.py`."""
+    found = {module.name.removesuffix(_SUFFIX) for module in pkgutil.iter_modules(__path__) if module.name.endswith(_SUFFIX)}
+    return (*(name for name in FIRST if name in found), *sorted(found - {*FIRST}))
+
 
 USER_ERROR = 2
 
@@ -45,12 +38,12 @@ class _LazyGroup(click.Group):
     """Imports a command's file only when it is needed, so that `--help` is fast."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(command_names())
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
+        if name not in command_names():
             return None
-        command: click.Command = importlib.import_module(f"perikope.cli.{name}_command").command
+        command: click.Command = importlib.import_module(f"perikope.cli.{name}{_SUFFIX}").command
         return command
 
 

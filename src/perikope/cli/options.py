@@ -22,11 +22,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 ALL = "*"
 """How `--elements` without tags reaches us."""
 
-_FILES = {
+_FILES = ("ids", "candidates")
+"""Options whose value stands in a file on the command line."""
+_HELP = {
     "ids": "Only the documents whose ids this file lists, one per line. Several files add up.",
     "candidates": "Look into the documents of this run in place of fetching.",
+    "elements": "Rank elements in place of passages: sections, lists, passages and whole documents, or only elements with these tags "
+    "(--elements=sec,p). Without tags it must be the last option.",
 }
-"""Options whose value stands in a file on the command line."""
+"""Help where the command line differs from the other surfaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +107,14 @@ def search_options(*, without: Collection[str] = (), help: dict[str, str] | None
 
 def _click_option(one: Option, default: Any, help: str) -> Callable[[F], F]:
     """An option of a search as the command line has it. What is not given is None, so that a recipe can say it."""
-    kind, text = one.kind, help or _FILES.get(one.name, one.help)
+    kind, text = one.kind, help or _HELP.get(one.name, one.help)
     flags = [one.command_line, one.name]
     if isinstance(kind, Switch):
         return click.option(*flags, is_flag=True, flag_value=not default, default=None, help=one.help_off if default else text)
     details: dict[str, Any] = {"default": None, "help": text, "type": OptionValue(one), "metavar": one.metavar or None}
     plain = kind.plain(default)
     if plain not in ("", None, [], False):
-        details["show_default"] = ",".join(plain) if isinstance(plain, list) else str(plain)
+        details["help"] += f"  [default: {','.join(plain) if isinstance(plain, list) else plain}]"
     if isinstance(kind, NamesOrAll) or (isinstance(kind, OneOf) and kind.when_true is not None):
         details |= {"is_flag": False, "flag_value": ALL if isinstance(kind, NamesOrAll) else kind.when_true}
     elif isinstance(kind, OneOf):
@@ -169,7 +173,7 @@ class GroupedCommand(click.Command):
         records: dict[str, list[tuple[str, str]]] = {"Options": [], **{group: [] for group in GROUPS}}
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context)
-            if record is not None:
+            if record is not None and not isinstance(parameter, click.Argument):
                 one = OPTIONS.get(parameter.name or "")
                 records[one.group if one is not None else "Options"].append(record)
         for heading, rows in records.items():
