@@ -16,7 +16,8 @@ import pytest
 
 from perikope import cli
 from perikope.core.errors import UsageError
-from perikope.core.options import Names, NamesOrAll, Numbers, OneOf, Switch, checked_options
+from perikope.core.options import checked_options
+from perikope.core.values import Names, NamesOrAll, Numbers, OneOf, Switch
 from perikope.evaluation.experiment.outcome import slug
 from perikope.evaluation.experiment.plan import load_plan
 from perikope.evaluation.experiment.running import run_experiment

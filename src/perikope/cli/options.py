@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from perikope.core.errors import UsageError
-from perikope.core.options import NamesOrAll, OneOf, Option, Real, Switch, Whole
+from perikope.core.options import Option
+from perikope.core.values import NamesOrAll, OneOf, Real, Switch, Whole
 from perikope.search.options import GROUPS, OPTIONS, PATENTS, SearchOptions
 
 if TYPE_CHECKING:

@@ -12,25 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from perikope.core.options import (
-    Conditions,
-    Names,
-    NamesOrAll,
-    Notation,
-    Numbers,
-    OneOf,
-    Option,
-    Options,
-    Real,
-    Service,
-    Switch,
-    Text,
-    Whole,
-    declared,
-    option,
-    schema_of,
-)
+from perikope.core.options import Option, Options, declared, option, schema_of
 from perikope.core.parameters import Range
+from perikope.core.values import Conditions, Names, NamesOrAll, Notation, Numbers, OneOf, Real, Service, Switch, Text, Whole
 from perikope.patents.codes import LEVELS
 
 if TYPE_CHECKING:

@@ -1,0 +1,415 @@
+"""Kinds of values that an option can have: what each accepts, its one canonical form, and how JSON, TOML and a command line write it."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+from perikope.core.errors import UsageError, unknown
+from perikope.core.parameters import Range
+
+
+class ValueKind:
+    """What values an option accepts. `check` returns the canonical form of a value or raises a `UsageError` that names the option."""
+
+    annotation: ClassVar[str] = "object"
+    """The type of a value as given by a Python caller, as source code."""
+    many: ClassVar[bool] = False
+    """Whether the option can be repeated on a command line; the values form a list."""
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        raise NotImplementedError
+
+    def check(self, name: str, value: Any) -> Any:
+        """The canonical form of a value."""
+        raise NotImplementedError
+
+    def read(self, name: str, text: str) -> Any:
+        """The canonical form of a value that was written as text on a command line."""
+        return self.check(name, text)
+
+    def schema(self) -> dict[str, Any]:
+        """The accepted JSON values, as a JSON schema."""
+        raise NotImplementedError
+
+    def plain(self, value: Any) -> Any:
+        """A canonical value as JSON and TOML have it."""
+        return value
+
+    def refuse(self, name: str, value: object) -> UsageError:
+        """The error for a value of a wrong type."""
+        return UsageError(f"{name} must be {self.describe()}, not {type_in_words(value)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Text(ValueKind):
+    """A text."""
+
+    annotation = "str"
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return "text"
+
+    def check(self, name: str, value: Any) -> str:
+        """The text itself."""
+        if not isinstance(value, str):
+            raise self.refuse(name, value)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """A string."""
+        return {"type": "string"}
+
+
+@dataclass(frozen=True, slots=True)
+class Notation(Text):
+    """A text in a notation of its own, such as `bm25(k1=1.2)`; it is parsed once to check it, and kept as text."""
+
+    parser: str = ""
+    """The function that reads it, as `module:function`. It is imported when a value is checked: options are declared without numpy."""
+    object_type: str = ""
+    """The type of object that may be given in place of its text, as `module:class`; its `str` is the text."""
+
+    @property
+    def annotation(self) -> str:  # type: ignore[override]
+        """Text, or the object itself."""
+        return f"str | {_class_name(self.object_type)}" if self.object_type else "str"
+
+    def check(self, name: str, value: Any) -> str:
+        """The text of a value that the parser accepts; an empty text stands for none."""
+        if not isinstance(value, str):
+            if not self.object_type or not isinstance(value, _imported(self.object_type)):
+                raise self.refuse(name, value)
+            return str(value)
+        if value:
+            _imported(self.parser)(value)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(ValueKind):
+    """A whole number in a range; with `words`, also one of these words."""
+
+    range: Range
+    words: tuple[str, ...] = ()
+
+    @property
+    def annotation(self) -> str:  # type: ignore[override]
+        """An integer, or one of the words."""
+        return " | ".join(["int", *([f"Literal[{', '.join(map(_quoted, self.words))}]"] if self.words else [])])
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return " or ".join([f"a whole number {_limits(self.range)}" if self.words else "a whole number", *self.words])
+
+    def check(self, name: str, value: Any) -> int | str:
+        """The number or the word."""
+        if isinstance(value, str) and value in self.words:
+            return value
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.refuse(name, value)
+        if value not in self.range:
+            words = "".join(f" or {word}" for word in self.words)
+            raise UsageError(f"{name} must be a whole number {_limits(self.range)}{words}, not {value}")
+        return value
+
+    def read(self, name: str, text: str) -> int | str:
+        """The number or the word that a text spells."""
+        is_number = text.isascii() and text.isdigit()
+        if not is_number and text not in self.words:
+            words = "".join(f", nor {word}" for word in self.words)
+            raise UsageError(f"{text!r} is not a whole number {_limits(self.range)}{words}")
+        return self.check(name, int(text) if is_number else text)
+
+    def schema(self) -> dict[str, Any]:
+        """An integer, or one of the words."""
+        number: dict[str, Any] = {"type": "integer", **_bounds(self.range)}
+        return {"anyOf": [number, {"enum": list(self.words)}]} if self.words else number
+
+
+@dataclass(frozen=True, slots=True)
+class Real(ValueKind):
+    """A number in a range."""
+
+    range: Range
+    annotation = "float"
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return "a number"
+
+    def check(self, name: str, value: Any) -> float:
+        """The number."""
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise self.refuse(name, value)
+        if value not in self.range:
+            raise UsageError(f"{name} must be {_limits(self.range)}, not {value!r}")
+        return float(value)
+
+    def read(self, name: str, text: str) -> float:
+        """The number that a text spells."""
+        try:
+            value = float(text)
+        except ValueError:
+            raise UsageError(f"{text!r} is not a number") from None
+        return self.check(name, value)
+
+    def schema(self) -> dict[str, Any]:
+        """A number."""
+        return {"type": "number", **_bounds(self.range)}
+
+
+@dataclass(frozen=True, slots=True)
+class Switch(ValueKind):
+    """True or false."""
+
+    annotation = "bool"
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return "true or false"
+
+    def check(self, name: str, value: Any) -> bool:
+        """The truth value."""
+        if not isinstance(value, bool):
+            raise self.refuse(name, value)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """A truth value."""
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf(ValueKind):
+    """One of several words; `when_true` and `when_false` are the words that true and false stand for."""
+
+    words: tuple[str, ...]
+    when_true: str | None = None
+    when_false: str | None = None
+    what: str = ""
+    """How an error names the option; its name where empty."""
+
+    @property
+    def annotation(self) -> str:  # type: ignore[override]
+        """One of the words."""
+        return " | ".join([*([] if self.when_true is None else ["bool"]), f"Literal[{', '.join(map(_quoted, self.words))}]"])
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return "true or false or text" if self.when_true is not None else "text"
+
+    def check(self, name: str, value: Any) -> str:
+        """The word."""
+        if isinstance(value, bool) and self.when_true is not None and self.when_false is not None:
+            return self.when_true if value else self.when_false
+        if not isinstance(value, str):
+            raise self.refuse(name, value)
+        if value not in self.words:
+            raise unknown(self.what or name, value, [word for word in self.words if word])
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """One of the words."""
+        words = {"enum": list(self.words)}
+        return words if self.when_true is None else {"anyOf": [words, {"type": "boolean"}]}
+
+
+@dataclass(frozen=True, slots=True)
+class Names(ValueKind):
+    """A list of names; one alone may be given as a text."""
+
+    separator: str = ""
+    """What separates names inside one text; empty where a text is one name."""
+    annotation = "str | Sequence[str]"
+    many = True
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return "text or a list of texts"
+
+    def check(self, name: str, value: Any) -> tuple[str, ...]:
+        """The names without empty ones, each once, in their order; None stands for no name."""
+        given = [value] if isinstance(value, str) else () if value is None else value
+        if not isinstance(given, (list, tuple, set, frozenset)) or not all(isinstance(one, str) for one in given):
+            raise self.refuse(name, value)
+        ordered = sorted(given) if isinstance(given, (set, frozenset)) else given
+        split = [part for one in ordered for part in (one.split(self.separator) if self.separator else [one])]
+        return tuple(dict.fromkeys(part.strip() if self.separator else part for part in split if part.strip()))
+
+    def schema(self) -> dict[str, Any]:
+        """A string or an array of strings."""
+        return {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+    def plain(self, value: Any) -> Any:
+        """A list."""
+        return list(value)
+
+
+@dataclass(frozen=True, slots=True)
+class NamesOrAll(Names):
+    """A list of names, true for all of them, false for none."""
+
+    annotation = "bool | str | Sequence[str]"
+    many = False
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return "true or false or text or a list of texts"
+
+    def check(self, name: str, value: Any) -> Any:
+        """The names, True, or False."""
+        return value if isinstance(value, bool) else Names.check(self, name, value) or False
+
+    def schema(self) -> dict[str, Any]:
+        """A truth value, a string or an array of strings."""
+        return {"anyOf": [{"type": "boolean"}, *Names.schema(self)["anyOf"]]}
+
+    def plain(self, value: Any) -> Any:
+        """A truth value or a list."""
+        return value if isinstance(value, bool) else list(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions(Names):
+    """Conditions written as text, each checked by a parser; objects that are conditions may be given in place of their text."""
+
+    parser: str = ""
+    object_type: str = ""
+    marker: str = ""
+    """The attribute by which such an object is known."""
+    example: str = ""
+
+    @property
+    def annotation(self) -> str:  # type: ignore[override]
+        """Texts or objects, one or several."""
+        name = _class_name(self.object_type)
+        return f"str | {name} | Sequence[str | {name}]"
+
+    def check(self, name: str, value: Any) -> tuple[Any, ...]:
+        """The conditions in their order; None stands for no condition."""
+        given = value if isinstance(value, (list, tuple)) else () if value is None else [value]
+        for one in given:
+            if isinstance(one, str):
+                _imported(self.parser)(one)
+            elif not hasattr(one, self.marker):
+                raise UsageError(f"a {name} is a text such as {self.example!r}, or several, not {type_in_words(one)}")
+        return tuple(given)
+
+    def plain(self, value: Any) -> Any:
+        """A list of texts."""
+        if not all(isinstance(one, str) for one in value):
+            raise UsageError("a condition that was given as an object has no text, and cannot be written to a file or sent")
+        return list(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers(ValueKind):
+    """Numbers by name; `None` for none. With a parser, a text that it reads may be given in their place."""
+
+    parser: str = ""
+    what: str = "a table of numbers"
+    annotation = "Mapping[str, float] | None"
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return self.what
+
+    def check(self, name: str, value: Any) -> Mapping[str, float] | None:
+        """The numbers by name."""
+        if value is None:
+            return None
+        if isinstance(value, str) and value and self.parser:
+            value = _imported(self.parser)(value)
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) and _is_number(one) for key, one in value.items()):
+            raise self.refuse(name, value)
+        if not all(math.isfinite(one) for one in value.values()):
+            raise UsageError(f"{name} must be {self.describe()}, all of them finite numbers")
+        return dict(value)
+
+    def schema(self) -> dict[str, Any]:
+        """An object of numbers."""
+        return {"anyOf": [{"type": "object", "additionalProperties": {"type": "number"}}, {"type": "null"}]}
+
+    def plain(self, value: Any) -> Any:
+        """A dictionary."""
+        return None if value is None else dict(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Service(ValueKind):
+    """An address of a service as text, or a function that does the same; None for none."""
+
+    object_type: str = ""
+
+    @property
+    def annotation(self) -> str:  # type: ignore[override]
+        """The address, or the function."""
+        return f"str | {_class_name(self.object_type)} | None"
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return "an address or a function"
+
+    def check(self, name: str, value: Any) -> Any:
+        """The address or the function."""
+        if value is not None and not isinstance(value, str) and not callable(value):
+            raise self.refuse(name, value)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """A string."""
+        return {"anyOf": [{"type": "string"}, {"type": "null"}]}
+
+
+def type_in_words(value: object) -> str:
+    """What kind of value this is, as a user of JSON or TOML would say.
+
+    >>> type_in_words("10"), type_in_words(True), type_in_words([1, "a"]), type_in_words({"a": 1})
+    ('text', 'true or false', 'a list', 'a table')
+    """
+    for types, words in _IN_WORDS:
+        if isinstance(value, types):
+            return words
+    return type(value).__name__
+
+
+_IN_WORDS: Sequence[tuple[tuple[type, ...], str]] = (
+    ((str,), "text"), ((bool,), "true or false"), ((int,), "a whole number"), ((float,), "a number"),
+    ((list, tuple, set, frozenset), "a list"), ((Mapping,), "a table"), ((type(None),), "nothing"),
+)  # fmt: skip
+
+
+@cache
+def _imported(name: str) -> Any:
+    """What a module defines, by `module:name`."""
+    module, _, own = name.partition(":")
+    return getattr(importlib.import_module(module), own)
+
+
+def _class_name(name: str) -> str:
+    return name.partition(":")[2]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _limits(range: Range) -> str:
+    return f"of {range}" if range.high is None else f"in {range}"
+
+
+def _bounds(range: Range) -> dict[str, Any]:
+    low = {} if range.low is None else {"exclusiveMinimum" if range.low_open else "minimum": range.low}
+    return low if range.high is None else {**low, "maximum": range.high}
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'
