@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-import platform
-import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,8 +26,10 @@ from perikope.build.indexing import build
 from perikope.core.errors import MissingExtra, PerikopeError, UsageError
 from perikope.core.grammar import Call, parse
 from perikope.core.parallel import usable_cores
+from perikope.evaluation.experiment.facts import facts_of, notes_on_syntax, uses_trees
+from perikope.evaluation.experiment.material import Material, read_material, read_run_of, topics_digest
 from perikope.evaluation.experiment.outcome import FILE, VALUES, Outcome, Sweep, SystemOutcome, slug, system_facts, system_of
-from perikope.evaluation.experiment.plan import Plan, SystemPlan, TopicsPlan, TrainingPlan
+from perikope.evaluation.experiment.plan import Plan, SystemPlan
 from perikope.evaluation.experiment.state import State, digest, file_digest, locked, remove_others
 from perikope.evaluation.experiment.topics import (
     CANDIDATES,
@@ -44,15 +43,12 @@ from perikope.evaluation.experiment.topics import (
     add_seconds,
 )
 from perikope.evaluation.figures import RECALL_POINTS, precision_curve
-from perikope.evaluation.folds import fold_of_documents, fold_of_topic
-from perikope.evaluation.io.judgements import Judgements, disagreement
-from perikope.evaluation.io.runs import Run, read_run
-from perikope.evaluation.io.topics import read_topics
+from perikope.evaluation.io.judgements import disagreement
+from perikope.evaluation.io.runs import Run
 from perikope.evaluation.learning.examples import Group, Source
 from perikope.evaluation.learning.prior import learn_prior_of_run
 from perikope.evaluation.learning.validation import NORMALIZATION, Learner
 from perikope.evaluation.measures import parse_measure, parse_measures, ranked_names
-from perikope.evaluation.measures.files import judgements_in
 from perikope.evaluation.measures.significance import check_test
 from perikope.evaluation.measuring import Measuring, TopicFigures
 from perikope.evaluation.pool import Pool, open_pool
@@ -102,8 +98,8 @@ def run_experiment(
     _check_folder(folder)
     _check_installed(plan)
     _check_collection(plan)
-    material = _material(plan)
-    runs = {system.name: _read_run(plan, system) for system in plan.systems if system.run is not None}
+    material = read_material(plan)
+    runs = {system.name: read_run_of(plan, system) for system in plan.systems if system.run is not None}
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -117,7 +113,7 @@ def run_experiment(
         index = Index.open(plan.collection.index) if plan.collection.index is not None else _built(plan, folder, on_progress)
         experiment = _Experiment(plan, folder, index, material, on_progress)
         experiment.measure_runs(runs)
-        experiment.notes += _notes_on_syntax(plan, index, material.topics)
+        experiment.notes += notes_on_syntax(plan, index, material.topics)
         # They can be large, and forked workers would hold them too.
         runs.clear()
         experiment.rehearse()
@@ -139,7 +135,7 @@ def run_experiment(
             sweeps = tuple(experiment.sweep(documents, pool) for documents in plan.documents)
         experiment.tidy()
         notes = (*material.notes, *experiment.notes)
-        outcome = Outcome(plan.title, plan.description, _facts(plan, index, material, notes), plan.measures, sweeps, plan.comparison)
+        outcome = Outcome(plan.title, plan.description, facts_of(plan, index, material, notes), plan.measures, sweeps, plan.comparison)
         outcome.save(folder)
         _write_report(outcome, folder)
     problems = tuple(dict.fromkeys([*material.problems, *experiment.problems]))
@@ -194,7 +190,7 @@ def _check_installed(plan: Plan) -> None:
     """What is needed at the end, or in the middle, must be there at the beginning."""
     if len(plan.systems) > 1:
         check_test(plan.comparison.test)
-    if _uses_trees(plan) and find_spec("lightgbm") is None:
+    if uses_trees(plan) and find_spec("lightgbm") is None:
         raise MissingExtra("lightgbm", "ltr")
 
 
@@ -222,180 +218,6 @@ def _files_digest(path: Path) -> str:
     return digest([[str(file.relative_to(path)), file_digest(file)] for file in files])
 
 
-@dataclass(frozen=True, slots=True)
-class _Material:
-    """Topics and judgements, those reported and those for training."""
-
-    topics: tuple[Topic, ...]
-    judgements: Judgements
-    training_topics: tuple[Topic, ...]
-    training_judgements: Judgements
-    fold: Mapping[str, int]
-    """Of each reported topic; empty without a cross-validation."""
-    problems: tuple[str, ...]
-    notes: tuple[str, ...]
-    shared: int = 0
-    """Topics that are reported and, without a cross-validation, trained on."""
-
-    @property
-    def folds(self) -> int:
-        return max(self.fold.values(), default=-1) + 1
-
-
-def _material(plan: Plan) -> _Material:
-    """All that the plan names and that can be read without an index, so that a mistake in it is told before anything runs."""
-    problems: list[str] = []
-    notes: list[str] = []
-    topics, judgements = _read(plan, plan.topics, ("topics", "file", "topics", "judgements"), problems)
-    topics = _sampled(topics, plan.topics.sample, plan.seed, "topics", notes)
-    training = plan.training
-    if training is None:
-        return _Material(topics, judgements, (), {}, {}, tuple(problems), tuple(notes))
-    own, judged, fold = topics, judgements, dict[str, int]()
-    if training.topics is not None:
-        own, judged = _read(plan, training.topics, ("training", "topics", "training_topics", "training_judgements"), [])
-    else:
-        fold = _folds(plan, training, topics, judgements)
-    taught = _sampled(_with_relevant(own, judged), training.sample, plan.seed, "training", notes)
-    trains = any(system.space is not None or system.learn for system in plan.systems)
-    if fold and trains and len({fold[topic.qid] for topic in taught}) < 2:
-        raise plan.wrong("training", "leaves a fold no topic to tune on or to learn from; use fewer folds, or a larger sample")
-    by_qid = {topic.qid: topic for topic in topics}
-    shared = 0 if fold else sum(by_qid.get(topic.qid) == topic for topic in taught)
-    if shared and trains:
-        if shared in (len(taught), len(topics)):
-            whose = "all topics to train on are" if shared == len(taught) else "all topics that are reported are"
-            other = "reported too" if shared == len(taught) else "trained on"
-            raise plan.wrong("training", f"topics is wrong: {whose} {other} ({shared}); name others, or cross-validate: folds = 5")
-        notes.append(f"{shared} of {len(taught)} topics to train on are among the {len(topics)} reported: figures are too good")
-    return _Material(topics, judgements, taught, judged, fold, tuple(problems), tuple(notes), shared)
-
-
-def _folds(plan: Plan, training: TrainingPlan, topics: Sequence[Topic], judgements: Judgements) -> dict[str, int]:
-    qids = [topic.qid for topic in topics]
-    try:
-        if training.folds_by == "documents":
-            return fold_of_documents(qids, judgements, training.folds, plan.seed)
-        return fold_of_topic(qids, training.folds, plan.seed)
-    except UsageError as error:
-        # What the command line calls --folds-by is folds_by in a file.
-        said = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), str(error))
-        raise plan.wrong("training", said) from error
-
-
-def _read(plan: Plan, own: TopicsPlan, named: tuple[str, str, str, str], problems: list[str]) -> tuple[tuple[Topic, ...], Judgements]:
-    """Topics that are judged, and judgements; `named` says by which table, key and options they were given."""
-    table, key, of_topics, of_judgements = named
-    with plan.reading(table, key, of_topics):
-        topics = read_topics(own.file, own.form, own.field)
-    with plan.reading(table, "judgements", of_judgements):
-        judgements = judgements_in(own.judgements, own.judgement_form)
-        judged = tuple(topic for topic in topics if topic.qid in judgements)
-        if not judged:
-            raise UsageError(f"{own.judgements} judges no topic of {own.file}")
-    if own.spans:
-        with plan.reading(table, "spans"):
-            judgements_in(own.spans)
-    problems += [f"topic {topic.qid}: nobody judged it" for topic in topics if topic.qid not in judgements]
-    return judged, judgements
-
-
-def _read_run(plan: Plan, system: SystemPlan) -> Run:
-    assert system.run is not None
-    try:
-        return read_run(system.run)
-    except PerikopeError as error:
-        raise plan.wrong(f"system {system.name}", f"run is wrong: {error}") from error
-
-
-def _with_relevant(topics: Iterable[Topic], judgements: Judgements) -> tuple[Topic, ...]:
-    found = tuple(topic for topic in topics if any(grade > 0 for grade in judgements.get(topic.qid, {}).values()))
-    if not found:
-        raise UsageError("no training topic has anything judged relevant; check that the judgements are of these topics")
-    return found
-
-
-def _sampled(topics: Sequence[Topic], sample: int | None, seed: int, table: str, notes: list[str]) -> tuple[Topic, ...]:
-    """Some topics by chance, in their order; it depends on which topics there are and not on that order."""
-    if sample is None or sample >= len(topics):
-        if sample is not None and sample > len(topics):
-            notes.append(f"[{table}] sample = {sample} asks for more topics than the {len(topics)} there are: all of them are taken")
-        return tuple(topics)
-    by_name = sorted(topic.qid for topic in topics)
-    drawn = np.random.default_rng(seed).choice(len(by_name), sample, replace=False)
-    kept = {by_name[i] for i in drawn.tolist()}
-    return tuple(topic for topic in topics if topic.qid in kept)
-
-
-def _notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[str]:
-    """Which systems read topics as Boolean queries where none is written as one: they do what is done with keywords."""
-    boolean = [system for system in plan.systems if system.options.get("syntax") == "boolean"]
-    if not boolean or any(_is_boolean(topic, index, boolean[0].options.get("language", "")) for topic in topics):
-        return []
-    names = ", ".join(repr(system.name) for system in boolean)
-    return [f'no topic is written as a Boolean query: words are joined by AND, as syntax = "automatic" does, in {names}']
-
-
-def _is_boolean(topic: Topic, index: Index, language: str) -> bool:
-    """Whether a topic says more as a Boolean query than its words do."""
-    try:
-        trees = [index.check_query(topic.query, language=language, syntax=syntax).tree for syntax in ("boolean", "automatic")]
-    except UsageError:
-        return False
-    return trees[0] != trees[1]
-
-
-def _facts(plan: Plan, index: Index, material: _Material, notes: Sequence[str]) -> dict[str, str]:
-    settings = index.settings
-    words = settings["stopwords"] if isinstance(settings["stopwords"], str) else f"{len(settings['stopwords'])} words of its own"
-    facts = {
-        "perikope": __version__,
-        "Python": platform.python_version(),
-        **{name: _version(name) for name in _packages(plan)},
-        "index": index.fingerprint,
-        "documents": str(index.documents),
-        "passages": str(index.passages),
-        "analysis": f"stemmer {settings['stemmer']}, stop words {words}, languages {' '.join(index.languages)}",
-        "topics": f"{len(material.topics)}, fingerprint {_topics_digest(material.topics, material.judgements)[:16]}",
-        "results a topic": str(plan.k),
-        "seed": str(plan.seed),
-        "plan": digest(plan.source)[:16],
-    }
-    if plan.training is not None:
-        taught = f"{len(material.training_topics)} topics"
-        if material.fold:
-            taught += f" in {material.folds} folds by {plan.training.folds_by}: each fold is ranked by what the others taught"
-        else:
-            whose = f", {material.shared} of them among those reported" if material.shared else " of their own"
-            taught += f"{whose}, fingerprint {_topics_digest(material.training_topics, material.training_judgements)[:16]}"
-        facts["training"] = taught
-        facts["tuned for"] = plan.training.measure or plan.measures[0]
-    if notes:
-        facts["notes"] = "; ".join(notes)
-    return facts
-
-
-def _packages(plan: Plan) -> list[str]:
-    """The packages that figures depend on."""
-    compared = ["scipy"] if len(plan.systems) > 1 and plan.comparison.test != "randomisation" else []
-    return ["numpy", "numba", *compared, *(["lightgbm"] if _uses_trees(plan) else [])]
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def _uses_trees(plan: Plan) -> bool:
-    return any(system.learn == "fusion" and system.method == "lambdamart" for system in plan.systems)
-
-
-def _topics_digest(topics: Sequence[Topic], judgements: Judgements) -> str:
-    return digest([[asdict(topic), sorted(judgements.get(topic.qid, {}).items())] for topic in topics])
-
-
 @dataclass(slots=True)
 class _Work:
     """A system in a sweep, on its way."""
@@ -411,7 +233,7 @@ class _Work:
 class _Experiment:
     """The state of a running experiment."""
 
-    def __init__(self, plan: Plan, folder: Path, index: Index, material: _Material, on_progress: OnProgress) -> None:
+    def __init__(self, plan: Plan, folder: Path, index: Index, material: Material, on_progress: OnProgress) -> None:
         self.plan, self.folder, self.index, self.material, self.on_progress = plan, folder, index, material, on_progress
         self.measures = parse_measures(plan.measures)
         self.problems: list[str] = []
@@ -421,8 +243,8 @@ class _Experiment:
         self._measured: dict[str, SystemOutcome] = {}
         self._keys: dict[tuple[str, int], str] = {}
         self._common = [
-            __version__, FEATURES_VERSION, CHUNK, index.fingerprint, _topics_digest(material.topics, material.judgements),
-            _topics_digest(material.training_topics, material.training_judgements), sorted(material.fold.items()), plan.measures, plan.k,
+            __version__, FEATURES_VERSION, CHUNK, index.fingerprint, topics_digest(material.topics, material.judgements),
+            topics_digest(material.training_topics, material.training_judgements), sorted(material.fold.items()), plan.measures, plan.k,
             plan.seed, plan.training.measure if plan.training is not None else "", *(file_digest(Path(text)) for text in self._texts()),
         ]  # fmt: skip
 
