@@ -60,8 +60,12 @@ def _check_free(folder: Path) -> None:
     if (folder / manifests.FILE).exists():
         if manifests.load(folder).generation:
             raise UsageError(f"{folder} is already an index: open it and add to it (--append), or choose another place")
-    elif folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {manifests.NEW_FILE, LOCK_FILE}):
+    elif folder.exists() and (not folder.is_dir() or any(map(_is_foreign, folder.iterdir()))):
         raise UsageError(f"{folder} exists and is not empty: choose another place for the index")
+
+
+def _is_foreign(path: Path) -> bool:
+    return path.name != LOCK_FILE and not files.is_temporary(path.name)
 
 
 class IndexWriter:
@@ -312,7 +316,8 @@ class IndexWriter:
         """
         entries = [*self.snapshot.manifest.segments, *manifests.load(self.folder).segments]
         known = {entry["file"] for entry in entries} | {entry["deleted"]["file"] for entry in entries if "deleted" in entry}
-        return [path for path in self.folder.glob("segment-*.columns") if path.name not in known]
+        segments = [path for path in self.folder.glob("segment-*.columns") if path.name not in known]
+        return segments + [path for path in self.folder.iterdir() if files.is_temporary(path.name)]
 
 
 def take_lock(folder: Path, wait: float, *, advice: str = ", or wait for it (--wait SECONDS)") -> int:
