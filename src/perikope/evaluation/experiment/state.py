@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,28 +17,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.core.errors import IndexFormatError, UsageError
+from perikope.core.errors import LockedError, UsageError
 from perikope.core.files import replacing, replacing_binary
-from perikope.index.commit import take_lock
+from perikope.core.locks import take_lock
 
 FOLDER = ".work"
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[int]:
-    """Keep other experiments out of a folder; gives the open file that holds the lock, which a forked child must close."""
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other experiments out of a folder."""
     place = folder / FOLDER
     place.mkdir(parents=True, exist_ok=True)
     try:
-        descriptor = take_lock(place, 0.0)
-    except IndexFormatError:
-        if not os.access(place, os.W_OK):
-            raise
+        lock = take_lock(place)
+    except LockedError:
         raise UsageError(f"another experiment is writing to {folder}: wait until it is done, or name another folder (--out)") from None
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    with lock:
+        yield
 
 
 def digest(value: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from perikope.core import files
 from perikope.core.errors import UsageError
-from perikope.index.commit import take_lock
+from perikope.core.locks import take_lock
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.neural.stores.codebook import Code, Codebook, Floats, Integers, damaged
@@ -143,11 +142,8 @@ def update_store_from(
     check_name(name)
     folder = snapshot.folder / FOLDER / name
     files.make_folder(folder)
-    lock = take_lock(folder, 0.0, advice="")
-    try:
+    with take_lock(folder, advice=""):
         return _update(snapshot, folder, source, code, save_encoder, dict(facts or {}), on_document, seed)
-    finally:
-        os.close(lock)
 
 
 def _update(
