@@ -27,6 +27,8 @@ FOLDER = "tables"
 VERSION = 1
 MAX_BYTES = 1 << 24
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+"""Names that Windows gives to no file, whatever follows the dot; an index may be copied there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,10 @@ def write_table(folder: Path, name: str, kind: str, values: Mapping[str, Any]) -
 
 def check_name(name: str) -> None:
     """Raise where a table cannot have this name."""
-    if not _NAME.fullmatch(name) or name.endswith(".json"):
+    if not _NAME.fullmatch(name) or name.endswith((".json", ".")):
         raise UsageError(f"{name!r} cannot be the name of a table: use letters, digits, - and _, without .json at the end")
+    if _DEVICE.match(name):
+        raise UsageError(f"{name!r} cannot be the name of a table: it is the name of a device on Windows; choose another")
 
 
 def delete_table(folder: Path, name: str) -> None:
