@@ -9,8 +9,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from perikope.core.locks import LOCK_FILE
 from perikope.document.tree import Document, Kind, TreeBuilder
-from perikope.index.commit import LOCK_FILE
 from perikope.index.manifest import FORMAT
 from perikope.search.facade import Index
 

@@ -229,7 +229,7 @@ def test_power_may_go_after_the_next_writer_has_cleared_up_behind_a_killed_one(t
             make_commit(index, 5)
         except Killed:
             killed = True
-            os.close(index._writer._lock)  # as the end of a process does
+            index._writer._lock.release()  # as the end of a process does
         else:
             killed = False
         disk.kill_at = None

@@ -20,8 +20,8 @@ from hypothesis import strategies as st  # noqa: E402
 from perikope.browse.matches import join  # noqa: E402
 from perikope.cli import encode_command  # noqa: E402
 from perikope.core.errors import InputError, MissingExtra, PerikopeError, UsageError  # noqa: E402
+from perikope.core.locks import take_lock  # noqa: E402
 from perikope.fetch import Candidates  # noqa: E402
-from perikope.index.commit import take_lock  # noqa: E402
 from perikope.neural.maxsim import max_sim  # noqa: E402
 from perikope.neural.models import add_vectors, colbert_column, vector_column  # noqa: E402
 from perikope.neural.stores import store  # noqa: E402
@@ -280,12 +280,8 @@ def test_a_byte_of_what_decides_about_all_vectors_is_found_at_once(index, encode
 
 def test_two_writers_of_one_store_exclude_each_other(index, encoder):
     store = made(index, encoder)
-    descriptor = take_lock(store.folder, 0.0)
-    try:
-        with pytest.raises(PerikopeError, match="another process"):
-            made(index, encoder)
-    finally:
-        os.close(descriptor)
+    with take_lock(store.folder), pytest.raises(PerikopeError, match="another process"):
+        made(index, encoder)
     made(index, encoder)
 
 

@@ -6,19 +6,22 @@ import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from perikope.build.workers import Job, build_segments, file_size, size_of, tasks
+from perikope.core import files
 from perikope.core.errors import InputError, UnreadableFile, UsageError, unknown
+from perikope.core.locks import LOCK_FILE
 from perikope.core.parallel import usable_cores
 from perikope.document.segmentation import segmenter
 from perikope.document.tree import Document
-from perikope.formats import FileEntry, Source, documents, files, sources_of
+from perikope.formats import FileEntry, Source, document_id, documents, sources_of
+from perikope.formats import files as find_files
+from perikope.index import manifest as manifests
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter
-from perikope.index.manifest import FILE as MANIFEST
 from perikope.index.reader import Snapshot
 from perikope.search.facade import Index
 from perikope.text.analysis import read_stopwords
@@ -88,7 +91,7 @@ def build(
     if options.duplicates == "first" and (options.workers or 1) > 1:
         raise UsageError("--duplicates first reads one file after the other; leave out --workers")
     existed = Path(folder).exists()
-    adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / MANIFEST).exists())
+    adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / manifests.FILE).exists())
     if adding:
         index = Index.open(folder)
         _check_settings(index, options)
@@ -134,7 +137,7 @@ def _change(
     skipped: list[UnreadableFile] = []
     ignored: list[str] = []
     sync = _Sync(writer.snapshot) if options.sync else None
-    entries = files(list(paths), format=options.format, on_problem=skipped.append, on_ignored=ignored.append) if paths else iter(())
+    entries = find_files(list(paths), format=options.format, on_problem=skipped.append, on_ignored=ignored.append) if paths else iter(())
     if options.duplicates == "first":
         workers = 1  # which document is the first is known only to whoever reads them all
     else:
@@ -148,15 +151,15 @@ def _change(
         on_ignored=ignored.append,
         select=sync.select if sync else None,
     )
-    replace = options.replace or options.sync
+    replaces = options.replace or options.sync
     if workers > 1:
         memory = max(options.memory // workers - _WORKER, 32 << 20)
         prefix = writer.segment_path("p").stem
-        job = Job(writer.folder, writer.snapshot.manifest.analysis, options.segment, memory, prefix, writer.lock_descriptor)
+        job = Job(writer.folder, writer.snapshot.manifest.analysis, options.segment, memory, prefix)
         outcome = build_segments(
             job, tasks(found, skipped.append), workers, lambda count, task: on_progress(count, sum(map(size_of, task)))
         )
-        writer.adopt(outcome.entries, replace=replace)
+        writer.adopt(outcome.entries, replace=replaces)
         skipped += outcome.skipped
     else:
 
@@ -164,7 +167,7 @@ def _change(
             skipped.append(UnreadableFile(f"document {document.id!r} was in an earlier file", path=document.source or None))
 
         on_duplicate = skip if options.duplicates == "first" else None
-        writer.add(_read(found, options.segment, skipped, on_progress), replace=replace, on_duplicate=on_duplicate)
+        writer.add(_read(found, options.segment, skipped, on_progress), replace=replaces, on_duplicate=on_duplicate)
     if sync:
         # Numbers of the old snapshot: what was read meanwhile is not meant, even where a document moved to another file.
         writer.delete_numbers(sync.outdated([str(problem.path) for problem in skipped]))
@@ -212,7 +215,8 @@ class _Sync:
         Those that came from no file stay, and so do those whose file is there but cannot be read now: it may be half written.
         """
         gone = {source for source in self._known if source and source not in self._kept}
-        gone -= {source for source in gone for path in unreadable if f"/{source}/" in f"/{path}/"}
+        # Sources are written as ids, with forward slashes on every system.
+        gone -= {source for source in gone for path in unreadable if f"/{source}/" in f"/{document_id(path)}/"}
         return [number for source in gone for number in self._known[source][1]]
 
 
@@ -240,8 +244,17 @@ def _is_large(entries: Iterator[FileEntry]) -> tuple[bool, Iterator[FileEntry]]:
 
 
 def _remove(folder: Path, *, keep_folder: bool) -> None:
-    """Undo the making of an index; the folder was new or empty, so all in it is ours."""
-    for path in folder.iterdir():
-        path.unlink()
+    """Undo the making of an index; the folder was new or empty, so all in it is ours.
+
+    Where the system refuses to remove a segment, as Windows does while it is mapped, an index without a commit stays: it can be made anew,
+    and its first writer clears up. The lock file stays on Windows, since it is open.
+    """
+    segments = [path for path in folder.iterdir() if path.name not in (manifests.FILE, LOCK_FILE)]
+    held = [path for path in segments if not files.remove_unless_held(path)]
+    if held:
+        manifests.replace(folder, replace(manifests.load(folder), segments=(), generation=0))
+        return
+    for name in (manifests.FILE, LOCK_FILE):
+        files.remove_unless_held(folder / name)
     if not keep_folder:
         shutil.rmtree(folder, ignore_errors=True)

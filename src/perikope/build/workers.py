@@ -43,8 +43,6 @@ class Job:
     segment: str
     memory: int
     prefix: str
-    lock: int
-    """The descriptor of the writer's lock, which a forked worker must give up."""
 
 
 @dataclass(slots=True)
@@ -261,6 +259,9 @@ class _Feeder(threading.Thread):
 
 def die_with_parent() -> None:
     """Have Linux end this process with its parent, also while it writes a segment that nobody will commit."""
+    # Elsewhere a worker ends when it next asks for work, since the other end of its pipe is closed.
+    if sys.platform != "linux":
+        return
     with contextlib.suppress(OSError, AttributeError):
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
@@ -271,17 +272,16 @@ def process_context() -> Any:
 
     A fork copies locks in whatever state other threads have them in.
     """
-    forks = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1 and sys.platform == "linux"
+    forks = hasattr(os, "fork") and threading.active_count() == 1 and sys.platform == "linux"
     return multiprocessing.get_context("fork" if forks else "spawn")
 
 
 def _work(connection: Connection, job: Job, name: str, inherited: list[Connection] | None) -> None:
     """The life of a worker process: tasks come, segments are written, and at the end their entries go back."""
     if inherited is not None:
-        # Forked: with the parent's ends open we would not notice its death, and with its lock we would keep others out.
+        # Forked: with the parent's ends open we would not notice its death.
         for other in inherited:
             other.close()
-        os.close(job.lock)
         die_with_parent()
     try:
         worker = SegmentWorker(job, name)

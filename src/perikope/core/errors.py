@@ -34,6 +34,10 @@ class IndexFormatError(PerikopeError):
     """A folder that is not an index, or an index that is damaged or of another version."""
 
 
+class LockedError(IndexFormatError):
+    """A folder that another process is writing to."""
+
+
 class ModelWarning(UserWarning):
     """A model can be used, but the index lacks what it is about."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -17,14 +17,15 @@ from perikope.core.errors import PerikopeError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+_MOST_ON_WINDOWS = 61
+"""A pool takes no more processes there: Windows waits for 63 things at a time, and the pool itself needs two."""
+
 _work: Callable[[Any], Any] | None = None
 """Of a worker process: what it does with a task."""
 
 
-def _begin(make: Callable[[Any], Callable[[Any], Any]], setup: Any, inherited: tuple[int, ...]) -> None:
+def _begin(make: Callable[[Any], Callable[[Any], Any]], setup: Any) -> None:
     global _work
-    for descriptor in inherited:
-        os.close(descriptor)
     # An interruption is for the process that deals out the work; it ends the others.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -60,19 +61,13 @@ class Pool(Generic[Task, Result]):
 
 
 @contextmanager
-def open_pool(
-    make: Callable[[Any], Callable[[Task], Result]], setup: Any, workers: int, *, locks: tuple[int, ...] = ()
-) -> Iterator[Pool[Task, Result]]:
-    """A pool of so many processes, each of which begins with `make(setup)`; one is this process itself.
-
-    `locks` are open files of this process that hold locks: a child that has them too would keep others out after our end.
-    """
+def open_pool(make: Callable[[Any], Callable[[Task], Result]], setup: Any, workers: int) -> Iterator[Pool[Task, Result]]:
+    """A pool of so many processes, each of which begins with `make(setup)`; one is this process itself."""
     if workers == 1:
         yield Pool(make(setup), None)
         return
-    context = process_context()
-    inherited = locks if context.get_start_method() == "fork" else ()
-    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(make, setup, inherited))
+    most = _MOST_ON_WINDOWS if sys.platform == "win32" else workers
+    executor = ProcessPoolExecutor(min(workers, most), mp_context=process_context(), initializer=_begin, initargs=(make, setup))
     try:
         yield Pool(None, executor)
     finally:

@@ -23,7 +23,20 @@ from perikope.formats._source import MAX_BYTES, Source, document_id, file_hash, 
 from perikope.formats._unpack import DAMAGE, stem
 from perikope.formats._walk import walk
 
-__all__ = ["FORMATS", "FileEntry", "Format", "Source", "documents", "file_hash", "files", "line_chunks", "read", "reader", "sources"]
+__all__ = [
+    "FORMATS",
+    "FileEntry",
+    "Format",
+    "Source",
+    "document_id",
+    "documents",
+    "file_hash",
+    "files",
+    "line_chunks",
+    "read",
+    "reader",
+    "sources",
+]
 
 CHUNK = 4 << 20
 """Bytes of lines that one worker gets at a time: some thousand documents, so that handing them over costs little."""

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from perikope.core.errors import IndexFormatError
+from perikope.core.locks import LOCK_FILE
 from perikope.index import manifest as manifests
 from perikope.index.columns import ColumnFile
-from perikope.index.commit import LOCK_FILE
 from perikope.index.facets import FacetBuilder
 from perikope.index.manifest import Manifest
 from perikope.index.segments import Segment

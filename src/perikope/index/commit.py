@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import time
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 from perikope.core import files
 from perikope.core.errors import IndexFormatError, InputError, UsageError
+from perikope.core.locks import LOCK_FILE, take_lock
 from perikope.document.tree import Document
 from perikope.index import manifest as manifests
 from perikope.index.layout import MAX_PARTS, TOO_MANY_PARTS
@@ -27,7 +27,6 @@ from perikope.index.tombstones import bury
 from perikope.index.writer import SegmentBuilder
 from perikope.text.analysis import Analyzer, is_language, language_code
 
-LOCK_FILE = "write.lock"
 MAX_SEGMENTS = 12
 """More are merged: each costs a look-up a query term."""
 MERGED_AT_ONCE = 8
@@ -44,13 +43,10 @@ def create(folder: Path, analyzer: Analyzer, language: str) -> None:
     manifest = Manifest(analyzer.settings(), language_code(language))
     try:
         files.make_folder(folder)
-        lock = take_lock(folder, 0.0)
-        try:
+        with take_lock(folder):
             # Again, now that nobody else can: two programs may have been told to make the same index.
             _check_free(folder)
             manifests.replace(folder, manifest)
-        finally:
-            os.close(lock)
     except OSError as error:
         raise UsageError(f"cannot make an index at {folder}: {error.strerror}") from None
 
@@ -60,8 +56,12 @@ def _check_free(folder: Path) -> None:
     if (folder / manifests.FILE).exists():
         if manifests.load(folder).generation:
             raise UsageError(f"{folder} is already an index: open it and add to it (--append), or choose another place")
-    elif folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {manifests.NEW_FILE, LOCK_FILE}):
+    elif folder.exists() and (not folder.is_dir() or any(map(_is_foreign, folder.iterdir()))):
         raise UsageError(f"{folder} exists and is not empty: choose another place for the index")
+
+
+def _is_foreign(path: Path) -> bool:
+    return path.name != LOCK_FILE and not files.is_temporary(path.name)
 
 
 class IndexWriter:
@@ -88,6 +88,7 @@ class IndexWriter:
     def _open(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._builder = SegmentBuilder(snapshot.analyzer)
+        self._stamp = secrets.token_hex(4)
         self._new: list[dict[str, Any]] = []
         self._pending: dict[str, str] = {}
         # The documents that were given, each with the file it came from.
@@ -200,24 +201,21 @@ class IndexWriter:
 
     def close(self) -> None:
         """Let others write; forget what was not committed."""
-        if self._lock >= 0:
+        if self._lock.held:
             try:
                 # Also what workers have written; those that stay are removed by the next writer.
-                if os.getpid() == self._process and hasattr(self, "snapshot"):
+                if hasattr(self, "snapshot"):
                     with contextlib.suppress(OSError, IndexFormatError):
                         self._remove_leftovers()
             finally:
-                os.close(self._lock)
-                self._lock = -1
+                self._lock.release()
 
     def segment_path(self, worker: str) -> Path:
-        """A path for a new segment that no other writer uses, not even one that was stopped but has a worker left."""
-        return self.folder / f"segment-{self.snapshot.manifest.generation + 1:08d}-{os.getpid()}-{worker}.columns"
+        """A path for a new segment that no other writer uses or has used.
 
-    @property
-    def lock_descriptor(self) -> int:
-        """The open file that holds the lock; a forked child must close it, or it keeps the lock."""
-        return self._lock
+        One that was stopped may have a worker left, and one that failed may have left files that readers keep from being removed.
+        """
+        return self.folder / f"segment-{self.snapshot.manifest.generation + 1:08d}-{self._stamp}-{worker}.columns"
 
     def __enter__(self) -> IndexWriter:
         return self
@@ -247,14 +245,13 @@ class IndexWriter:
     def _with_tombstones(self) -> list[dict[str, Any]]:
         """The entries of the segments that are there, with the documents to delete written down."""
         deleted = np.array(sorted(self._deleted), np.int64)
-        entries = []
-        for base, segment in zip(self.snapshot.first_document.tolist(), self.snapshot.segments, strict=False):
+        entries: list[dict[str, Any]] = []
+        for number, (base, segment) in enumerate(zip(self.snapshot.first_document.tolist(), self.snapshot.segments, strict=False)):
             own = deleted[(deleted >= base) & (deleted < base + segment.documents)] - base
             entry = dict(segment.entry)
             if own.size:
                 stones = bury(segment, own)
-                name = f"{Path(entry['file']).stem}-deleted-{self.snapshot.manifest.generation + 1:08d}.columns"
-                entry["deleted"] = stones.write(self.folder / name)
+                entry["deleted"] = stones.write(self.segment_path(f"deleted-{number}"))
             if not own.size or segment.documents > entry["deleted"]["documents"]:
                 entries.append(entry)
         return entries
@@ -300,9 +297,12 @@ class IndexWriter:
         self._publish(entries)
 
     def _remove_leftovers(self) -> None:
-        """Remove files that no manifest names. Readers that have them mapped keep them."""
+        """Remove files that no manifest names.
+
+        Readers that have them mapped keep them; where the system refuses to remove such files, the next writer tries again.
+        """
         for path in self._leftovers():
-            files.remove(path)
+            files.remove_unless_held(path)
 
     def _leftovers(self) -> list[Path]:
         """Files from a writer that did not commit, or replaced since.
@@ -312,27 +312,8 @@ class IndexWriter:
         """
         entries = [*self.snapshot.manifest.segments, *manifests.load(self.folder).segments]
         known = {entry["file"] for entry in entries} | {entry["deleted"]["file"] for entry in entries if "deleted" in entry}
-        return [path for path in self.folder.glob("segment-*.columns") if path.name not in known]
-
-
-def take_lock(folder: Path, wait: float, *, advice: str = ", or wait for it (--wait SECONDS)") -> int:
-    """The open file that holds the lock of a folder, for as long as it is open; an error where another process has it."""
-    try:
-        descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise IndexFormatError(f"cannot write to {folder}: {error.strerror}") from None
-    deadline = time.monotonic() + wait
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            if time.monotonic() >= deadline:
-                os.close(descriptor)
-                message = f"{folder} is being written by another process: try again when it has finished{advice}"
-                raise IndexFormatError(message) from None
-            time.sleep(0.05)
-        else:
-            return descriptor
+        segments = [path for path in self.folder.glob("segment-*.columns") if path.name not in known]
+        return segments + [path for path in self.folder.iterdir() if files.is_temporary(path.name)]
 
 
 def _already_there(id: str) -> str:

@@ -13,7 +13,6 @@ from perikope.core import files
 from perikope.core.errors import IndexFormatError
 
 FILE = "manifest.json"
-NEW_FILE = f"{FILE}.new"
 FORMAT = 3
 _FILE_NAME = r"segment-[0-9A-Za-z-]+\.columns"
 
@@ -38,7 +37,7 @@ def load(folder: Path) -> Manifest:
     """Read the manifest of an index."""
     path = folder / FILE
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(files.read(path))
     except (FileNotFoundError, NotADirectoryError):
         hint = "it is not a folder" if folder.exists() and not folder.is_dir() else "make one with `perikope index FILES --to FOLDER`"
         raise IndexFormatError(f"{folder} is not an index: {hint}") from None
@@ -69,17 +68,8 @@ def replace(folder: Path, manifest: Manifest) -> None:
         "segments": list(manifest.segments),
     }
     content["checksum"] = _checksum(content)
-    temporary = folder / NEW_FILE
-    files.remove(temporary)
-    file = files.NewFile(temporary)
-    try:
+    with files.replacing_binary(folder / FILE) as file:
         file.write(json.dumps(content, ensure_ascii=False, indent=1).encode())
-        file.finish()
-    except BaseException:
-        file.discard()
-        raise
-    files.rename(temporary, folder / FILE)
-    files.sync_folder(folder)
 
 
 def _sound(manifest: Manifest) -> bool:

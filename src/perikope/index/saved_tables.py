@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -28,6 +27,8 @@ FOLDER = "tables"
 VERSION = 1
 MAX_BYTES = 1 << 24
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+"""Names that Windows gives to no file, whatever follows the dot; an index may be copied there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +65,24 @@ def read_table(name: str, kind: str = "", folder: Path | None = None) -> Table:
 def write_table(folder: Path, name: str, kind: str, values: Mapping[str, Any]) -> Path:
     """Save a table in an index, atomically and durably, in place of the one that has the name."""
     check_name(name)
-    place = folder / FOLDER
+    path = folder / FOLDER / f"{name}.json"
+    content = {"perikope": "table", "version": VERSION, "kind": kind, "values": dict(values)}
+    data = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1).encode()
     try:
-        files.make_folder(place)
-        temporary = place / f".{name}.{secrets.token_hex(4)}.new"
-        file = files.NewFile(temporary)
-        try:
-            content = {"perikope": "table", "version": VERSION, "kind": kind, "values": dict(values)}
-            file.write(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1).encode())
-            file.finish()
-            files.rename(temporary, place / f"{name}.json")
-        except BaseException:
-            file.discard()
-            raise
-        files.sync_folder(place)
+        files.make_folder(path.parent)
+        with files.replacing_binary(path) as file:
+            file.write(data)
     except OSError as error:
-        raise UsageError(f"cannot write the table {name} to {place}: {error.strerror}") from None
-    return place / f"{name}.json"
+        raise UsageError(f"cannot write the table {name} to {path.parent}: {error.strerror}") from None
+    return path
 
 
 def check_name(name: str) -> None:
     """Raise where a table cannot have this name."""
-    if not _NAME.fullmatch(name) or name.endswith(".json"):
+    if not _NAME.fullmatch(name) or name.endswith((".json", ".")):
         raise UsageError(f"{name!r} cannot be the name of a table: use letters, digits, - and _, without .json at the end")
+    if _DEVICE.match(name):
+        raise UsageError(f"{name!r} cannot be the name of a table: it is the name of a device on Windows; choose another")
 
 
 def delete_table(folder: Path, name: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from perikope.core.errors import InputError
+from perikope.core.files import replacing_binary
 from perikope.index.reader import Snapshot
 from perikope.neural.graph import FORWARD, DocumentGraph, read_graph, with_inverses, with_opening
 from perikope.neural.triples import Texts, Topics, read_texts
@@ -50,9 +51,8 @@ class Collection:
             "topics": {name: _plain_topics(topics) for name, topics in self.topics.items()},
         }
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.new")
-        temporary.write_bytes(lzma.compress(json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")))
-        temporary.replace(path)
+        with replacing_binary(path) as file:
+            file.write(lzma.compress(json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")))
 
     @classmethod
     def load(cls, path: Path) -> Collection:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.core.errors import InputError, MissingExtra, UsageError, unknown
+from perikope.core.files import replacing, replacing_path
 from perikope.index.layout import offsets
 
 try:
@@ -159,7 +160,8 @@ class Encoder(nn.Module):
             own[_PROJECTION] = self.projection.weight.detach().float().cpu().contiguous()
         save_weights(own, folder / WEIGHTS)
         content = {"dimension": self.dimension if self.projection is not None else 0, **asdict(self.settings)}
-        (folder / SETTINGS).write_text(json.dumps(content, indent=1), "utf-8")
+        with replacing(folder / SETTINGS) as file:
+            file.write(json.dumps(content, indent=1))
 
     @property
     def device(self) -> torch.device:
@@ -388,10 +390,11 @@ def check_device(device: str) -> None:
 
 def save_weights(tensors: dict[str, Tensor], path: Path) -> None:
     """Write a file of safetensors that those may read who may read the folder: its own library leaves it to its owner alone."""
-    save_file(tensors, path)
-    mask = os.umask(0)
-    os.umask(mask)
-    path.chmod(0o666 & ~mask)
+    with replacing_path(path) as temporary:
+        save_file(tensors, temporary)
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
 
 
 def has_bfloat16(device: torch.device) -> bool:

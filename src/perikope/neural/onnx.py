@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from perikope.core import files
 from perikope.core.errors import MissingExtra, UsageError
 from perikope.kernels.jit import cache_directory
 from perikope.neural.encoder import Encoder
@@ -108,9 +109,9 @@ def _session_of(encoder: Encoder, int8: bool) -> Any:
         return session
     with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as temporary:
         # In the same folder, so that it is there as a whole or not at all.
-        _export(encoder, int8, Path(temporary)).replace(path)
+        files.put_in_place(_export(encoder, int8, Path(temporary)), path)
     for old in sorted(folder.glob("*.onnx"), key=lambda one: one.stat().st_mtime_ns)[:-_KEPT]:
-        old.unlink(missing_ok=True)
+        files.remove_unless_held(old)
     return _open(path)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from perikope.build.indexing import BuildOptions, build
 from perikope.core.errors import InputError, UsageError
+from perikope.core.files import replacing, replacing_binary
 from perikope.evaluation.io.judgements import read_judgements
 from perikope.evaluation.io.runs import read_run, write_run
 from perikope.evaluation.io.topics import read_topics
@@ -54,7 +55,8 @@ def prepare_study(study: Study, path: Path, folder: Path, on_step: Callable[[str
     written = replace(study, systems=tuple(_with_runs(study, system, path.parent, folder, on_step) for system in study.systems))
     for name in study.report_on if study.documents else ():
         _search(study, name, "bm25", path.parent, folder, folder / RUNS / fetched_file(name), document_ranking="maxp")
-    ready.write_text(json.dumps(plain(written), indent=1, ensure_ascii=False), "utf-8")
+    with replacing(ready) as file:
+        file.write(json.dumps(plain(written), indent=1, ensure_ascii=False))
     if study.values:
         _take_values(written, path.parent / study.values, folder)
     return written
@@ -86,7 +88,8 @@ def _take_values(study: Study, source: Path, folder: Path) -> None:
         known, path = value_file(source, system, seed), value_file(folder, system, seed)
         if known.is_file() and not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(known.read_bytes())
+            with replacing_binary(path) as file:
+                file.write(known.read_bytes())
 
 
 def _with_runs(study: Study, system: StudySystem, beside: Path, folder: Path, on_step: Callable[[str], None]) -> StudySystem:

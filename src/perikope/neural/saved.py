@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from perikope.core.errors import InputError
+from perikope.core.files import replacing
 from perikope.neural.encoder import Encoder, save_weights
 from perikope.neural.hgat import HGAT, LateFusion
 
@@ -41,11 +42,13 @@ def save_ranker(folder: Path, ranker: SavedRanker) -> None:
             weights |= {f"fusion.{name}": value for name, value in ranker.fusion.state_dict().items()}
         save_weights({name: value.detach().float().cpu().contiguous() for name, value in weights.items()}, folder / CONTEXT_WEIGHTS)
         content = {"settings": ranker.context.settings, "late_fusion": ranker.fusion is not None}
-        (folder / CONTEXT_SETTINGS).write_text(json.dumps(content, indent=1), "utf-8")
+        with replacing(folder / CONTEXT_SETTINGS) as file:
+            file.write(json.dumps(content, indent=1))
     else:
         for name in (CONTEXT_SETTINGS, CONTEXT_WEIGHTS):
             (folder / name).unlink(missing_ok=True)
-    (folder / RANKER).write_text(json.dumps({"heading_path": ranker.heading_path}), "utf-8")
+    with replacing(folder / RANKER) as file:
+        file.write(json.dumps({"heading_path": ranker.heading_path}))
 
 
 def load_ranker(folder: Path, **options: Any) -> SavedRanker:

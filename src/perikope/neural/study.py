@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from perikope.browse.models import parse_model
 from perikope.core.errors import InputError, PerikopeError, UsageError, unknown
+from perikope.core.files import replacing
 from perikope.evaluation.folds import fold_of_documents, group_of_topic
 from perikope.evaluation.io.runs import Run, read_run
 from perikope.evaluation.measures import parse_measure
@@ -664,9 +665,8 @@ def _done(place: Workplace, system: StudySystem, seed: int, device: str) -> tupl
             traceback.print_exc()
         return f"{name}: {type(error).__name__}: {' '.join(str(error).split())}", True
     path = value_file(place.folder, system, seed)
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(json.dumps(found), "utf-8")
-    temporary.replace(path)
+    with replacing(path) as file:
+        file.write(json.dumps(found))
     main = place.study.measures[0]
     figures = "; ".join(
         f"{own}: " + " ".join(f"{np.mean(measured[main]):.4f}" for measured in sets.values()) for own, sets in found["values"].items()

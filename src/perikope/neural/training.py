@@ -22,13 +22,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from perikope.core import files
 from perikope.core.errors import InputError, UsageError
 from perikope.evaluation.measures import parse_measure
-from perikope.neural.encoder import Encoder, similarity
+from perikope.neural.encoder import Encoder, save_weights, similarity
 from perikope.neural.triples import Integers, Texts, Topics, draw_triples, sources_of
 
 if TYPE_CHECKING:
@@ -312,8 +313,10 @@ class Trainer:
         groups = [{"params": old, "lr": settings.encoder_rate}, *([{"params": new, "lr": settings.rate}] if new else [])]
         self.optimizer = torch.optim.Adam(groups, fused=encoder.device.type == "cuda")
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
-        if folder is not None and (folder / PROGRESS).is_file():
-            self._resume(folder)
+        if folder is not None:
+            files.remove_temporaries(folder)
+            if (folder / PROGRESS).is_file():
+                self._resume(folder)
 
     def run(self) -> Progress:
         """Train until the epochs are done or nothing becomes better; the ranker then is as it was best."""
@@ -374,8 +377,8 @@ class Trainer:
         self.folder.mkdir(parents=True, exist_ok=True)
         weights = {name: value.detach().cpu().contiguous() for name, value in self.ranker.state_dict().items()}
         for name in (LATEST, *([BEST] if best else [])):
-            _write_atomically(self.folder / f"{name}.safetensors", weights)
-        _write_atomically(self.folder / _OPTIMIZER, _flat(self.optimizer))
+            save_weights(weights, self.folder / f"{name}.safetensors")
+        save_weights(_flat(self.optimizer), self.folder / _OPTIMIZER)
         content = {
             "settings": asdict(self.settings),
             "untrained": self.progress.untrained,
@@ -384,9 +387,8 @@ class Trainer:
             "epochs": [asdict(epoch) for epoch in self.progress.epochs],
         }
         # Last: what it names is there by then.
-        temporary = self.folder / f".{PROGRESS}.new"
-        temporary.write_text(json.dumps(content, indent=1), "utf-8")
-        temporary.replace(self.folder / PROGRESS)
+        with files.replacing(self.folder / PROGRESS) as file:
+            file.write(json.dumps(content, indent=1))
 
     def _resume(self, folder: Path) -> None:
         try:
@@ -424,12 +426,6 @@ def computing(device: torch.device, precision: str) -> Iterator[None]:
         torch.autocast("cuda", torch.bfloat16, enabled=precision == "auto"),
     ):
         yield
-
-
-def _write_atomically(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    temporary = path.with_name(f".{path.name}.new")
-    save_file(dict(tensors), temporary)
-    temporary.replace(path)
 
 
 def _flat(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -123,7 +123,7 @@ def load_patent(snapshot: Snapshot, patent: str | os.PathLike[str] | Document) -
     # A folder that has the name of a patent is not meant where a number is.
     if not isinstance(patent, str) or (os.path.exists(path) and not (os.path.isdir(path) and parse_publication(path))):
         return _of_file(path)
-    if os.sep in path and parse_publication(path) is None:
+    if os.path.dirname(path) and parse_publication(path) is None:
         raise InputError("there is no such file; give a patent's file, or a publication number", path=path)
     return of_index(snapshot, find_publication(snapshot, path))
 

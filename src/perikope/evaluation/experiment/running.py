@@ -104,7 +104,7 @@ def run_experiment(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot make the folder {folder} (--out): {error.strerror}") from None
-    with locked(folder) as lock:
+    with locked(folder):
         if fresh:
             remove_others(folder, ())
         else:
@@ -131,7 +131,7 @@ def run_experiment(
             plan.topics.text,
             None if plan.training is None else (plan.training.topics or plan.topics).text,
         )
-        with open_pool(TopicWork, setup, workers or usable_cores(), locks=(lock,)) as pool:
+        with open_pool(TopicWork, setup, workers or usable_cores()) as pool:
             sweeps = tuple(experiment.sweep(documents, pool) for documents in plan.documents)
         experiment.tidy()
         notes = (*material.notes, *experiment.notes)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,28 +17,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.core.errors import IndexFormatError, UsageError
-from perikope.core.files import replacing
-from perikope.index.commit import take_lock
+from perikope.core.errors import LockedError, UsageError
+from perikope.core.files import replacing, replacing_binary
+from perikope.core.locks import take_lock
 
 FOLDER = ".work"
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[int]:
-    """Keep other experiments out of a folder; gives the open file that holds the lock, which a forked child must close."""
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other experiments out of a folder."""
     place = folder / FOLDER
     place.mkdir(parents=True, exist_ok=True)
     try:
-        descriptor = take_lock(place, 0.0)
-    except IndexFormatError:
-        if not os.access(place, os.W_OK):
-            raise
+        lock = take_lock(place)
+    except LockedError:
         raise UsageError(f"another experiment is writing to {folder}: wait until it is done, or name another folder (--out)") from None
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    with lock:
+        yield
 
 
 def digest(value: object) -> str:
@@ -83,11 +78,8 @@ class State:
     def write_scores(self, topics: Sequence[int], scores: NDArray[np.float64]) -> None:
         """Keep the scores of settings for topics that follow each other."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        target = self._scores(topics)
-        part = target.with_name(f".{target.name}.part")
-        with open(part, "wb") as file:
+        with replacing_binary(self._scores(topics)) as file:
             np.save(file, scores)
-        part.replace(target)
 
     def _scores(self, topics: Sequence[int]) -> Path:
         # Named by the topics, not by the number of a piece: pieces of another size must not be taken for these.
@@ -100,14 +92,11 @@ class State:
     def join_runs(self, chunks: Iterable[int], target: Path) -> str:
         """The runs of all topics as one file, which is as good as packed at once; returns its fingerprint."""
         target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f".{target.name}.part")
-        with open(part, "wb") as joined:
+        with replacing_binary(target) as joined:
             for chunk in chunks:
                 with open(self.run(chunk), "rb") as piece:
                     shutil.copyfileobj(piece, joined)
-        found = file_digest(part)
-        part.replace(target)
-        return found
+        return file_digest(target)
 
     def keep_only(self, names: Collection[str]) -> None:
         """Remove everything else from the folder."""

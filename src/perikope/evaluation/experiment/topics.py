@@ -14,6 +14,7 @@ from perikope.browse.models import Model, parse_model
 from perikope.browse.models.combination import KIND, Combination, combination_of
 from perikope.browse.models.features import NORMALIZATIONS, features
 from perikope.browse.signals import Column
+from perikope.core import files
 from perikope.evaluation.experiment.plan import SystemPlan
 from perikope.evaluation.io.runs import falling
 from perikope.evaluation.learning.examples import Group, Sampling, group_of
@@ -260,10 +261,9 @@ def write_packed(path: Path, rankings: Iterable[tuple[str, Sequence[tuple[str, f
         start, end = f"{qid} Q0 ", f" {tag}\n"
         lines += [f"{start}{name} {rank} {score:.9g}{end}" for rank, ((name, _), score) in enumerate(zip(ranking, scores, strict=True), 1)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    # No name and no time inside, so that the same content gives the same bytes.
-    part.write_bytes(gzip.compress("".join(lines).encode(), 4, mtime=0))
-    part.replace(path)
+    with files.replacing_binary(path) as file:
+        # No name and no time inside, so that the same content gives the same bytes.
+        file.write(gzip.compress("".join(lines).encode(), 4, mtime=0))
 
 
 def tag_of(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from perikope.core import files
 from perikope.core.errors import UsageError
-from perikope.index.commit import take_lock
+from perikope.core.locks import take_lock
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.neural.stores.codebook import Code, Codebook, Floats, Integers, damaged
@@ -143,11 +142,8 @@ def update_store_from(
     check_name(name)
     folder = snapshot.folder / FOLDER / name
     files.make_folder(folder)
-    lock = take_lock(folder, 0.0, advice="")
-    try:
+    with take_lock(folder, advice=""):
         return _update(snapshot, folder, source, code, save_encoder, dict(facts or {}), on_document, seed)
-    finally:
-        os.close(lock)
 
 
 def _update(
@@ -178,9 +174,8 @@ def _update(
         own = ", ".join(f"{key} {old.content.get(key)!r}" for key in differing)
         raise UsageError(f"the store {folder.name!r} was made differently ({own}); give it another name, or remove {folder}")
     if save_encoder is not None and not (folder / ENCODER).is_dir():
-        temporary = folder / f".{ENCODER}.{secrets.token_hex(4)}"
-        save_encoder(temporary)
-        temporary.replace(folder / ENCODER)
+        with files.replacing_path(folder / ENCODER) as temporary:
+            save_encoder(temporary)
     kept, new, documents_of_segment = _compare(snapshot, source, old)
     entries = list(old.content["files"]) if old is not None else []
     ready: dict[int, list[Encoded]] = {}
@@ -189,8 +184,9 @@ def _update(
     else:
         codebooks, ready = _fit(snapshot, new, source, code, seed)
         for matrix, book in codebooks.items():
-            np.save(folder / f"{matrix}-centroids.npy", book.centroids)
-            np.save(folder / f"{matrix}-levels.npy", book.levels)
+            for part, values in (("centroids", book.centroids), ("levels", book.levels)):
+                with files.replacing_binary(folder / f"{matrix}-{part}.npy") as file:
+                    np.save(file, values)
     if new:
         entry = f"batch-{secrets.token_hex(8)}"
         _write(folder / entry, snapshot, list(new.values()), source, codebooks, ready, on_document)
@@ -209,7 +205,8 @@ def _update(
         "index": snapshot.manifest.fingerprint,
     }
     content["hashes"] = _hashes(folder, content, old if is_fitted else None)
-    _replace(folder / MANIFEST, json.dumps(content).encode())
+    with files.replacing_binary(folder / MANIFEST) as file:
+        file.write(json.dumps(content).encode())
     _tidy(folder, content)
     return VectorStore(folder)
 
@@ -276,28 +273,16 @@ def _save(path: Path, values: NDArray[Any]) -> None:
         raise
 
 
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
-    file = files.NewFile(temporary)
-    try:
-        file.write(data)
-        file.finish()
-        files.rename(temporary, path)
-    except BaseException:
-        file.discard()
-        raise
-    files.sync_folder(path.parent)
-
-
 def _tidy(folder: Path, content: Mapping[str, Any]) -> None:
-    """Remove what the manifest does not name any more."""
+    """Remove what the manifest does not name any more, and what a stopped program was writing; what a reader holds goes the next time."""
+    files.remove_temporaries(folder)
     named = {*content["files"], content["keys"], content["rows"], *(entry["rows"] for entry in content["segments"].values())}
     for path in folder.iterdir():
         if path.name not in named and path.name.startswith(("batch-", "keys-", "rows-", "segment-")):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
-                path.unlink(missing_ok=True)
+                files.remove_unless_held(path)
 
 
 def _fit(
