@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -26,6 +25,7 @@ from perikope.index.saved_tables import check_name
 from perikope.neural.maxsim import Scores, max_sim, refined_max_sim
 from perikope.neural.stores.codebook import Floats, Found, Integers
 from perikope.neural.stores.store import CONTENT, FOLDER, MANIFEST, VECTORS, Kind, VectorStore, written_passages
+from perikope.neural.threads import single_threaded
 
 if TYPE_CHECKING:
     from perikope.neural.context_vectors import Part
@@ -155,23 +155,10 @@ def encode_query(encoder: Encoder, text: str) -> Floats:
     """The vectors of a query's tokens."""
     import torch
 
-    with torch.inference_mode(), one_thread():
+    with torch.inference_mode(), single_threaded():
         vectors, mask = encoder.queries([text], full=False)
     found: Floats = vectors[0][mask[0]].float().cpu().numpy()
     return found
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute on one thread: a query is too little for more, and where cores are busy they wait for one another, fifty times as long."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @lru_cache(maxsize=_STORES)
@@ -335,7 +322,7 @@ def query_vectors(store: VectorStore, text: str) -> Floats:
 def _pooled_query(encoder: Encoder, text: str) -> Floats:
     from perikope.neural.pooled_vectors import pooled
 
-    with one_thread():
+    with single_threaded():
         return pooled(encoder, [text], query=True)[0]
 
 
