@@ -291,7 +291,7 @@ def vector_signals(matches: Matches, *, store: Annotated[str, Grid((POOLED_STORE
     """The similarity by one vector a passage."""
     snapshot = snapshot_of(matches)
     opened = open_store(snapshot.folder, store, "pooled", "own")
-    return {"similarity": vector_column(snapshot, matches, opened, query_vectors(opened, matches.query.plain_text))}
+    return {"similarity": vector_column(snapshot, matches, opened, query_vectors(snapshot, opened, matches.query.plain_text))}
 
 
 @model(vector_signals)
@@ -304,14 +304,15 @@ def vectors(signals: Signals) -> Column:
     return signals["similarity"]
 
 
-def query_vectors(store: VectorStore, text: str) -> Floats:
-    """What a query is compared with the vectors of a store by: a row, or one a token."""
+def query_vectors(snapshot: Snapshot, store: VectorStore, text: str) -> Floats:
+    """The vectors of a query that are compared with those of a store: one row, or one per token for token vectors."""
     if store.kind in ("tokens", "context"):
         return encode_query(encoder_of(store), text)
-    encode = QUERY_ENCODERS.get(store.name)
+    encode = snapshot.query_encoders.get(store.name)
     if encode is None and store.kind == "own":
         raise UsageError(
-            f"nothing turns queries into vectors of the store {store.name!r}: set perikope.neural.models.QUERY_ENCODERS[{store.name!r}]"
+            f"nothing turns queries into vectors of the store {store.name!r}: "
+            f"call perikope.neural.models.set_query_encoder(index, {store.name!r}, …) after opening the index"
         )
     query = np.asarray(encode(text) if encode is not None else _pooled_query(encoder_of(store), text), np.float32)
     if query.shape != (store.codebook.dimension,) or not np.isfinite(query).all():
@@ -326,8 +327,15 @@ def _pooled_query(encoder: Encoder, text: str) -> Floats:
         return pooled(encoder, [text], query=True)[0]
 
 
-QUERY_ENCODERS: dict[str, QueryEncoder] = {}
-"""What makes a vector of a query, by the store of the passages' vectors; a store of pooled vectors needs none."""
+def set_query_encoder(index: Index | Snapshot, store: str, query_vector: QueryEncoder) -> None:
+    """Set what turns queries into vectors of a store, for this open index alone.
+
+    `query_vector` takes a query and returns an array of shape (dimension,). Threads that search at the same time call
+    it at the same time. A store of pooled vectors has an encoder of its own, which `query_vector` replaces.
+    """
+    snapshot = index if isinstance(index, Snapshot) else index.snapshot
+    open_store(snapshot.folder, store, "own", "pooled")
+    snapshot.query_encoders[store] = query_vector
 
 
 def add_vectors(
@@ -340,8 +348,8 @@ def add_vectors(
 ) -> VectorStore:
     """Make or bring up to date a store of vectors of the user's own: `passage_vectors` takes texts and gives a row each.
 
-    The rows are kept as they are (in float16), so give them length 1 where cosines are wanted. `query_vector` takes a query; it is known
-    to this process, and must be given again in the next (`QUERY_ENCODERS[name] = …` without encoding anything).
+    The rows are kept as they are (in float16), so give them length 1 where cosines are wanted. `query_vector` takes a query. It belongs to
+    this open index; after opening the index again, pass it to `set_query_encoder`, which encodes nothing.
     """
     from perikope.neural.stores.update import update_store
 
@@ -356,5 +364,5 @@ def add_vectors(
 
     snapshot = index if isinstance(index, Snapshot) else index.snapshot
     found = update_store(snapshot, name, encode, dimension, kind="own", **{"code": "float16", **options})
-    QUERY_ENCODERS[name] = query_vector
+    set_query_encoder(snapshot, name, query_vector)
     return found
