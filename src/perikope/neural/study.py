@@ -38,7 +38,7 @@ from perikope.evaluation.folds import fold_of_documents, group_of_topic
 from perikope.evaluation.io.runs import Run, read_run
 from perikope.evaluation.measures import parse_measure
 from perikope.neural.collection import Collection, join_graphs
-from perikope.neural.encoder import DEFAULT, DIMENSION, Encoder
+from perikope.neural.encoder import DEFAULT, DIMENSION, Encoder, keeping_random_state
 from perikope.neural.hgat import HGAT, LATE_FUSION, OWN_FORM, LateFusion
 from perikope.neural.training import ContextRanker, Floats, Ranker, Trainer, TrainingSettings, interpolate
 from perikope.neural.triples import Integers, Topics, join_texts, join_topics
@@ -214,7 +214,8 @@ def _made_attention(variant: str, dimension: int, settings: Mapping[str, Any]) -
     for name in settings:
         if name not in known:
             raise unknown("setting of the attention", name, known)
-    HGAT.variant(variant, dimension=dimension, **settings)
+    with keeping_random_state():
+        HGAT.variant(variant, dimension=dimension, **settings)
 
 
 def _system(values: Mapping[str, Any]) -> StudySystem:
@@ -469,14 +470,19 @@ class _Job:
         return scores, told
 
     def _untrained(self) -> Ranker:
-        return Ranker(self.place.encoders[self.system.dimension].copied().to(self.device), ())
+        with keeping_random_state():
+            return Ranker(self.place.encoders[self.system.dimension].copied().to(self.device), ())
 
     def _train(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], Ranker]:
+        with keeping_random_state(torch.device(self.device)):
+            torch.manual_seed(self.seed)
+            return self._train_seeded(collections, topics)
+
+    def _train_seeded(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], Ranker]:
         system, study = self.system, self.place.study
         settings = study.settings_of(system, self.seed)
         texts = join_texts([collection.texts for collection in collections])
         joined = join_topics([collection.texts for collection in collections], topics)
-        torch.manual_seed(self.seed)
         encoder = self.place.encoders[system.dimension].copied().to(self.device)
         before = {name: value.detach().clone() for name, value in encoder.state_dict().items()}
         written = texts.written(heading_path=settings.heading_path)
