@@ -20,10 +20,12 @@ import queue
 import time
 import tomllib
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from inspect import signature
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -286,6 +288,26 @@ def shared_name(name: str, share: float) -> str:
 def job_name(system: StudySystem, seed: int) -> str:
     """The name of a job's file."""
     return f"{''.join(letter if letter.isalnum() else '_' for letter in system.name)}.{seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFailure:
+    """A job, or a process of several, that came to nothing."""
+
+    name: str
+    """The name of the job, or of the process."""
+    message: str
+    """What went wrong, in one line."""
+    traceback: str = ""
+    """Where it went wrong, as Python prints it; empty where the message says what to do."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}"
+
+    @property
+    def report(self) -> str:
+        """The line that says what went wrong, and the traceback below it where there is one."""
+        return f"{self}\n{self.traceback}".rstrip()
 
 
 @dataclass
@@ -596,23 +618,20 @@ def folds_of(topics: Topics, folds: int, seed: int) -> Integers:
     return np.array([fold[qid] for qid in topics.qids], np.int64)
 
 
-def run_jobs(folder: Path, *, workers: int = 1, device: str = "", encoder: str = "", on_job: Callable[[str], None] = print) -> list[str]:
-    """Do the jobs of a prepared folder that are not done, several at a time; returns what went wrong, a line a job.
+def run_jobs(
+    folder: Path, *, workers: int = 1, device: str = "", encoder: str = "", on_job: Callable[[str], None] = lambda line: None
+) -> list[JobFailure]:
+    """Do the jobs of a prepared folder that are not done, several at a time; returns those that failed.
 
-    `encoder` is the folder of the study's encoder, on a machine that does not know it by its name. Small models leave most of a GPU idle:
-    several processes are faster than one there, if its multi-process service runs (`nvidia-cuda-mps-control -d`).
+    `encoder` is the folder of the study's encoder, on a machine that does not know it by its name. `on_job` gets one
+    line for each job that is done. Small models leave most of a GPU idle: several processes are faster than one there,
+    if its multi-process service runs (`nvidia-cuda-mps-control -d`).
     """
     waiting = _waiting(folder)
     (folder / VALUES).mkdir(exist_ok=True)
     if workers == 1 or len(waiting) < 2:
-        place, problems = Workplace.open(folder, encoder), []
-        for name, seed in waiting:
-            line, is_problem = _done(place, place.study.system(name), seed, device)
-            if is_problem:
-                problems.append(line)
-            else:
-                on_job(line)
-        return problems
+        place = Workplace.open(folder, encoder)
+        return _told((_done(place, place.study.system(name), seed, device) for name, seed in waiting), on_job)
     with TemporaryDirectory() as scratch:
         tokens = Path(scratch) / "tokens"
         # Once, on all cores, and not by each process beside the others.
@@ -620,25 +639,39 @@ def run_jobs(folder: Path, *, workers: int = 1, device: str = "", encoder: str =
         return _share_out(folder, waiting, min(workers, len(waiting)), (device, encoder, tokens), on_job)
 
 
+def _told(done: Iterable[str | JobFailure], on_job: Callable[[str], None]) -> list[JobFailure]:
+    """Tell of each job that is done, and return those that failed."""
+    failures = []
+    for result in done:
+        if isinstance(result, JobFailure):
+            failures.append(result)
+        else:
+            on_job(result)
+    return failures
+
+
 def _share_out(
     folder: Path, waiting: Sequence[tuple[str, int]], workers: int, options: tuple[str, str, Path], on_job: Callable[[str], None]
-) -> list[str]:
+) -> list[JobFailure]:
     # Not forked: what has touched a GPU cannot be.
     context = multiprocessing.get_context("spawn")
     taken, said = context.Value("i", 0), context.Queue()
     processes = [context.Process(target=_work, args=(folder, waiting, taken, said, *options)) for _ in range(workers)]
     for process in processes:
         process.start()
-    problems = []
+    failures = _told(_received(processes, said), on_job)
+    return failures + [
+        JobFailure(f"process {number}", f"ended with {process.exitcode}")
+        for number, process in enumerate(processes, start=1)
+        if process.exitcode
+    ]
+
+
+def _received(processes: Sequence[SpawnProcess], said: Any) -> Iterator[str | JobFailure]:
+    """What processes say of their jobs, until the last of them has ended."""
     while any(process.is_alive() for process in processes) or not said.empty():
-        try:
-            line, is_problem = said.get(timeout=1.0)
-        except queue.Empty:
-            continue
-        problems += [line] if is_problem else []
-        if not is_problem:
-            on_job(line)
-    return problems + [f"a process ended with {process.exitcode}" for process in processes if process.exitcode]
+        with suppress(queue.Empty):
+            yield said.get(timeout=1.0)
 
 
 def _waiting(folder: Path) -> list[tuple[str, int]]:
@@ -660,15 +693,14 @@ def _work(folder: Path, waiting: Sequence[tuple[str, int]], taken: Any, said: An
         said.put(_done(place, place.study.system(name), seed, device))
 
 
-def _done(place: Workplace, system: StudySystem, seed: int, device: str) -> tuple[str, bool]:
-    """Do a job and write its values; returns a line about it, and whether that says what went wrong."""
+def _done(place: Workplace, system: StudySystem, seed: int, device: str) -> str | JobFailure:
+    """Do a job and write its values; returns a line about it, or what went wrong."""
     name = job_name(system, seed)
     try:
         found = run_job(place, system, seed, device or ("cuda" if torch.cuda.is_available() else "cpu"))
     except Exception as error:
-        if not isinstance(error, PerikopeError):
-            traceback.print_exc()
-        return f"{name}: {type(error).__name__}: {' '.join(str(error).split())}", True
+        where = "" if isinstance(error, PerikopeError) else traceback.format_exc()
+        return JobFailure(name, f"{type(error).__name__}: {' '.join(str(error).split())}", where)
     path = value_file(place.folder, system, seed)
     temporary = path.with_name(f".{path.name}.new")
     temporary.write_text(json.dumps(found), "utf-8")
@@ -677,7 +709,7 @@ def _done(place: Workplace, system: StudySystem, seed: int, device: str) -> tupl
     figures = "; ".join(
         f"{own}: " + " ".join(f"{np.mean(measured[main]):.4f}" for measured in sets.values()) for own, sets in found["values"].items()
     )
-    return f"{name} {found['seconds']:.0f} s  {figures}", False
+    return f"{name} {found['seconds']:.0f} s  {figures}"
 
 
 def plain(study: Study) -> dict[str, Any]:
