@@ -331,7 +331,8 @@ def set_query_encoder(index: Index | Snapshot, store: str, query_vector: QueryEn
     """Set what turns queries into vectors of a store, for this open index alone.
 
     `query_vector` takes a query and returns an array of shape (dimension,). Threads that search at the same time call
-    it at the same time. A store of pooled vectors has an encoder of its own, which `query_vector` replaces.
+    it at the same time. A store of pooled vectors has an encoder of its own, which `query_vector` replaces. It is kept
+    with the snapshot that the index shows: set it again after `commit`, `compact` or `refresh` has shown a later one.
     """
     snapshot = index if isinstance(index, Snapshot) else index.snapshot
     open_store(snapshot.folder, store, "own", "pooled")
