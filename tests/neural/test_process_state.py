@@ -151,7 +151,7 @@ def test_a_job_that_fails_is_told_to_the_caller_and_nothing_is_printed(study, mo
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_process_tells_its_failures_to_the_caller_and_nothing_is_printed(study, capfd):
+def test_a_mistake_of_the_user_is_told_without_a_traceback_and_nothing_is_printed(study, capfd):
     values = json.loads((study / "study.json").read_text("utf-8"))
     values["encoder"] = str(study / "none")
     (study / "study.json").write_text(json.dumps(values), "utf-8")
