@@ -128,7 +128,7 @@ def _run_study(file: str, given: Mapping[str, Any], out: str, *, fresh: bool, wo
         outcome, missing = write_study_report(Workplace.open(folder), report)
     _show_sweeps(outcome.sweeps, outcome.measures)
     click.echo(f"written to {report} in {time.perf_counter() - started:.1f} s")
-    for line in (*problems[:20], *(f"not done: {job}" for job in missing[:20])):
+    for line in (*(problem.report for problem in problems[:20]), *(f"not done: {job}" for job in missing[:20])):
         _say(f"  {line}")
     return 1 if problems or missing else 0
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,6 +137,8 @@ class Snapshot:
         self.segments = [Segment(folder, entry) for entry in manifest.segments]
         self.first_document = np.cumsum([0, *(segment.documents for segment in self.segments)])
         self._rows = _Rows(self.segments)
+        self.query_encoders: dict[str, Callable[[str], Any]] = {}
+        """What turns a query into a vector, by the name of a store of vectors; `perikope.neural.models.set_query_encoder` adds to it."""
         held = {language for segment in self.segments for language in segment.columns.facts["languages"]}
         self.languages = [manifest.language, *sorted(held - {manifest.language})]
         self.totals: Counts = sum((segment.totals for segment in self.segments), NO_COUNTS)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import stat
 import string
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,10 @@ from perikope.index.layout import offsets
 
 try:
     import torch
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
     from safetensors.torch import load_file, save_file
     from torch import Tensor, nn
     from transformers import AutoConfig, AutoModel, AutoTokenizer
-    from transformers.utils import logging as transformers_logging
 except ImportError as missing:
     raise MissingExtra(missing.name or "torch", "neural") from None
 
@@ -120,6 +120,18 @@ class Encoder(nn.Module):
         if runtime != "torch" and (device not in ("", "cpu") or precision not in ("auto", "float32")):
             raise UsageError(f"{runtime} computes on the CPU, and has its precision in its name: leave out device and precision")
         check_device(device)
+        place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        with keeping_random_state():
+            encoder = cls._loaded(name, dimension, settings)
+        if runtime != "torch":
+            from perikope.neural.onnx import OnnxEncoder
+
+            return OnnxEncoder(encoder, int8=runtime == "onnx-int8")
+        return encoder.to(device=place, dtype=_precision(precision, place)).eval()
+
+    @classmethod
+    def _loaded(cls, name: str, dimension: int, settings: EncoderSettings | None) -> Encoder:
+        """An encoder by name or folder, in float32 on the CPU."""
         folder = _folder_of(name)
         known = json.loads((folder / SETTINGS).read_text("utf-8")) if folder and (folder / SETTINGS).is_file() else None
         weights = _weights_of(folder) if folder else {}
@@ -130,8 +142,7 @@ class Encoder(nn.Module):
         try:
             tokenizer = AutoTokenizer.from_pretrained(source, **options)
             if projection is None and known is None:
-                with _without_bars():
-                    transformer = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
+                transformer = _plain_transformer(source, weights, options)
             else:
                 transformer = AutoModel.from_config(AutoConfig.from_pretrained(source, **options), trust_remote_code=False)  # type: ignore[no-untyped-call]
                 _fill(transformer, weights, folder)
@@ -143,12 +154,7 @@ class Encoder(nn.Module):
             encoder.projection.weight.data.copy_(projection)
         elif encoder.projection is not None:
             encoder.fit_projection(_words_of(tokenizer))
-        if runtime != "torch":
-            from perikope.neural.onnx import OnnxEncoder
-
-            return OnnxEncoder(encoder, int8=runtime == "onnx-int8")
-        place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        return encoder.to(device=place, dtype=_precision(precision, place)).eval()
+        return encoder
 
     def save(self, folder: Path) -> None:
         """Write everything that `load` needs: weights as safetensors, the tokenizer, and the settings."""
@@ -367,15 +373,13 @@ def _max_sum(products: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tens
 
 
 @contextmanager
-def _without_bars() -> Iterator[None]:
-    """Without the bars that transformers draws while it loads, which would be in the output of every command."""
-    shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
+def keeping_random_state(device: torch.device | None = None) -> Iterator[None]:
+    """Put torch's random state back at the end, that of the CPU and of `device` where it is a GPU.
+
+    Weights that start by chance and dropout take numbers from the generator of the whole process, which is the caller's.
+    """
+    with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
         yield
-    finally:
-        if shown:
-            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def check_device(device: str) -> None:
@@ -392,9 +396,20 @@ def save_weights(tensors: dict[str, Tensor], path: Path) -> None:
     """Write a file of safetensors that those may read who may read the folder: its own library leaves it to its owner alone."""
     with replacing_path(path) as temporary:
         save_file(tensors, temporary)
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
+        temporary.chmod(_mode_of_new_files(path.parent))
+
+
+def _mode_of_new_files(folder: Path) -> int:
+    """The permissions that a file gets which is made in a folder.
+
+    They are read from such a file: `os.umask` tells the mask only by changing that of the whole process.
+    """
+    probe = folder / f".mode-{uuid4().hex}"
+    probe.touch()
+    try:
+        return stat.S_IMODE(probe.stat().st_mode)
+    finally:
+        probe.unlink()
 
 
 def has_bfloat16(device: torch.device) -> bool:
@@ -462,28 +477,52 @@ def _unreadable(name: str, error: Exception) -> str:
 
 
 def _weights_of(folder: Path) -> dict[str, Tensor]:
-    """The weights of a folder that has a projection of its own; empty for a plain encoder, which transformers loads by itself."""
+    """The weights of a folder; empty where they are not in one file."""
     path = folder / WEIGHTS
     if not path.is_file():
         return {}
     try:
-        with safe_open(path, "pt") as file:
-            own = _PROJECTION in file.keys() or (folder / SETTINGS).is_file()  # noqa: SIM118 - no mapping
-        return load_file(path) if own else {}
+        return load_file(path)
     except (OSError, SafetensorError):
         raise InputError("is no file of safetensors, or is damaged", path=path) from None
 
 
+def _plain_transformer(source: str, weights: dict[str, Tensor], options: dict[str, Any]) -> nn.Module:
+    """The transformer of a plain encoder.
+
+    Transformers itself loads weights that are in several files or have other names. It draws a progress bar meanwhile,
+    which only a setting for the whole process turns off; so it is asked for nothing else.
+    """
+    if weights:
+        made: nn.Module = AutoModel.from_config(  # type: ignore[no-untyped-call]
+            AutoConfig.from_pretrained(source, **options), dtype=torch.float32, trust_remote_code=False
+        )
+        if not _misfits(made, weights):
+            _fill(made, weights, None)
+            return made.eval()  # as what is loaded below: the projection is fitted without dropout
+    loaded: nn.Module = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
+    return loaded
+
+
 def _fill(transformer: nn.Module, weights: dict[str, Tensor], folder: Path | None) -> None:
     """Put the weights of a checkpoint into a transformer; all must be there and of the right size."""
-    own = {name.removeprefix("bert.").removeprefix("model."): value.float() for name, value in weights.items()}
-    wanted = transformer.state_dict()
+    if misfits := _misfits(transformer, weights):
+        raise InputError(f"does not fit its config.json: {', '.join(misfits[:3])}", path=(folder or Path()) / WEIGHTS)
+    own = _by_name(weights)
+    transformer.load_state_dict({name: own.get(name, value) for name, value in transformer.state_dict().items()})
+
+
+def _misfits(transformer: nn.Module, weights: dict[str, Tensor]) -> list[str]:
+    """The weights of a transformer that a checkpoint lacks, or has in another size."""
+    own, wanted = _by_name(weights), transformer.state_dict()
     # ColBERT's checkpoints leave out the pooler, which nothing here reads; some keep buffers that are made anew.
     missing = [name for name in wanted if name not in own and not name.startswith("pooler.") and "position_ids" not in name]
-    wrong = [name for name, value in wanted.items() if name in own and own[name].shape != value.shape]
-    if missing or wrong:
-        raise InputError(f"does not fit its config.json: {', '.join([*missing, *wrong][:3])}", path=(folder or Path()) / WEIGHTS)
-    transformer.load_state_dict({name: own.get(name, value) for name, value in wanted.items()})
+    return missing + [name for name, value in wanted.items() if name in own and own[name].shape != value.shape]
+
+
+def _by_name(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of a checkpoint by their names in the transformer."""
+    return {name.removeprefix("bert.").removeprefix("model."): value.float() for name, value in weights.items()}
 
 
 def _settings_of(folder: Path | None, known: Any) -> EncoderSettings:

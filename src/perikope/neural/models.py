@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -26,6 +25,7 @@ from perikope.index.saved_tables import check_name
 from perikope.neural.maxsim import Scores, max_sim, refined_max_sim
 from perikope.neural.stores.codebook import Floats, Found, Integers
 from perikope.neural.stores.store import CONTENT, FOLDER, MANIFEST, VECTORS, Kind, VectorStore, written_passages
+from perikope.neural.threads import single_threaded
 
 if TYPE_CHECKING:
     from perikope.neural.context_vectors import Part
@@ -155,23 +155,10 @@ def encode_query(encoder: Encoder, text: str) -> Floats:
     """The vectors of a query's tokens."""
     import torch
 
-    with torch.inference_mode(), one_thread():
+    with torch.inference_mode(), single_threaded():
         vectors, mask = encoder.queries([text], full=False)
     found: Floats = vectors[0][mask[0]].float().cpu().numpy()
     return found
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute on one thread: a query is too little for more, and where cores are busy they wait for one another, fifty times as long."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @lru_cache(maxsize=_STORES)
@@ -304,7 +291,7 @@ def vector_signals(matches: Matches, *, store: Annotated[str, Grid((POOLED_STORE
     """The similarity by one vector a passage."""
     snapshot = snapshot_of(matches)
     opened = open_store(snapshot.folder, store, "pooled", "own")
-    return {"similarity": vector_column(snapshot, matches, opened, query_vectors(opened, matches.query.plain_text))}
+    return {"similarity": vector_column(snapshot, matches, opened, query_vectors(snapshot, opened, matches.query.plain_text))}
 
 
 @model(vector_signals)
@@ -317,14 +304,15 @@ def vectors(signals: Signals) -> Column:
     return signals["similarity"]
 
 
-def query_vectors(store: VectorStore, text: str) -> Floats:
-    """What a query is compared with the vectors of a store by: a row, or one a token."""
+def query_vectors(snapshot: Snapshot, store: VectorStore, text: str) -> Floats:
+    """The vectors of a query that are compared with those of a store: one row, or one per token for token vectors."""
     if store.kind in ("tokens", "context"):
         return encode_query(encoder_of(store), text)
-    encode = QUERY_ENCODERS.get(store.name)
+    encode = snapshot.query_encoders.get(store.name)
     if encode is None and store.kind == "own":
         raise UsageError(
-            f"nothing turns queries into vectors of the store {store.name!r}: set perikope.neural.models.QUERY_ENCODERS[{store.name!r}]"
+            f"nothing turns queries into vectors of the store {store.name!r}: "
+            f"call perikope.neural.models.set_query_encoder(index, {store.name!r}, …) after opening the index"
         )
     query = np.asarray(encode(text) if encode is not None else _pooled_query(encoder_of(store), text), np.float32)
     if query.shape != (store.codebook.dimension,) or not np.isfinite(query).all():
@@ -335,12 +323,20 @@ def query_vectors(store: VectorStore, text: str) -> Floats:
 def _pooled_query(encoder: Encoder, text: str) -> Floats:
     from perikope.neural.pooled_vectors import pooled
 
-    with one_thread():
+    with single_threaded():
         return pooled(encoder, [text], query=True)[0]
 
 
-QUERY_ENCODERS: dict[str, QueryEncoder] = {}
-"""What makes a vector of a query, by the store of the passages' vectors; a store of pooled vectors needs none."""
+def set_query_encoder(index: Index | Snapshot, store: str, query_vector: QueryEncoder) -> None:
+    """Set what turns queries into vectors of a store, for this open index alone.
+
+    `query_vector` takes a query and returns an array of shape (dimension,). Threads that search at the same time call
+    it at the same time. A store of pooled vectors has an encoder of its own, which `query_vector` replaces. It is kept
+    while the index is open, also over `commit`, `compact` and `refresh`.
+    """
+    snapshot = index if isinstance(index, Snapshot) else index.snapshot
+    open_store(snapshot.folder, store, "own", "pooled")
+    snapshot.query_encoders[store] = query_vector
 
 
 def add_vectors(
@@ -353,8 +349,8 @@ def add_vectors(
 ) -> VectorStore:
     """Make or bring up to date a store of vectors of the user's own: `passage_vectors` takes texts and gives a row each.
 
-    The rows are kept as they are (in float16), so give them length 1 where cosines are wanted. `query_vector` takes a query; it is known
-    to this process, and must be given again in the next (`QUERY_ENCODERS[name] = …` without encoding anything).
+    The rows are kept as they are (in float16), so give them length 1 where cosines are wanted. `query_vector` takes a query. It belongs to
+    this open index; after opening the index again, pass it to `set_query_encoder`, which encodes nothing.
     """
     from perikope.neural.stores.update import update_store
 
@@ -369,5 +365,5 @@ def add_vectors(
 
     snapshot = index if isinstance(index, Snapshot) else index.snapshot
     found = update_store(snapshot, name, encode, dimension, kind="own", **{"code": "float16", **options})
-    QUERY_ENCODERS[name] = query_vector
+    set_query_encoder(snapshot, name, query_vector)
     return found

@@ -37,7 +37,7 @@ def nearest_documents(index: Index, query: str, store: str = POOLED_STORE, docum
 def nearest(snapshot: Snapshot, text: str, store: str, most: int, allowed: NDArray[np.bool_]) -> Candidates:
     """The best documents of those that are allowed, by their best passage; one without a passage is none."""
     opened = open_store(snapshot.folder, store, "pooled", "own", "tokens", "context")
-    vectors = query_vectors(opened, text)
+    vectors = query_vectors(snapshot, opened, text)
     numbers = np.flatnonzero(allowed)
     documents, scores = [np.zeros(0, np.int64)], [np.zeros(0)]
     for start in range(0, numbers.size, _AT_ONCE):

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from perikope.core.errors import InputError
 from perikope.core.files import replacing
-from perikope.neural.encoder import Encoder, save_weights
+from perikope.neural.encoder import Encoder, keeping_random_state, save_weights
 from perikope.neural.hgat import HGAT, LateFusion
 
 CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER = "context.json", "context.safetensors", "ranker.json"
@@ -71,9 +71,10 @@ def load_context(folder: Path) -> tuple[HGAT | None, LateFusion | None]:
     content = _read(folder / CONTEXT_SETTINGS)
     try:
         weights = load_file(folder / CONTEXT_WEIGHTS)
-        context = HGAT(**content["settings"])
+        with keeping_random_state():
+            context = HGAT(**content["settings"])
+            fusion = LateFusion() if content["late_fusion"] else None
         context.load_state_dict({name.removeprefix("context."): value for name, value in weights.items() if name.startswith("context.")})
-        fusion = LateFusion() if content["late_fusion"] else None
         if fusion is not None:
             fusion.load_state_dict({"alpha": weights["fusion.alpha"]})
     except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError):

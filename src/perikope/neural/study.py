@@ -20,10 +20,12 @@ import queue
 import time
 import tomllib
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from inspect import signature
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -39,7 +41,7 @@ from perikope.evaluation.folds import fold_of_documents, group_of_topic
 from perikope.evaluation.io.runs import Run, read_run
 from perikope.evaluation.measures import parse_measure
 from perikope.neural.collection import Collection, join_graphs
-from perikope.neural.encoder import DEFAULT, DIMENSION, Encoder
+from perikope.neural.encoder import DEFAULT, DIMENSION, Encoder, keeping_random_state
 from perikope.neural.hgat import HGAT, LATE_FUSION, OWN_FORM, LateFusion
 from perikope.neural.training import ContextRanker, Floats, Ranker, Trainer, TrainingSettings, interpolate
 from perikope.neural.triples import Integers, Topics, join_texts, join_topics
@@ -215,7 +217,8 @@ def _made_attention(variant: str, dimension: int, settings: Mapping[str, Any]) -
     for name in settings:
         if name not in known:
             raise unknown("setting of the attention", name, known)
-    HGAT.variant(variant, dimension=dimension, **settings)
+    with keeping_random_state():
+        HGAT.variant(variant, dimension=dimension, **settings)
 
 
 def _system(values: Mapping[str, Any]) -> StudySystem:
@@ -286,6 +289,26 @@ def shared_name(name: str, share: float) -> str:
 def job_name(system: StudySystem, seed: int) -> str:
     """The name of a job's file."""
     return f"{''.join(letter if letter.isalnum() else '_' for letter in system.name)}.{seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFailure:
+    """A job, or a process of several, that came to nothing."""
+
+    name: str
+    """The name of the job, or of the process."""
+    message: str
+    """What went wrong, in one line."""
+    traceback: str = ""
+    """Where it went wrong, as Python prints it; empty where the message says what to do."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}"
+
+    @property
+    def report(self) -> str:
+        """The line that says what went wrong, and the traceback below it where there is one."""
+        return f"{self}\n{self.traceback}".rstrip()
 
 
 @dataclass
@@ -470,14 +493,19 @@ class _Job:
         return scores, told
 
     def _untrained(self) -> Ranker:
-        return Ranker(self.place.encoders[self.system.dimension].copied().to(self.device), ())
+        with keeping_random_state():
+            return Ranker(self.place.encoders[self.system.dimension].copied().to(self.device), ())
 
     def _train(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], Ranker]:
+        with keeping_random_state(torch.device(self.device)):
+            torch.manual_seed(self.seed)
+            return self._train_seeded(collections, topics)
+
+    def _train_seeded(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], Ranker]:
         system, study = self.system, self.place.study
         settings = study.settings_of(system, self.seed)
         texts = join_texts([collection.texts for collection in collections])
         joined = join_topics([collection.texts for collection in collections], topics)
-        torch.manual_seed(self.seed)
         encoder = self.place.encoders[system.dimension].copied().to(self.device)
         before = {name: value.detach().clone() for name, value in encoder.state_dict().items()}
         written = texts.written(heading_path=settings.heading_path)
@@ -591,23 +619,20 @@ def folds_of(topics: Topics, folds: int, seed: int) -> Integers:
     return np.array([fold[qid] for qid in topics.qids], np.int64)
 
 
-def run_jobs(folder: Path, *, workers: int = 1, device: str = "", encoder: str = "", on_job: Callable[[str], None] = print) -> list[str]:
-    """Do the jobs of a prepared folder that are not done, several at a time; returns what went wrong, a line a job.
+def run_jobs(
+    folder: Path, *, workers: int = 1, device: str = "", encoder: str = "", on_job: Callable[[str], None] = lambda line: None
+) -> list[JobFailure]:
+    """Do the jobs of a prepared folder that are not done, several at a time; returns those that failed.
 
-    `encoder` is the folder of the study's encoder, on a machine that does not know it by its name. Small models leave most of a GPU idle:
-    several processes are faster than one there, if its multi-process service runs (`nvidia-cuda-mps-control -d`).
+    `encoder` is the folder of the study's encoder, on a machine that does not know it by its name. `on_job` gets one
+    line for each job that is done. Small models leave most of a GPU idle: several processes are faster than one there,
+    if its multi-process service runs (`nvidia-cuda-mps-control -d`).
     """
     waiting = _waiting(folder)
     (folder / VALUES).mkdir(exist_ok=True)
     if workers == 1 or len(waiting) < 2:
-        place, problems = Workplace.open(folder, encoder), []
-        for name, seed in waiting:
-            line, is_problem = _done(place, place.study.system(name), seed, device)
-            if is_problem:
-                problems.append(line)
-            else:
-                on_job(line)
-        return problems
+        place = Workplace.open(folder, encoder)
+        return _told((_done(place, place.study.system(name), seed, device) for name, seed in waiting), on_job)
     with TemporaryDirectory() as scratch:
         tokens = Path(scratch) / "tokens"
         # Once, on all cores, and not by each process beside the others.
@@ -615,25 +640,39 @@ def run_jobs(folder: Path, *, workers: int = 1, device: str = "", encoder: str =
         return _share_out(folder, waiting, min(workers, len(waiting)), (device, encoder, tokens), on_job)
 
 
+def _told(done: Iterable[str | JobFailure], on_job: Callable[[str], None]) -> list[JobFailure]:
+    """Tell of each job that is done, and return those that failed."""
+    failures = []
+    for result in done:
+        if isinstance(result, JobFailure):
+            failures.append(result)
+        else:
+            on_job(result)
+    return failures
+
+
 def _share_out(
     folder: Path, waiting: Sequence[tuple[str, int]], workers: int, options: tuple[str, str, Path], on_job: Callable[[str], None]
-) -> list[str]:
+) -> list[JobFailure]:
     # Not forked: what has touched a GPU cannot be.
     context = multiprocessing.get_context("spawn")
     taken, said = context.Value("i", 0), context.Queue()
     processes = [context.Process(target=_work, args=(folder, waiting, taken, said, *options)) for _ in range(workers)]
     for process in processes:
         process.start()
-    problems = []
+    failures = _told(_received(processes, said), on_job)
+    return failures + [
+        JobFailure(f"process {number}", f"ended with {process.exitcode}")
+        for number, process in enumerate(processes, start=1)
+        if process.exitcode
+    ]
+
+
+def _received(processes: Sequence[SpawnProcess], said: Any) -> Iterator[str | JobFailure]:
+    """What processes say of their jobs, until the last of them has ended."""
     while any(process.is_alive() for process in processes) or not said.empty():
-        try:
-            line, is_problem = said.get(timeout=1.0)
-        except queue.Empty:
-            continue
-        problems += [line] if is_problem else []
-        if not is_problem:
-            on_job(line)
-    return problems + [f"a process ended with {process.exitcode}" for process in processes if process.exitcode]
+        with suppress(queue.Empty):
+            yield said.get(timeout=1.0)
 
 
 def _waiting(folder: Path) -> list[tuple[str, int]]:
@@ -655,15 +694,14 @@ def _work(folder: Path, waiting: Sequence[tuple[str, int]], taken: Any, said: An
         said.put(_done(place, place.study.system(name), seed, device))
 
 
-def _done(place: Workplace, system: StudySystem, seed: int, device: str) -> tuple[str, bool]:
-    """Do a job and write its values; returns a line about it, and whether that says what went wrong."""
+def _done(place: Workplace, system: StudySystem, seed: int, device: str) -> str | JobFailure:
+    """Do a job and write its values; returns a line about it, or what went wrong."""
     name = job_name(system, seed)
     try:
         found = run_job(place, system, seed, device or ("cuda" if torch.cuda.is_available() else "cpu"))
     except Exception as error:
-        if not isinstance(error, PerikopeError):
-            traceback.print_exc()
-        return f"{name}: {type(error).__name__}: {' '.join(str(error).split())}", True
+        where = "" if isinstance(error, PerikopeError) else traceback.format_exc()
+        return JobFailure(name, f"{type(error).__name__}: {' '.join(str(error).split())}", where)
     path = value_file(place.folder, system, seed)
     with replacing(path) as file:
         file.write(json.dumps(found))
@@ -671,7 +709,7 @@ def _done(place: Workplace, system: StudySystem, seed: int, device: str) -> tupl
     figures = "; ".join(
         f"{own}: " + " ".join(f"{np.mean(measured[main]):.4f}" for measured in sets.values()) for own, sets in found["values"].items()
     )
-    return f"{name} {found['seconds']:.0f} s  {figures}", False
+    return f"{name} {found['seconds']:.0f} s  {figures}"
 
 
 def plain(study: Study) -> dict[str, Any]:

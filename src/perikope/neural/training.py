@@ -29,7 +29,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from perikope.core import files
 from perikope.core.errors import InputError, UsageError
 from perikope.evaluation.measures import parse_measure
-from perikope.neural.encoder import Encoder, save_weights, similarity
+from perikope.neural.encoder import Encoder, keeping_random_state, save_weights, similarity
 from perikope.neural.triples import Integers, Texts, Topics, draw_triples, sources_of
 
 if TYPE_CHECKING:
@@ -341,13 +341,14 @@ class Trainer:
         settings, start = self.settings, time.perf_counter()
         triples = draw_triples(self.texts, self.topics, settings.strategy, seed=settings.seed, epoch=number, negatives=settings.negatives)
         steps = -(-triples.shape[0] // settings.batch)
-        torch.manual_seed(settings.seed * 1_000_003 + number)
         self.ranker.train()
         losses = []
-        for step in range(steps):
-            self._set_rates((number * steps + step) / (settings.epochs * steps))
-            losses.append(self._step(triples[step * settings.batch : (step + 1) * settings.batch]))
-            self._on_progress(number, step, losses[-1])
+        with keeping_random_state(self.ranker.encoder.device):
+            torch.manual_seed(settings.seed * 1_000_003 + number)
+            for step in range(steps):
+                self._set_rates((number * steps + step) / (settings.epochs * steps))
+                losses.append(self._step(triples[step * settings.batch : (step + 1) * settings.batch]))
+                self._on_progress(number, step, losses[-1])
         self.ranker.eval()
         measured = 0.0 if self.validation is None else self.validation.measure(self.ranker)
         return Epoch(number, math.fsum(losses) / max(len(losses), 1), measured, time.perf_counter() - start)

@@ -111,7 +111,7 @@ class Index:
     def commit(self) -> None:
         """Make all changes durable and visible at once."""
         if self._writer is not None:
-            self._snapshot = self._writer.commit()
+            self._show(self._writer.commit())
             self.rollback()
 
     def rollback(self) -> None:
@@ -128,15 +128,21 @@ class Index:
 
     def compact(self) -> None:
         """Commit, and merge all segments; deleted text is gone from the disk afterwards."""
-        self._snapshot = self._write().compact()
+        self._show(self._write().compact())
         self.rollback()
 
     def refresh(self) -> bool:
         """See what others have committed since; returns whether anything has changed."""
         latest = Snapshot.open(self.folder)
         changed = latest.manifest.generation != self._snapshot.manifest.generation
-        self._snapshot = latest if changed else self._snapshot
+        if changed:
+            self._show(latest)
         return changed
+
+    def _show(self, snapshot: Snapshot) -> None:
+        """Search in a later snapshot from now on, with the query encoders of the one before."""
+        snapshot.query_encoders.update(self._snapshot.query_encoders)
+        self._snapshot = snapshot
 
     def _write(self) -> IndexWriter:
         if self._writer is None:

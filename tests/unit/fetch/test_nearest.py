@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from perikope.core.errors import UsageError
-from perikope.neural.models import add_vectors
+from perikope.neural.models import add_vectors, set_query_encoder
+from perikope.search.facade import Index
 from tests.support.collections import index_of, plain_document
 
 DOCUMENTS = [
@@ -58,3 +59,46 @@ def test_a_query_whose_words_nobody_has(index):
 def test_a_store_that_is_not_there(index):
     with pytest.raises(UsageError, match="perikope encode"):
         index.search("rotor", also_nearest="none")
+
+
+def rows_by_water(texts):
+    return [[float("water" in text), float("valve" in text)] for text in texts]
+
+
+def test_each_open_index_has_its_own_encoder_of_queries():
+    first, second = index_of(DOCUMENTS, [2]), index_of(DOCUMENTS, [4])
+    add_vectors(first, "same", rows_by_water, lambda text: np.array([1.0, 0.0]), 2)
+    add_vectors(second, "same", rows_by_water, lambda text: np.array([0.0, 1.0]), 2)
+    again = Index.open(first.folder)
+    set_query_encoder(again, "same", lambda text: np.array([0.0, 1.0]))
+    asked = {"model": "vectors(store=same)", "also_nearest": "same", "k": 1}
+    assert first.search("warm", **asked)[0].document in ("d3", "d4")
+    assert second.search("warm", **asked)[0].document == "d2"
+    assert again.search("warm", **asked)[0].document == "d2"
+
+
+def test_an_index_that_is_opened_again_needs_an_encoder_of_queries():
+    index = index_of(DOCUMENTS, [4])
+    add_vectors(index, "own", rows_by_water, lambda text: np.array([1.0, 0.0]), 2)
+    again = Index.open(index.folder)
+    for options in ({"model": "vectors(store=own)"}, {"also_nearest": "own"}):
+        with pytest.raises(UsageError, match=r"perikope\.neural\.models\.set_query_encoder\(index, 'own', …\)"):
+            again.search("rotor", **options)
+    set_query_encoder(again, "own", lambda text: np.array([1.0, 0.0]))
+    asked = {"model": "vectors(store=own)", "also_nearest": "own"}
+    assert again.search("rotor", **asked).names() == index.search("rotor", **asked).names()
+    with pytest.raises(UsageError, match="there is no store of vectors 'onw'"):
+        set_query_encoder(again, "onw", lambda text: np.array([1.0, 0.0]))
+
+
+def test_what_encodes_queries_stays_over_commits():
+    index = index_of(DOCUMENTS)
+    add_vectors(index, "own", lambda texts: [[0.0, 1.0] for _ in texts], lambda text: np.array([1.0, 0.0]), 2)
+    other = type(index).open(index.folder)
+    index.add(plain_document("d9", "New", "Steam."))
+    index.commit()
+    assert set(documents_of(index, "rotor")) >= {"d1", "d3"}
+    index.compact()
+    assert "own" in index.snapshot.query_encoders
+    assert other.refresh()
+    assert other.snapshot.query_encoders == {}
