@@ -95,7 +95,7 @@ def test_what_encodes_queries_stays_over_commits():
     index = index_of(DOCUMENTS)
     add_vectors(index, "own", lambda texts: [[0.0, 1.0] for _ in texts], lambda text: np.array([1.0, 0.0]), 2)
     other = type(index).open(index.folder)
-    index.add(plain_document("d9", "New", "Steam."))
+    index.delete(["d4"])
     index.commit()
     assert set(documents_of(index, "rotor")) >= {"d1", "d3"}
     index.compact()
