@@ -19,16 +19,25 @@ if TYPE_CHECKING:
     from perikope.document.tree import Document, Kind, TreeBuilder
     from perikope.evaluation.measures import evaluate
     from perikope.formats import read
-    from perikope.search.facade import Hit, Index
+    from perikope.query.topic import Topic
+    from perikope.search.facade import Index
+    from perikope.search.hits import Hit
+    from perikope.search.options import SearchOptions
+    from perikope.search.results import Results
 
-__all__ = ["Document", "Hit", "Index", "Kind", "PerikopeError", "TreeBuilder", "evaluate", "read"]
+__all__ = [
+    "Document", "Hit", "Index", "Kind", "PerikopeError", "Results", "SearchOptions", "Topic", "TreeBuilder", "evaluate", "read",
+]  # fmt: skip
 
 _HOMES = {
     "Document": "perikope.document.tree",
-    "Hit": "perikope.search.facade",
+    "Hit": "perikope.search.hits",
     "Index": "perikope.search.facade",
     "Kind": "perikope.document.tree",
     "PerikopeError": "perikope.core.errors",
+    "Results": "perikope.search.results",
+    "SearchOptions": "perikope.search.options",
+    "Topic": "perikope.query.topic",
     "TreeBuilder": "perikope.document.tree",
     "evaluate": "perikope.evaluation.measures",
     "read": "perikope.formats",

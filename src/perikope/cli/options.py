@@ -54,10 +54,9 @@ class GivenSearch:
     @property
     def options(self) -> SearchOptions:
         """The options with those of the recipe."""
-        from perikope.search.recipes import load_recipe
+        from perikope.search.recipes import resolve_options
 
-        chosen = self.base.updated(load_recipe(self.recipe).options) if self.recipe else self.base
-        return chosen.updated(self.given)
+        return resolve_options(self.recipe, self.given, self.base)
 
     def with_candidates(self, topics: list[Topic]) -> list[Topic]:
         """The topics, each with the documents that the run has for it, where a run was given."""

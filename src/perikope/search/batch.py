@@ -18,7 +18,7 @@ from perikope.search.facade import Index
 from perikope.search.fetching import documents_of
 from perikope.search.keywords import SearchKeywords
 from perikope.search.options import SearchOptions
-from perikope.search.recipes import Recipe, RecipeWarning
+from perikope.search.recipes import Recipe, RecipeWarning, resolve_options
 from perikope.search.results import Results
 from perikope.search.steps import Search, search_for
 
@@ -65,7 +65,7 @@ def search_topics(
     results what a run of another form holds. `on_note` receives what could not be done as asked. Recipe, options and keywords are those
     of `Index.search`.
     """
-    chosen = index.search_options(recipe=recipe, base=options, **given)
+    chosen = resolve_options(recipe, given, options)
     k = chosen.k
     if document_ranking:
         chosen = chosen.updated({"k": 1})

@@ -22,7 +22,7 @@ from perikope.search.explaining import explain, find_span
 from perikope.search.hits import Hit
 from perikope.search.keywords import PatentKeywords, SearchKeywords
 from perikope.search.options import OPTIONS, PATENTS, SearchOptions, with_signature
-from perikope.search.recipes import Recipe, RecipeWarning, load_recipe
+from perikope.search.recipes import Recipe, RecipeWarning, resolve_options
 from perikope.search.results import Results
 from perikope.search.steps import count_documents, search_for
 from perikope.text.analysis import Analyzer
@@ -178,28 +178,20 @@ class Index:
         """The best `k` passages of the best `documents` documents.
 
         `query` is a text, a `Topic`, or a patent as `patent_query` makes one. Every keyword is an option that `SearchOptions` declares;
-        `help(perikope.search.options.SearchOptions)` and `perikope search --help` describe each. Keywords take precedence over a
+        `help(perikope.SearchOptions)` and `perikope search --help` describe each. Keywords take precedence over a
         `recipe` (a paper's system, or a file of your own; see `perikope recipes`), and a recipe over `options`.
 
         Restrictions (`filter`, `part`, `must_match` …) leave out documents and passages; they never change a score. A patent brings
         two queries, one that fetches documents and one that scores passages, and conditions that are added to those given here.
         """
         self._check_about_patents(query, given)
-        search = search_for(self._snapshot, query, self.search_options(recipe=recipe, base=options, **given))
+        search = search_for(self._snapshot, query, resolve_options(recipe, given, options))
         for complaint in search.complaints():
             warnings.warn(complaint, ModelWarning, stacklevel=2)
         prepared = search.prepare(query)
         for complaint in search.complaints_of(recipe, prepared) if recipe else ():
             warnings.warn(complaint, RecipeWarning, stacklevel=2)
         return search.run(prepared)
-
-    @with_signature
-    def search_options(
-        self, *, recipe: str | Recipe = "", base: SearchOptions | None = None, **given: Unpack[SearchKeywords]
-    ) -> SearchOptions:
-        """The options of a search: those given, then those of a recipe, then those of `base`, then the defaults."""
-        plain = base or SearchOptions.of({})
-        return (plain.updated(load_recipe(recipe).options) if recipe else plain).updated(given)
 
     @with_signature
     def explain(
@@ -212,7 +204,7 @@ class Index:
         **given: Unpack[SearchKeywords],
     ) -> Node:
         """Why a passage or element, named `document#passage`, has its score; takes the options of `search`."""
-        return explain(self._snapshot, query, passage, self.search_options(recipe=recipe, base=options, **given))
+        return explain(self._snapshot, query, passage, resolve_options(recipe, given, options))
 
     def _check_about_patents(self, query: Asked, given: Mapping[str, Any]) -> None:
         """An option about patents that would do nothing is a mistake; topics may be of several kinds."""

@@ -193,6 +193,7 @@ class SearchOptions(Options):
 
 
 OPTIONS: Mapping[str, Option] = declared(SearchOptions)
+SearchOptions.__doc__ = "\n".join([f"{SearchOptions.__doc__}\n", *(f"    {name}: {one.help}" for name, one in OPTIONS.items())])
 
 
 def options_on(surface: str) -> tuple[str, ...]:

@@ -69,6 +69,12 @@ class Recipe:
         return found
 
 
+def resolve_options(recipe: str | Recipe, given: Mapping[str, Any], base: SearchOptions | None = None) -> SearchOptions:
+    """The options of a search: those given, then those of a recipe, then those of `base`, then the defaults."""
+    options = base or SearchOptions.of({})
+    return (options.updated(load_recipe(recipe).options) if recipe else options).updated(given)
+
+
 def recipe_names() -> list[str]:
     """The names of the recipes that come with the program."""
     return sorted(file.name.removesuffix(SUFFIX) for file in resources.files(__name__).iterdir() if file.name.endswith(SUFFIX))
