@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from perikope import cli
-from perikope.core.errors import UsageError
+from perikope.core.errors import InputError, UsageError
 from perikope.core.options import checked_options
 from perikope.core.values import Names, NamesOrAll, Numbers, OneOf, Switch
 from perikope.evaluation.experiment.outcome import slug
@@ -195,7 +195,7 @@ def test_a_recipe_has_it_or_refuses_it(index, name, tmp_path):
     case = CASES[name]
     rest = case.base if name == "k" else {**EVERYTHING, **case.base}
     if RECIPE not in OPTIONS[name].surfaces:
-        with pytest.raises(UsageError, match=f"unknown option in .search. '{name}'"):
+        with pytest.raises(InputError, match=f"{name} belongs to one query, not to a recipe"):
             Index.open(index).search(case.topic("1"), recipe=str(path), **rest)
         return
     assert Index.open(index).search(case.topic("1"), recipe=str(path), **rest).names() == with_option(index, name)[0]
@@ -300,12 +300,16 @@ def test_generated_files_are_up_to_date():
         ({"documents": "some"}, "documents must be a whole number of at least 1 or all, not text"),
         ({"rescore_weight": 2}, "rescore_weight must be in .0, 1., not 2"),
         ({"syntax": "bool"}, "unknown syntax 'bool'; did you mean 'boolean'"),
-        ({"part": [1]}, "part must be text or a list of texts, not a list"),
+        ({"part": [1]}, "part must be text or a list of texts; one of them is a whole number"),
         ({"model": "bm52"}, "unknown model 'bm52'; did you mean 'bm25'"),
         ({"model": 3}, "model must be text, not a whole number"),
         ({"filter": "date<<"}, "date<<"),
+        ({"model": ""}, "model is empty"),
+        ({"k": 10**400}, "k must be a whole number below"),
+        ({"rescore_weight": 10**400}, "rescore_weight must be in .0, 1."),
+        ({"candidates": {"d": 10**400}}, "finite numbers"),
         ({"must_match": 1}, "must_match must be true or false, not a whole number"),
-        ({"fetch_parts": {"title": "2"}}, "fetch_parts must be a table of numbers, not a table"),
+        ({"fetch_parts": {"title": "2"}}, "fetch_parts must be a table of numbers; 'title' has text"),
     ],
 )
 def test_mistakes_are_named(given, complaint):
@@ -325,3 +329,28 @@ def test_options_are_values():
 def test_an_option_about_patents_needs_one(index):
     with pytest.raises(UsageError, match="fetch_words is about patents"):
         Index.open(index).search("pump", fetch_words=3)
+
+
+def test_numbers_and_lists_of_other_packages_are_taken():
+    options = SearchOptions.of({"k": np.int64(3), "rescore_weight": np.float32(0.5), "ids": np.array(["a", "b"]), "part": {"b", "a"}})
+    assert (options.k, options.rescore_weight, options.ids, options.part) == (3, 0.5, ("a", "b"), ("a", "b"))
+    assert type(options.k) is int
+
+
+def test_an_empty_list_of_ids_finds_nothing(index, capsys, tmp_path):
+    (tmp_path / "none.txt").write_text("\n")
+    assert found(index, WORDS, ids=[]) == []
+    assert Index.open(index).count(ids=[]) == 0
+    code, out, _ = run(capsys, "search", index, WORDS, "--ids", tmp_path / "none.txt")
+    assert (code, out) == (0, "the conditions leave no document\n")
+    for option in ("--candidates", "--part", "--ids"):
+        assert run(capsys, "search", index, WORDS, option, " ")[0] == 2
+
+
+def test_explanations_are_those_of_the_search_with_all_documents(index):
+    opened = Index.open(index)
+    for options in ({"expand": "bo1"}, {"browse_expand": "bo1"}, {}, {"elements": True}):
+        results = opened.search(WORDS, model="bm25", documents="all", k=300, **options)
+        for name, score in results.names()[:3] + results.names()[-2:]:
+            few = {**options, "k": 1}
+            assert opened.explain(WORDS, name, model="bm25", documents="all", **few).value == pytest.approx(score, rel=1e-12)

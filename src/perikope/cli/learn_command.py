@@ -125,11 +125,10 @@ def learn_prior(index: str, topics: str, qrels: str, name: str, threads: int, se
 
     from perikope.browse.models.prior import KIND
     from perikope.cli.table_output import lines_of_prior
-    from perikope.evaluation.learning.prior import check_options, learn_prior_of_run
+    from perikope.evaluation.learning.prior import learn_prior_of_run
     from perikope.index.saved_tables import check_name, write_table
 
     check_name(name)
-    check_options(search.options)
     source, problems = _source(index, topics, qrels, search, threads, reading)
     with click.progressbar(length=len(source.topics), label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         learned = learn_prior_of_run(source, lambda: bar.update(1))
@@ -380,9 +379,10 @@ def _source(
     from perikope.core.errors import UsageError
     from perikope.evaluation.io.judgements import read_judgements
     from perikope.evaluation.io.topics import read_topics
-    from perikope.evaluation.learning.examples import Source, judged_topics
+    from perikope.evaluation.learning.examples import Source, check_options, judged_topics
     from perikope.index.reader import Snapshot
 
+    check_options(search.options)
     snapshot, judgements = Snapshot.open(Path(index)), read_judgements(qrels)
     wanted = search.with_candidates(read_topics(topics, reading["topic_format"], reading["topic_field"]))
     if not wanted:

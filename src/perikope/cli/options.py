@@ -17,6 +17,7 @@ from perikope.search.options import GROUPS, OPTIONS, PATENTS, SearchOptions
 
 if TYPE_CHECKING:
     from perikope.query.topic import Topic
+    from perikope.search.recipes import Recipe
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,7 +30,7 @@ _HELP = {
     "ids": "Only the documents whose ids this file lists, one per line. Several files add up.",
     "candidates": "Look into the documents of this run in place of fetching.",
     "elements": "Rank elements in place of passages: sections, lists, passages and whole documents, or only elements with these tags "
-    "(--elements=sec,p). Without tags it must be the last option.",
+    "(--elements=sec,p). Without tags, another option or nothing must follow it.",
 }
 """Help where the command line differs from the other surfaces."""
 
@@ -38,7 +39,7 @@ _HELP = {
 class GivenSearch:
     """What a command line says of a search."""
 
-    recipe: str
+    recipe: Recipe | None
     given: dict[str, Any]
     """The options that were given, by name; a recipe and the defaults say the rest."""
     base: SearchOptions = field(default_factory=SearchOptions)
@@ -49,7 +50,7 @@ class GivenSearch:
     @property
     def keywords(self) -> dict[str, Any]:
         """As `Index.search` and `search_topics` take them."""
-        return {"recipe": self.recipe, "options": self.base, **self.given}
+        return {"recipe": self.recipe or "", "options": self.base, **self.given}
 
     @property
     def options(self) -> SearchOptions:
@@ -113,13 +114,14 @@ def _click_option(one: Option, default: Any, help: str) -> Callable[[F], F]:
         return click.option(*flags, is_flag=True, flag_value=not default, default=None, help=one.help_off if default else text)
     details: dict[str, Any] = {"default": None, "help": text, "type": OptionValue(one), "metavar": one.metavar or None}
     plain = kind.plain(default)
-    if plain not in ("", None, [], False):
-        details["help"] += f"  [default: {','.join(plain) if isinstance(plain, list) else plain}]"
+    shown = [f"default: {','.join(plain) if isinstance(plain, list) else plain}"] if plain not in ("", None, [], False) else []
+    shown += [kind.limits] if kind.limits else []
+    details["help"] += f"  [{'; '.join(shown)}]" if shown else ""
     if isinstance(kind, NamesOrAll) or (isinstance(kind, OneOf) and kind.when_true is not None):
         details |= {"is_flag": False, "flag_value": ALL if isinstance(kind, NamesOrAll) else kind.when_true}
     elif isinstance(kind, OneOf):
         details["type"] = click.Choice(kind.words)
-    elif kind.many and not one.default:
+    elif kind.many:
         details["multiple"] = True
     return click.option(*flags, **details)
 
@@ -151,7 +153,7 @@ def _given(recipe: str, values: dict[str, Any], base: SearchOptions) -> GivenSea
         if value is None or value == ():
             continue
         one = OPTIONS[name]
-        if one.restricts and (value == "" or (isinstance(value, tuple) and "" in value)):
+        if one.restricts and not all(text.strip() for text in ([value] if isinstance(value, str) else value)):
             # From a script with an empty variable: to search everything instead would be the worst of all answers.
             raise UsageError(f"{one.command_line} is empty; give it a value or leave it out")
         given[name] = True if isinstance(one.kind, NamesOrAll) and value == ALL else value
@@ -162,7 +164,15 @@ def _given(recipe: str, values: dict[str, Any], base: SearchOptions) -> GivenSea
         given["ids"] = [line.strip() for file in given["ids"] for _, line in numbered_lines(file)]
     # Whatever is wrong is told now, before an index is opened.
     checked = {name: OPTIONS[name].check(value) for name, value in given.items()}
-    return GivenSearch(recipe, checked, base, run)
+    return GivenSearch(_loaded(recipe), checked, base, run)
+
+
+def _loaded(recipe: str) -> Recipe | None:
+    if not recipe:
+        return None
+    from perikope.search.recipes import load_recipe
+
+    return load_recipe(recipe)
 
 
 class GroupedCommand(click.Command):

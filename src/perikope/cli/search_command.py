@@ -147,7 +147,7 @@ def _why_nothing(index: Index, asked: Topic, options: SearchOptions, prepared: P
 
     if not index.documents:
         return "the index is empty"
-    conditions = options.filter or options.ids or options.shares_codes_with or prepared.filters
+    conditions = options.filter or options.ids is not None or options.shares_codes_with or prepared.filters
     if conditions and not count_documents(index.snapshot, options, prepared.filters):
         return "the conditions leave no document"
     restricted = "that may be found " if conditions or options.part or options.tag else ""

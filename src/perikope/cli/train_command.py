@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from perikope.cli.output import count, printable
+from perikope.core.files import make_folder, replacing
 
 if TYPE_CHECKING:
     from perikope.neural.collection import Collection
@@ -294,8 +295,9 @@ def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics]
         if differing:
             told = ", ".join(name if name.endswith("topics") else f"{name} {known.get(name)!r}" for name in differing)
             raise UsageError(f"{folder} holds a run that was made with others ({told}); go on with these, or choose another folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(facts, indent=1), "utf-8")
+    make_folder(folder)
+    with replacing(path) as file:
+        file.write(json.dumps(facts, indent=1))
 
 
 def _digest(topics: Sequence[Topics]) -> str:

@@ -10,7 +10,7 @@ import click
 
 from perikope.cli.options import GivenSearch, GroupedCommand, search_options, topic_options
 from perikope.cli.output import count, printable
-from perikope.search.options import OPTIONS
+from perikope.search.options import OPTIONS, RECIPE
 
 
 @click.command(name="tune", cls=GroupedCommand)
@@ -122,6 +122,9 @@ def command(index: str, topics: str, qrels: str, search: GivenSearch, **own: Any
         click.echo(f"{own['measure']} {held_out:.4f} on topics that did not choose ({count(len(tuned.folds), 'fold')})")
     if own["save"]:
         click.echo(f"saved as {own['save']}")
+        left_out = [OPTIONS[name].command_line for name in search.given if RECIPE not in OPTIONS[name].surfaces]
+        if left_out:
+            click.echo(f"note: a recipe cannot hold {', '.join(left_out)}: give it again with --recipe", err=True)
     if own["plot"]:
         click.echo(f"drawn in {own['plot']}")
     for problem in problems[:20]:

@@ -40,6 +40,8 @@ class Option:
     """Of a switch that is on by default: what the command-line option that turns it off does."""
     restricts: bool = False
     """Whether an empty value would widen the search. A command line refuses it: it mostly comes from an unset variable."""
+    together: bool = False
+    """Whether it needs all candidates at once, so that documents cannot be looked into some at a time."""
     local: bool = False
     """Whether a program on another machine must not set it, because it makes this one send text somewhere."""
     surfaces: frozenset[str] = frozenset()
@@ -58,11 +60,11 @@ class Option:
 
 def option(
     default: Any, kind: ValueKind, help: str, *, group: str = "", flag: str = "", metavar: str = "", help_off: str = "",
-    restricts: bool = False, local: bool = False, surfaces: Iterable[str] = (),
+    restricts: bool = False, together: bool = False, local: bool = False, surfaces: Iterable[str] = (),
 ) -> Any:  # fmt: skip
     """Declare a field of `Options`; see `Option` for what each argument means."""
     details = {"kind": kind, "help": help, "group": group, "flag": flag, "metavar": metavar, "help_off": help_off}
-    more = {"restricts": restricts, "local": local, "surfaces": frozenset(surfaces)}
+    more = {"restricts": restricts, "together": together, "local": local, "surfaces": frozenset(surfaces)}
     return field(default=default, metadata={"option": {**details, **more}})
 
 

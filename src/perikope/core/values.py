@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -37,6 +37,11 @@ class ValueKind:
     def schema(self) -> dict[str, Any]:
         """The accepted JSON values, as a JSON schema."""
         raise NotImplementedError
+
+    @property
+    def limits(self) -> str:
+        """The range of a number, in words; empty for other values."""
+        return ""
 
     def plain(self, value: Any) -> Any:
         """A canonical value as JSON and TOML have it."""
@@ -76,6 +81,8 @@ class Notation(Text):
     """The function that reads it, as `module:function`. It is imported when a value is checked: options are declared without numpy."""
     object_type: str = ""
     """The type of object that may be given in place of its text, as `module:class`; its `str` is the text."""
+    required: bool = False
+    """Whether an empty text is an error; else it stands for none."""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
@@ -83,13 +90,15 @@ class Notation(Text):
         return f"str | {_class_name(self.object_type)}" if self.object_type else "str"
 
     def check(self, name: str, value: Any) -> str:
-        """The text of a value that the parser accepts; an empty text stands for none."""
+        """The text of a value that the parser accepts."""
         if not isinstance(value, str):
             if not self.object_type or not isinstance(value, _imported(self.object_type)):
                 raise self.refuse(name, value)
             return str(value)
         if value:
             _imported(self.parser)(value)
+        elif self.required:
+            raise UsageError(f"{name} is empty; name one, or leave it out")
         return value
 
 
@@ -113,16 +122,24 @@ class Whole(ValueKind):
         """The number or the word."""
         if isinstance(value, str) and value in self.words:
             return value
-        if not isinstance(value, int) or isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             raise self.refuse(name, value)
-        if value not in self.range:
+        number = int(value)
+        if abs(number) > LARGEST:
+            raise UsageError(f"{name} must be a whole number below {LARGEST}")
+        if number not in self.range:
             words = "".join(f" or {word}" for word in self.words)
-            raise UsageError(f"{name} must be a whole number {_limits(self.range)}{words}, not {value}")
-        return value
+            raise UsageError(f"{name} must be a whole number {_limits(self.range)}{words}, not {number}")
+        return number
+
+    @property
+    def limits(self) -> str:
+        """The range, in words."""
+        return str(self.range) if self.range.high is None else f"in {self.range}"
 
     def read(self, name: str, text: str) -> int | str:
         """The number or the word that a text spells."""
-        is_number = text.isascii() and text.isdigit()
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST))
         if not is_number and text not in self.words:
             words = "".join(f", nor {word}" for word in self.words)
             raise UsageError(f"{text!r} is not a whole number {_limits(self.range)}{words}")
@@ -147,11 +164,16 @@ class Real(ValueKind):
 
     def check(self, name: str, value: Any) -> float:
         """The number."""
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
+        if not _is_number(value):
             raise self.refuse(name, value)
-        if value not in self.range:
-            raise UsageError(f"{name} must be {_limits(self.range)}, not {value!r}")
+        if abs(value) > LARGEST or float(value) not in self.range:
+            raise UsageError(f"{name} must be {_limits(self.range)}, not {value!r:.20}")
         return float(value)
+
+    @property
+    def limits(self) -> str:
+        """The range, in words."""
+        return f"in {self.range}"
 
     def read(self, name: str, text: str) -> float:
         """The number that a text spells."""
@@ -237,10 +259,10 @@ class Names(ValueKind):
 
     def check(self, name: str, value: Any) -> tuple[str, ...]:
         """The names without empty ones, each once, in their order; None stands for no name."""
-        given = [value] if isinstance(value, str) else () if value is None else value
-        if not isinstance(given, (list, tuple, set, frozenset)) or not all(isinstance(one, str) for one in given):
-            raise self.refuse(name, value)
-        ordered = sorted(given) if isinstance(given, (set, frozenset)) else given
+        ordered = _listed(self, name, value)
+        for one in ordered:
+            if not isinstance(one, str):
+                raise UsageError(f"{name} must be {self.describe()}; one of them is {type_in_words(one)}")
         split = [part for one in ordered for part in (one.split(self.separator) if self.separator else [one])]
         return tuple(dict.fromkeys(part.strip() if self.separator else part for part in split if part.strip()))
 
@@ -251,6 +273,25 @@ class Names(ValueKind):
     def plain(self, value: Any) -> Any:
         """A list."""
         return list(value)
+
+
+@dataclass(frozen=True, slots=True)
+class NamesOrNone(Names):
+    """A list of names that restricts even where it is empty; None where it was not given."""
+
+    annotation = "str | Sequence[str] | None"
+
+    def check(self, name: str, value: Any) -> tuple[str, ...] | None:  # type: ignore[override]
+        """The names, or None."""
+        return None if value is None else Names.check(self, name, value)
+
+    def schema(self) -> dict[str, Any]:
+        """A string, an array of strings, or null."""
+        return {"anyOf": [*Names.schema(self)["anyOf"], {"type": "null"}]}
+
+    def plain(self, value: Any) -> Any:
+        """A list, or None."""
+        return None if value is None else list(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +336,7 @@ class Conditions(Names):
 
     def check(self, name: str, value: Any) -> tuple[Any, ...]:
         """The conditions in their order; None stands for no condition."""
-        given = value if isinstance(value, (list, tuple)) else () if value is None else [value]
+        given = [value] if hasattr(value, self.marker) or isinstance(value, Mapping) else _listed(self, name, value)
         for one in given:
             if isinstance(one, str):
                 _imported(self.parser)(one)
@@ -328,10 +369,13 @@ class Numbers(ValueKind):
             return None
         if isinstance(value, str) and value and self.parser:
             value = _imported(self.parser)(value)
-        if not isinstance(value, Mapping) or not all(isinstance(key, str) and _is_number(one) for key, one in value.items()):
+        if not isinstance(value, Mapping):
             raise self.refuse(name, value)
-        if not all(math.isfinite(one) for one in value.values()):
-            raise UsageError(f"{name} must be {self.describe()}, all of them finite numbers")
+        for key, one in value.items():
+            if not isinstance(key, str) or not _is_number(one):
+                raise UsageError(f"{name} must be {self.describe()}; {str(key)[:40]!r} has {type_in_words(one)}")
+            if abs(one) > LARGEST or not math.isfinite(one):
+                raise UsageError(f"{name} must be {self.describe()}, all of them finite numbers")
         return dict(value)
 
     def schema(self) -> dict[str, Any]:
@@ -367,6 +411,21 @@ class Service(ValueKind):
     def schema(self) -> dict[str, Any]:
         """A string."""
         return {"anyOf": [{"type": "string"}, {"type": "null"}]}
+
+
+LARGEST = 1 << 62
+"""No number of an option is larger: kernels count in 64 bits."""
+
+
+def _listed(kind: ValueKind, name: str, value: Any) -> Sequence[Any]:
+    """One value or several, as a list; the values of a set are sorted."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Mapping) or not isinstance(value, Iterable):
+        raise kind.refuse(name, value)
+    return sorted(value, key=str) if isinstance(value, (set, frozenset)) else list(value)
 
 
 def type_in_words(value: object) -> str:

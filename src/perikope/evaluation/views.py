@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from perikope.evaluation.figures import Places, count_places, find_places, judge
 from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 from perikope.search.asking import Prepared
-from perikope.search.batch import prepare_topic
+from perikope.search.batch import PreparedTopic, prepare_topic
 from perikope.search.eligibility import matching
 from perikope.search.naming import PassageNames, names_of, rows_of
 from perikope.search.options import SearchOptions
@@ -71,17 +70,6 @@ class View:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedTopic:
-    """A topic read once under the options of a search."""
-
-    topic: Topic
-    search: Search
-    prepared: Prepared | None
-    problem: str
-    """Why the topic cannot be a query; empty where it can."""
-
-
 class Looking:
     """How topics become views."""
 
@@ -91,9 +79,8 @@ class Looking:
 
     def prepare(self, topic: Topic, options: SearchOptions) -> PreparedTopic:
         """A topic read under the options of a search."""
-        return PreparedTopic(topic, *prepare_topic(self.snapshot, topic, options))
+        return prepare_topic(self.snapshot, topic, options)
 
     def view(self, asked: PreparedTopic, model: Model | None = None) -> View:
         """The candidates of a topic; the model counts only where matches depend on it."""
-        assert asked.prepared is not None
         return View(asked.search, asked.prepared, self.judgements.get(asked.topic.qid, {}), self.names, model)

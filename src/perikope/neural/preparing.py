@@ -176,14 +176,14 @@ def read_judged(
     queries: dict[str, str] = {}
     codes: dict[str, frozenset[str]] = {}
     for qid, topic in asked.items():
-        _, prepared, problem = prepare_topic(index.snapshot, topic, SearchOptions())
-        if prepared is None:
-            on_problem(f"topic {qid}: {problem}")
+        read = prepare_topic(index.snapshot, topic, SearchOptions())
+        if read.problem:
+            on_problem(f"topic {qid}: {read.problem}")
             continue
-        if prepared.patent is not None:
+        if read.prepared.patent is not None:
             # What no document has would lead nowhere: without any, codes are those of relevant documents.
-            codes[qid] = frozenset(map(str, codes_of(prepared.patent.metadata))) & texts.documents_sharing.keys()
-        queries[qid] = prepared.scoring.text
+            codes[qid] = frozenset(map(str, codes_of(read.prepared.patent.metadata))) & texts.documents_sharing.keys()
+        queries[qid] = read.prepared.scoring.text
     found = topics_of(texts, queries, read_judgements(judgements))
     found = replace(found, codes=tuple(codes.get(qid, frozenset()) for qid in found.qids))
     if 0 < sample < len(found):

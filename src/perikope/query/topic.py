@@ -13,8 +13,8 @@ class Topic:
 
     In place of a query, or beside it, there may be a `patent` to search with: a file, or a number that the index knows. `claims` names the
     claims that are meant by number, id or path, all of them where it is empty, or holds their text. `family` lists the documents that are
-    the same invention. `options` are those options of a search that belong to this query, such as `filter` or `browse_query`: they take
-    precedence over the options given for all topics, and conditions are added to them.
+    the same invention. `options` are those options of a search that belong to this query, such as `part` or `browse_query`. They take
+    precedence over the options given for all topics, except that `filter` and `ids` restrict in addition to them.
     """
 
     qid: str

@@ -60,8 +60,8 @@ def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
         return options
     own = options.updated(topic.options)
     added = own.filter if "filter" in topic.options else ()
-    if "ids" in topic.options and options.ids:
-        added = (*added, Ids(frozenset(options.ids)))
+    if "ids" in topic.options and options.ids is not None:
+        added = (*added, _with_ids(options.ids))
     return own.updated({"filter": (*options.filter, *added)}) if added else own
 
 
@@ -130,15 +130,20 @@ def _translator(given: str | Translator | None) -> Translator | None:
 def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, ...]:
     """The conditions on documents that the options state, each checked against the index."""
     filters: list[Filter] = [parse_filter(one) if isinstance(one, str) else one for one in options.filter]
-    if options.ids:
-        # As they are, or as names of passages have them.
-        filters.append(Ids(frozenset(options.ids) | frozenset(map(unquote, options.ids))))
+    if options.ids is not None:
+        filters.append(_with_ids(options.ids))
     if options.shares_codes_with:
         filters += _sharing_codes(snapshot, options.shares_codes_with, options.code_level)
     for condition in filters:
         if fields := unknown_fields(snapshot, condition):
             raise unknown("field of metadata", fields[0], known_fields(snapshot))
     return tuple(filters)
+
+
+def _with_ids(ids: Iterable[str]) -> Ids:
+    """Documents with these ids, written as they are or as in names of passages."""
+    listed = frozenset(ids)
+    return Ids(listed | frozenset(map(unquote, listed)))
 
 
 def _sharing_codes(snapshot: Snapshot, document: str, level: str) -> list[Filter]:

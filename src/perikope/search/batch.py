@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from perikope.core.errors import InputError, ModelWarning, UsageError
+from perikope.core.errors import InputError, UsageError
 from perikope.core.names import encode
 from perikope.core.parallel import in_parallel, usable_cores
 from perikope.index.reader import Snapshot
@@ -18,7 +18,7 @@ from perikope.search.facade import Index
 from perikope.search.fetching import documents_of
 from perikope.search.keywords import SearchKeywords
 from perikope.search.options import SearchOptions
-from perikope.search.recipes import Recipe, RecipeWarning, resolve_options
+from perikope.search.recipes import Recipe, load_recipe, resolve_options
 from perikope.search.results import Results
 from perikope.search.steps import Search, search_for
 
@@ -33,16 +33,43 @@ def with_candidates(topics: Iterable[Topic], run: Run) -> list[Topic]:
     return [replace(topic, options={**topic.options, "candidates": documents_of(run.get(topic.qid, {}))}) for topic in topics]
 
 
-def prepare_topic(snapshot: Snapshot, topic: Topic, options: SearchOptions) -> tuple[Search, Prepared | None, str]:
-    """A topic ready to be searched for, or what is wrong with it as a query.
+class PreparedTopic:
+    """A topic read once under the options of a search, or what is wrong with it as a query."""
 
-    A mistake in the options is an error: it is the same for all topics. What is wrong with one topic is returned, so that the others go on.
+    def __init__(self, topic: Topic, ready: tuple[Search, Prepared] | None, problem: str = "") -> None:
+        self.topic = topic
+        self.problem = problem
+        """Why the topic cannot be searched for; empty where it can."""
+        self._ready = ready
+
+    @property
+    def search(self) -> Search:
+        """The search with the options of the topic."""
+        assert self._ready is not None, self.problem
+        return self._ready[0]
+
+    @property
+    def prepared(self) -> Prepared:
+        """The query of the topic in the terms of the index."""
+        assert self._ready is not None, self.problem
+        return self._ready[1]
+
+
+def prepare_topic(snapshot: Snapshot, topic: Topic, options: SearchOptions) -> PreparedTopic:
+    """A topic ready to be searched for.
+
+    What is wrong with the options for all topics is an error. What is wrong with one topic, its own options included, is returned, so that
+    the others go on.
     """
-    search = search_for(snapshot, topic, options)
     try:
-        return search, search.prepare(topic), ""
+        search = search_for(snapshot, topic, options)
+    except UsageError as error:
+        Search(snapshot, options)
+        return PreparedTopic(topic, None, str(error))
+    try:
+        return PreparedTopic(topic, (search, search.prepare(topic)))
     except (UsageError, InputError, TranslationError) as error:
-        return search, None, str(error)
+        return PreparedTopic(topic, None, str(error))
 
 
 def search_topics(
@@ -65,22 +92,24 @@ def search_topics(
     results what a run of another form holds. `on_note` receives what could not be done as asked. Recipe, options and keywords are those
     of `Index.search`.
     """
-    chosen = resolve_options(recipe, given, options)
+    followed = load_recipe(recipe) if recipe else None
+    chosen = resolve_options(followed, given, options)
     k = chosen.k
     if document_ranking:
         chosen = chosen.updated({"k": 1})
 
     def search(topic: Topic) -> tuple[list[Any], str, tuple[str, ...]]:
-        ready, prepared, problem = prepare_topic(index.snapshot, topic, chosen)
-        if prepared is None:
-            return [], problem, ()
-        _warn(ready, prepared, recipe)
-        results = ready.run(prepared)
+        asked = prepare_topic(index.snapshot, topic, chosen)
+        if asked.problem:
+            return [], asked.problem, ()
+        for complaint in asked.search.complaints(asked.prepared, followed):
+            warnings.warn(complaint, stacklevel=2)
+        results = asked.search.run(asked.prepared)
         if document_ranking:
             ranking = [(encode(id), score) for id, score in results.document_ranking(document_ranking, k)]
         else:
             ranking = ranking_of(results)
-        return ranking, "" if ranking else NOTHING_FOUND, prepared.notes
+        return ranking, "" if ranking else NOTHING_FOUND, asked.prepared.notes
 
     for topic, (ranking, problem, notes) in in_parallel(search, topics, threads or usable_cores()):
         if problem:
@@ -89,10 +118,3 @@ def search_topics(
             for note in notes:
                 on_note(f"topic {topic.qid}: {note}")
         yield topic.qid, ranking
-
-
-def _warn(search: Search, prepared: Prepared, recipe: str | Recipe) -> None:
-    for complaint in search.complaints():
-        warnings.warn(complaint, ModelWarning, stacklevel=2)
-    for complaint in search.complaints_of(recipe, prepared) if recipe else ():
-        warnings.warn(complaint, RecipeWarning, stacklevel=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perikope.browse.matches import Matches
 from perikope.browse.signals import Node
 from perikope.browse.structure import Outline
 from perikope.core.errors import UsageError
@@ -45,35 +46,39 @@ def explain(snapshot: Snapshot, asked: Asked, passage: str, options: SearchOptio
     number, segment, local = find_document(snapshot, document)
     ids = _passage_ids(segment, local)
     if is_element_path(wanted) and (options.elements or wanted not in ids):
-        of_elements = options.updated({"elements": options.elements or True})
-        return _explain_element(Search(snapshot, of_elements), prepared, number, wanted)
+        of_elements = Search(snapshot, options.updated({"elements": options.elements or True}))
+        return _explain_element(of_elements, prepared, number, wanted)
     if wanted not in ids:
         raise _no_passage(document, wanted, ids)
-    if options.documents == "all" and search.model.context_free:
-        # No other document changes anything.
-        search = Search(snapshot, options.updated({"candidates": {document: 0.0}}))
-    matches = search.matches(search.candidates(prepared))
+    matches = _matches_with(search, prepared, document)
     place = (matches.number_of_document == number).nonzero()[0]
     if not place.size:
         raise UsageError(
-            f"document {document!r} was not fetched for this query: it holds none of its words, or is not among the best documents"
+            f"document {document!r} was not fetched for this query: it holds none of its words, a condition leaves it out, "
+            "or it is not among the best documents"
         )
     row = int((matches.document_of_passage == place[0]).nonzero()[0][0]) + ids.index(wanted)
     return search.model.score(matches).explain(row)
 
 
+def _matches_with(search: Search, prepared: Prepared, document: str) -> Matches:
+    """The matches that a document is scored in. Where documents are looked into some at a time, no other one changes anything."""
+    if search.streams:
+        search = Search(search.snapshot, search.options.updated({"candidates": {document: 0.0}}))
+    return search.matches(search.candidates(prepared))
+
+
 def _explain_element(search: Search, prepared: Prepared, document: int, path: str) -> Node:
     segment, local = search.snapshot.locate(document)
     outline = Outline(segment, local)
-    results = search.run(prepared)
-    matches = results.matches
+    matches = _matches_with(search, prepared, segment.document_id(local))
     own = matches.number_of_document[matches.document_of_passage] == document
     rows = (own & (matches.span_of_passage == outline.find(path))).nonzero()[0]
     if not rows.size:
         known = [outline.path(span) for span in matches.span_of_passage[own].tolist()]
         why = f"it has {_some(known)}" if known else "it was not fetched for this query"
         raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r} that may be found; {why}")
-    return results.score.explain(int(rows[0]))
+    return search.model.score(matches).explain(int(rows[0]))
 
 
 def _passage_ids(segment: Segment, local: int) -> list[str]:

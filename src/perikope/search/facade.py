@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from perikope.browse.signals import Node
-from perikope.core.errors import ModelWarning, UsageError
+from perikope.core.errors import UsageError
 from perikope.document.tree import Document, Place
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
@@ -21,8 +21,8 @@ from perikope.search.asking import Asked, read_patent, read_query
 from perikope.search.explaining import explain, find_span
 from perikope.search.hits import Hit
 from perikope.search.keywords import PatentKeywords, SearchKeywords
-from perikope.search.options import OPTIONS, PATENTS, SearchOptions, with_signature
-from perikope.search.recipes import Recipe, RecipeWarning, resolve_options
+from perikope.search.options import OPTIONS, PATENTS, SearchOptions, patent_options, with_signature
+from perikope.search.recipes import Recipe, load_recipe, resolve_options
 from perikope.search.results import Results
 from perikope.search.steps import count_documents, search_for
 from perikope.text.analysis import Analyzer
@@ -149,7 +149,7 @@ class Index:
             self._writer = IndexWriter(self.folder, memory=self.memory, wait=self.wait)
         return self._writer
 
-    @with_signature
+    @with_signature(patent_options())
     def patent_query(
         self,
         patent: str | PathLike[str] | Document | None = None,
@@ -171,7 +171,7 @@ class Index:
         """
         return read_patent(self._snapshot, patent, claims, SearchOptions.of(given), family)
 
-    @with_signature
+    @with_signature()
     def search(
         self, query: Asked, *, recipe: str | Recipe = "", options: SearchOptions | None = None, **given: Unpack[SearchKeywords]
     ) -> Results:
@@ -185,15 +185,14 @@ class Index:
         two queries, one that fetches documents and one that scores passages, and conditions that are added to those given here.
         """
         self._check_about_patents(query, given)
-        search = search_for(self._snapshot, query, resolve_options(recipe, given, options))
-        for complaint in search.complaints():
-            warnings.warn(complaint, ModelWarning, stacklevel=2)
+        chosen = load_recipe(recipe) if recipe else None
+        search = search_for(self._snapshot, query, resolve_options(chosen, given, options))
         prepared = search.prepare(query)
-        for complaint in search.complaints_of(recipe, prepared) if recipe else ():
-            warnings.warn(complaint, RecipeWarning, stacklevel=2)
+        for complaint in search.complaints(prepared, chosen):
+            warnings.warn(complaint, stacklevel=2)
         return search.run(prepared)
 
-    @with_signature
+    @with_signature()
     def explain(
         self,
         query: Asked,
@@ -204,7 +203,7 @@ class Index:
         **given: Unpack[SearchKeywords],
     ) -> Node:
         """Why a passage or element, named `document#passage`, has its score; takes the options of `search`."""
-        return explain(self._snapshot, query, passage, resolve_options(recipe, given, options))
+        return explain(self._snapshot, query, passage, resolve_options(load_recipe(recipe) if recipe else None, given, options))
 
     def _check_about_patents(self, query: Asked, given: Mapping[str, Any]) -> None:
         """An option about patents that would do nothing is a mistake; topics may be of several kinds."""
@@ -221,7 +220,7 @@ class Index:
         self,
         filter: str | Filter | Sequence[str | Filter] = (),
         *,
-        ids: str | Sequence[str] = (),
+        ids: str | Sequence[str] | None = None,
         shares_codes_with: str = "",
         code_level: str = "full",
     ) -> int:

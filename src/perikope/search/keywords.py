@@ -83,8 +83,8 @@ class SearchKeywords(PatentKeywords, total=False):
     name=The*, kind!=A1, id=d1|d2, codes~G06. A value "in quotes" is taken literally. Several conditions must all
     hold.
     """
-    ids: str | Sequence[str]
-    """Only documents with these ids."""
+    ids: str | Sequence[str] | None
+    """Only documents with these ids; none at all where the list is empty."""
     shares_codes_with: str
     """Only documents that share a classification code with this document; the document itself is left out."""
     part: str | Sequence[str]

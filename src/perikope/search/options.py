@@ -8,13 +8,13 @@ option is declared here and used in one step of `search/steps.py`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from perikope.core.options import Option, Options, declared, option, schema_of
 from perikope.core.parameters import Range
-from perikope.core.values import Conditions, Names, NamesOrAll, Notation, Numbers, OneOf, Real, Service, Switch, Text, Whole
+from perikope.core.values import Conditions, Names, NamesOrAll, NamesOrNone, Notation, Numbers, OneOf, Real, Service, Switch, Text, Whole
 from perikope.patents.codes import LEVELS
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class SearchOptions(Options):
     """How documents are fetched, which passages may be found, how they are scored, and how results are presented."""
 
     model: str = option(
-        "qsf_v_title", Notation("perikope.browse.models:parse_model", "perikope.browse.models:Model"),
+        "qsf_v_title", Notation("perikope.browse.models:parse_model", "perikope.browse.models:Model", required=True),
         "Model that scores passages; see `perikope models`.",
         group=QUERY, metavar="NAME(…)", surfaces=[RECIPE],
     )  # fmt: skip
@@ -60,11 +60,12 @@ class SearchOptions(Options):
     )  # fmt: skip
     browse_expand: str = option(
         "", _EXPANSION, "Add words of the best passages to the query that scores passages, and score again: bo1 or rm3.",
-        group=QUERY, metavar="NAME(…)", surfaces=[RECIPE],
+        together=True, group=QUERY, metavar="NAME(…)", surfaces=[RECIPE],
     )  # fmt: skip
 
     fetch: str = option(
-        "bm25", Notation("perikope.fetch.models:parse_fetch_model"), "Model that ranks documents: bm25, pl2, dph, lm or sim.",
+        "bm25", Notation("perikope.fetch.models:parse_fetch_model", required=True),
+        "Model that ranks documents: bm25, pl2, dph, lm or sim.",
         group=FETCH, metavar="NAME(…)", surfaces=[RECIPE],
     )  # fmt: skip
     documents: int | Literal["all"] = option(
@@ -78,17 +79,17 @@ class SearchOptions(Options):
     )  # fmt: skip
     expand: str = option(
         "", _EXPANSION, "Add words of the best documents to the query and fetch again: bo1 or rm3.",
-        group=FETCH, metavar="NAME(…)", surfaces=[RECIPE],
+        together=True, group=FETCH, metavar="NAME(…)", surfaces=[RECIPE],
     )  # fmt: skip
     also_nearest: str = option(
         "", Text(),
         "Also score the passages of as many documents that are nearest to the query by the vectors of this store; see `perikope encode`.",
-        group=FETCH, metavar="STORE", surfaces=[RECIPE],
+        together=True, group=FETCH, metavar="STORE", surfaces=[RECIPE],
     )  # fmt: skip
     rescore: str = option(
         "", Notation("perikope.browse.models:parse_model", "perikope.browse.models:Model"),
         "Mix the fetch score of each document with the score that this model gives to the document as a whole.",
-        group=FETCH, metavar="NAME(…)", surfaces=[RECIPE],
+        together=True, group=FETCH, metavar="NAME(…)", surfaces=[RECIPE],
     )  # fmt: skip
     rescore_weight: float = option(
         0.5, Real(Range(0, 1)), "Weight of the rescore model in that mixture.", group=FETCH, metavar="X", surfaces=[RECIPE]
@@ -96,7 +97,7 @@ class SearchOptions(Options):
     candidates: Mapping[str, float] | None = option(
         None, Numbers(what="a mapping of document ids to scores"),
         "Documents with their scores to look into in place of fetching; ids that the index does not hold are ignored.",
-        group=FETCH, metavar="RUN", surfaces=[TOPIC],
+        together=True, group=FETCH, metavar="RUN", restricts=True, surfaces=[TOPIC],
     )  # fmt: skip
 
     filter: tuple[str | Filter, ...] = option(
@@ -105,9 +106,10 @@ class SearchOptions(Options):
         'id=d1|d2, codes~G06. A value "in quotes" is taken literally. Several conditions must all hold.',
         group=RESTRICTIONS, metavar="CONDITION", surfaces=BOTH,
     )  # fmt: skip
-    ids: tuple[str, ...] = option(
-        (), Names(), "Only documents with these ids.", group=RESTRICTIONS, metavar="FILE", restricts=True, surfaces=[TOPIC]
-    )
+    ids: tuple[str, ...] | None = option(
+        None, NamesOrNone(), "Only documents with these ids; none at all where the list is empty.",
+        group=RESTRICTIONS, metavar="FILE", restricts=True, surfaces=[TOPIC],
+    )  # fmt: skip
     shares_codes_with: str = option(
         "", Text(), "Only documents that share a classification code with this document; the document itself is left out.",
         group=RESTRICTIONS, metavar="DOCUMENT", restricts=True, surfaces=[TOPIC],
@@ -147,11 +149,11 @@ class SearchOptions(Options):
     group_by_document: Literal["", "fetch", "score"] = option(
         "", OneOf(("", "fetch", "score"), when_true="fetch", when_false="", what="order of documents"),
         "Group the results of each document. Documents are in fetch order, or with score in the order of their best results.",
-        group=RESULTS, metavar="[fetch|score]", surfaces=[RECIPE],
+        together=True, group=RESULTS, metavar="[fetch|score]", surfaces=[RECIPE],
     )  # fmt: skip
     one_per: str = option(
         "", Text(), "Of documents with the same value in this metadata field, such as family, only the best one has results.",
-        group=RESULTS, metavar="FIELD", restricts=True, surfaces=[RECIPE],
+        together=True, group=RESULTS, metavar="FIELD", restricts=True, surfaces=[RECIPE],
     )  # fmt: skip
 
     fetch_words: int = option(
@@ -211,14 +213,17 @@ def patent_options() -> tuple[str, ...]:
     return tuple(name for name, one in OPTIONS.items() if one.group == PATENTS or name in ("language", "code_level"))
 
 
-def with_signature(function: F) -> F:
-    """Show the options in the signature of a function that takes them as `**given`, for `help` and for `inspect.signature`."""
-    plain = inspect.signature(function)
-    taken = patent_options() if "PatentKeywords" in str(plain.parameters["given"].annotation) else tuple(OPTIONS)
-    named = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=OPTIONS[name].kind.annotation)
-        for name in taken
-    ]
-    own = [one for name, one in plain.parameters.items() if name != "given"]
-    function.__signature__ = plain.replace(parameters=[*own, *named])  # type: ignore[attr-defined]
-    return function
+def with_signature(names: Iterable[str] = OPTIONS) -> Callable[[F], F]:
+    """Show options in the signature of a function that takes them as `**given`, for `help` and for `inspect.signature`."""
+
+    def decorate(function: F) -> F:
+        plain = inspect.signature(function)
+        named = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=OPTIONS[name].kind.annotation)
+            for name in names
+        ]
+        own = [one for name, one in plain.parameters.items() if name != "given"]
+        function.__signature__ = plain.replace(parameters=[*own, *named])  # type: ignore[attr-defined]
+        return function
+
+    return decorate

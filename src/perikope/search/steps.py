@@ -24,6 +24,7 @@ from perikope.browse.passage_feedback import expand_from_passages
 from perikope.browse.ranking import Ranking, rank
 from perikope.browse.requirements import lacking
 from perikope.browse.signals import Column
+from perikope.core.errors import ModelWarning
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import expand, parse_expansion
 from perikope.fetch.filters import CODE_FIELDS, All, Filter, SharedCodes, known_fields
@@ -36,7 +37,7 @@ from perikope.search.asking import Asked, Prepared, conditions_of, read_asked, w
 from perikope.search.eligibility import Eligibility, Rows, matching
 from perikope.search.fetching import Fetching
 from perikope.search.options import OPTIONS, SearchOptions
-from perikope.search.recipes import Recipe, load_recipe
+from perikope.search.recipes import Recipe, RecipeWarning
 from perikope.search.results import Results
 
 _AT_ONCE = 1 << 21
@@ -78,17 +79,18 @@ class Search:
         check_parts(snapshot, self.parts)
         self.eligibility = Eligibility.of(snapshot, options)
 
-    def complaints(self) -> list[str]:
-        """What the models need and no document of the index has. Whoever chose no model need not hear that another would do."""
+    def complaints(self, prepared: Prepared, recipe: Recipe | None = None) -> list[UserWarning]:
+        """What the models need, or a recipe expects, and this search or the index does not have."""
+        # Whoever chose no model need not hear that another would do.
         models = [model for model in (self.model, self.rescore_model) if model is not None and model != _default_model()]
-        return [complaint for model in models for complaint in lacking(self.snapshot, model)]
+        found: list[UserWarning] = [ModelWarning(complaint) for model in models for complaint in lacking(self.snapshot, model)]
+        return found if recipe is None else [*found, *map(RecipeWarning, self._complaints_of(recipe, prepared))]
 
-    def complaints_of(self, recipe: str | Recipe, prepared: Prepared) -> list[str]:
-        """What a recipe expects and this search, or the index, does not have."""
+    def _complaints_of(self, recipe: Recipe, prepared: Prepared) -> list[str]:
         shares_codes = any(isinstance(one, SharedCodes) for one in (*self.conditions, *prepared.filters))
         has_codes = not {*CODE_FIELDS}.isdisjoint(known_fields(self.snapshot))
         settings = self.snapshot.manifest.analysis
-        return load_recipe(recipe).complaints(settings, ["shares_codes_with"] if shares_codes else [], has_codes)
+        return recipe.complaints(settings, ["shares_codes_with"] if shares_codes else [], has_codes)
 
     def prepare(self, asked: Asked) -> Prepared:
         """The query in the terms of the index; an error where it holds nothing to look for."""
@@ -155,9 +157,9 @@ class Search:
     @property
     def streams(self) -> bool:
         """Whether all documents are looked into some at a time. The score of a passage must not depend on other documents."""
-        needs_all = ("expand", "browse_expand", "rescore", "group_by_document", "one_per", "also_nearest")
-        together = self.options.candidates is not None or any(getattr(self.options, name) for name in needs_all)
-        return self.options.documents == "all" and self.model.context_free and not together
+        if self.options.documents != "all" or not self.model.context_free:
+            return False
+        return all(getattr(self.options, name) == one.default for name, one in OPTIONS.items() if one.together)
 
     def fetching(self, prepared: Prepared) -> Fetching:
         """How documents are chosen for a query: by the options, and by the conditions that the query brings."""

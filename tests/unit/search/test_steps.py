@@ -55,10 +55,12 @@ def test_a_mistake_in_options_is_told_before_a_query_is_read(index):
     search = Search(index.snapshot, SearchOptions())
     with pytest.raises(UsageError, match="only stop words"):
         search.prepare("the of")
-    assert prepare_topic(index.snapshot, Topic("1", "the of"), SearchOptions())[1:] == (
-        None,
-        "the query 'the of' holds only stop words; add a word that says what it is about",
-    )
+    problem = prepare_topic(index.snapshot, Topic("1", "the of"), SearchOptions()).problem
+    assert problem == "the query 'the of' holds only stop words; add a word that says what it is about"
+    wrong = Topic("1", "pump", options={"filter": "nofield=1"})
+    assert "unknown field of metadata 'nofield'" in prepare_topic(index.snapshot, wrong, SearchOptions()).problem
+    with pytest.raises(UsageError, match="there is no part"):
+        prepare_topic(index.snapshot, wrong, SearchOptions(part="claims"))
 
 
 def test_options_of_a_topic_take_precedence_and_conditions_add_up(index):

@@ -22,10 +22,11 @@ from perikope.evaluation.learning.validation import NORMALIZATION, score
 from perikope.evaluation.measures import parse_measure
 from perikope.evaluation.measuring import Measuring, TextFile, TopicFigures
 from perikope.evaluation.tuning.scores import scores_in_view
-from perikope.evaluation.views import Looking, PreparedTopic, View
+from perikope.evaluation.views import Looking, View
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import Table
 from perikope.query.topic import Topic
+from perikope.search.batch import PreparedTopic
 from perikope.search.naming import PassageNames
 from perikope.search.options import SearchOptions
 

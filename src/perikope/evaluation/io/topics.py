@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -142,14 +143,24 @@ def _from_json(line: str, folder: Path) -> Topic:
     return Topic(**texts, claims=claims, family=family, options=_options(record))
 
 
+_KEYS = ("qid", "query", "patent", "claims", "family")
+
+
 def _options(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a search that a topic brings; `browse` is a short name of `browse_query`."""
+    """The options of a search that a topic brings; `browse` is a short name of `browse_query`.
+
+    A key that looks like a misspelt option is an error; other keys belong to other programs and are ignored.
+    """
+    if "browse" in record and "browse_query" in record:
+        raise InputError("'browse' is a short name of 'browse_query'; give one of them")
     if "browse" in record:
         record = {**{name: value for name, value in record.items() if name != "browse"}, "browse_query": text_in(record, "browse")}
     for name in record:
         if name in OPTIONS and name not in options_on(TOPIC):
             raise InputError(f"{name!r} is an option of a whole search, not of one topic; give it once for all topics")
-    given = {name: record[name] for name in options_on(TOPIC) if record.get(name) not in (None, "", [])}
+        if name not in (*_KEYS, *OPTIONS) and (near := get_close_matches(name.replace("-", "_"), (*_KEYS, *OPTIONS), 1, 0.85)):
+            raise InputError(f"unknown key {name!r}; did you mean {near[0]!r}?")
+    given = {name: record[name] for name in options_on(TOPIC) if record.get(name) not in (None, "")}
     try:
         return checked_options(SearchOptions, given)
     except UsageError as error:

@@ -29,6 +29,12 @@ Integers = NDArray[np.int64]
 Judgements = Mapping[str, Mapping[str, int]]
 
 
+def check_options(options: SearchOptions) -> None:
+    """Refuse a search that does not rank passages."""
+    if options.elements:
+        raise UsageError("weights are learned from passages; leave --elements out")
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """Which candidate passages of a topic are learned from: the judged ones, the best of a model, and some of the others.
@@ -133,8 +139,7 @@ def judged_topics(
         if not any(grade > 0 for grade in judgements.get(topic.qid, {}).values()):
             on_problem(f"topic {topic.qid}: nothing is judged relevant")
             continue
-        _, _, problem = prepare_topic(snapshot, topic, options)
-        if problem:
+        if problem := prepare_topic(snapshot, topic, options).problem:
             on_problem(f"topic {topic.qid}: {problem}")
         else:
             kept.append(topic)

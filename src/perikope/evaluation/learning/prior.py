@@ -13,14 +13,13 @@ from perikope.browse.models import parse_model
 from perikope.browse.models.prior import DESCRIPTION, TENTHS, learn_prior, tenth_of_passage
 from perikope.core.errors import UsageError
 from perikope.core.parallel import in_parallel, usable_cores
-from perikope.evaluation.learning.examples import Source, best_of
+from perikope.evaluation.learning.examples import Source, best_of, check_options
 from perikope.fetch import Candidates
 from perikope.index.reader import Snapshot
 from perikope.query.terms import Query
 from perikope.query.topic import Topic
 from perikope.search.fetching import documents_of
 from perikope.search.naming import rows_of
-from perikope.search.options import SearchOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +50,6 @@ class _Counted:
     relevant: list[int]
     returned: list[int]
     unknown: list[str]
-
-
-def check_options(options: SearchOptions) -> None:
-    """Refuse a search that does not rank passages."""
-    if options.elements:
-        raise UsageError("the prior is learned from passages; leave --elements out")
 
 
 def learn_prior_of_run(source: Source, on_topic: Callable[[], object] = lambda: None) -> LearnedPrior:

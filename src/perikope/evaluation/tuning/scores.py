@@ -14,8 +14,9 @@ from perikope.evaluation.measures import Measure
 from perikope.evaluation.measuring import Measuring
 from perikope.evaluation.tuning.outcome import FoldOutcome, TuningOutcome
 from perikope.evaluation.tuning.space import Space
-from perikope.evaluation.views import Looking, PreparedTopic, View
+from perikope.evaluation.views import Looking, View
 from perikope.query.topic import Topic
+from perikope.search.batch import PreparedTopic
 from perikope.search.options import SearchOptions
 
 Floats = NDArray[np.float64]

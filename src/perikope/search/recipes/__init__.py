@@ -69,10 +69,12 @@ class Recipe:
         return found
 
 
-def resolve_options(recipe: str | Recipe, given: Mapping[str, Any], base: SearchOptions | None = None) -> SearchOptions:
+def resolve_options(recipe: Recipe | None, given: Mapping[str, Any], base: SearchOptions | None = None) -> SearchOptions:
     """The options of a search: those given, then those of a recipe, then those of `base`, then the defaults."""
-    options = base or SearchOptions.of({})
-    return (options.updated(load_recipe(recipe).options) if recipe else options).updated(given)
+    options = SearchOptions.of({}) if base is None else base
+    if not isinstance(options, SearchOptions):
+        raise UsageError(f"options must be SearchOptions, not {type(options).__name__}; single options are keywords: k=3")
+    return (options.updated(recipe.options) if recipe is not None else options).updated(given)
 
 
 def recipe_names() -> list[str]:
@@ -88,6 +90,8 @@ def load_recipe(recipe: str | Recipe) -> Recipe:
     """
     if isinstance(recipe, Recipe):
         return recipe
+    if not isinstance(recipe, str):
+        raise UsageError(f"a recipe is a name or a file, not {type(recipe).__name__}")
     if recipe.endswith(SUFFIX):
         return parse_recipe(Path(recipe).name.removesuffix(SUFFIX), _read(Path(recipe)), recipe)
     return _shipped(recipe)
@@ -127,6 +131,9 @@ def parse_recipe(name: str, text: str, path: str) -> Recipe:
             raise InputError(f"{section} must be text", path=path)
     tables = {section: _table(content, section, path) for section in _SECTIONS[2:]}
     names = options_on(RECIPE)
+    for key in tables["search"]:
+        if key in PER_QUERY:
+            raise InputError(f"[search] {key} belongs to one query, not to a recipe; give it with the query, or in a topic", path=path)
     _check_keys(tables["search"], names, "option in [search]", path)
     _check_keys(tables["expects"], EXPECTS, "key in [expects]", path)
     _check_keys(tables["per_query"], PER_QUERY, "key in [per_query]", path)
