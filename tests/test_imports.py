@@ -9,7 +9,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "perikope"
 
 ORDER = [
-    "core", "kernels", "text", "document", "patents", "formats", "index", "query", "fetch", "browse", "search", "build",
+    "core", "kernels", "text", "document", "patents", "formats", "index", "build", "query", "fetch", "browse", "search",
     "evaluation.io", "evaluation.measures", "evaluation", "evaluation.learning", "evaluation.tuning", "evaluation.experiment",
     "neural", "cli",
 ]  # fmt: skip

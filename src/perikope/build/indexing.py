@@ -21,10 +21,9 @@ from perikope.document.tree import Document
 from perikope.formats import FileEntry, Source, document_id, documents, sources_of
 from perikope.formats import files as find_files
 from perikope.index import manifest as manifests
-from perikope.index.commit import DEFAULT_MEMORY, IndexWriter
+from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.reader import Snapshot
-from perikope.search.facade import Index
-from perikope.text.analysis import read_stopwords
+from perikope.text.analysis import Analyzer, read_stopwords
 
 _SELF, _WORKER = 100 << 20, 150 << 20
 """What the program itself takes, and what each worker process takes, before the first document."""
@@ -93,11 +92,10 @@ def build(
     existed = Path(folder).exists()
     adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / manifests.FILE).exists())
     if adding:
-        index = Index.open(folder)
-        _check_settings(index, options)
+        _check_settings(Snapshot.open(Path(folder)), options)
     else:
-        language, stemmer = options.language or "en", options.stemmer or "snowball"
-        Index.create(folder, language=language, stemmer=stemmer, stopwords=_stopwords(options.stopwords or "default"))
+        analyzer = Analyzer(options.stemmer or "snowball", _stopwords(options.stopwords or "default"))  # type: ignore[arg-type]
+        create(Path(folder), analyzer, options.language or "en")
     with IndexWriter(Path(folder), memory=max(options.memory - _SELF - _WORKER // 2, 32 << 20), wait=options.wait) as writer:
         before = writer.snapshot.totals.documents
         try:
@@ -120,14 +118,14 @@ def _stopwords(given: str) -> str | tuple[str, ...]:
     return given if given in ("default", "none") else read_stopwords(given)
 
 
-def _check_settings(index: Index, options: BuildOptions) -> None:
+def _check_settings(snapshot: Snapshot, options: BuildOptions) -> None:
     """An index has one text analysis: asking for another while adding is a mistake that must not pass in silence."""
-    has = index.settings
+    has = snapshot.manifest.analysis
     stopwords = None if options.stopwords is None else _stopwords(options.stopwords)
     wanted = {"stemmer": options.stemmer, "stopwords": list(stopwords) if isinstance(stopwords, tuple) else stopwords}
     for name, value in wanted.items():
         if value is not None and value != has[name]:
-            raise UsageError(f"{index.folder} was made with another setting (--{name}): leave the option out, or build a new index")
+            raise UsageError(f"{snapshot.folder} was made with another setting (--{name}): leave the option out, or build a new index")
 
 
 def _change(

@@ -42,7 +42,7 @@ class GivenSearch:
     recipe: Recipe | None
     given: dict[str, Any]
     """The options that were given, by name; a recipe and the defaults say the rest."""
-    base: SearchOptions = field(default_factory=SearchOptions)
+    base: SearchOptions = field(default_factory=lambda: SearchOptions.of({}))
     """The defaults of the command."""
     run: str = ""
     """The file of a run whose documents are looked into."""
