@@ -8,8 +8,9 @@ BIN := $(VENV)/bin
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
 
+# Tests run in as many processes as there are cores; a file's tests stay together, because they share their fixtures.
 test: lint types
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 # The neural part: `make test` leaves it out where torch is not there. Brings torch, a large download.
 test-neural: $(VENV)/installed-dev

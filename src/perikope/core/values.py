@@ -1,4 +1,7 @@
-"""Kinds of values that an option can have: what each accepts, its one canonical form, and how JSON, TOML and a command line write it."""
+"""Kinds of values that an option can have: what each accepts, its one canonical form, and how JSON, TOML and a command line write it.
+
+A kind is made once, where an option is declared, and never compared or printed. Generating those methods would cost every start 5 ms.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ class ValueKind:
         return UsageError(f"{name} must be {self.describe()}, not {type_in_words(value)}")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Text(ValueKind):
     """A text."""
 
@@ -73,7 +76,7 @@ class Text(ValueKind):
         return {"type": "string"}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Notation(Text):
     """A text in a notation of its own, such as `bm25(k1=1.2)`; it is parsed once to check it, and kept as text."""
 
@@ -102,7 +105,7 @@ class Notation(Text):
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Whole(ValueKind):
     """A whole number in a range; with `words`, also one of these words."""
 
@@ -151,7 +154,7 @@ class Whole(ValueKind):
         return {"anyOf": [number, {"enum": list(self.words)}]} if self.words else number
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Real(ValueKind):
     """A number in a range."""
 
@@ -188,7 +191,7 @@ class Real(ValueKind):
         return {"type": "number", **_bounds(self.range)}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Switch(ValueKind):
     """True or false."""
 
@@ -209,7 +212,7 @@ class Switch(ValueKind):
         return {"type": "boolean"}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class OneOf(ValueKind):
     """One of several words; `when_true` and `when_false` are the words that true and false stand for."""
 
@@ -244,7 +247,7 @@ class OneOf(ValueKind):
         return words if self.when_true is None else {"anyOf": [words, {"type": "boolean"}]}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Names(ValueKind):
     """A list of names; one alone may be given as a text."""
 
@@ -275,7 +278,7 @@ class Names(ValueKind):
         return list(value)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class NamesOrNone(Names):
     """A list of names that restricts even where it is empty; None where it was not given."""
 
@@ -294,7 +297,7 @@ class NamesOrNone(Names):
         return None if value is None else list(value)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class NamesOrAll(Names):
     """A list of names, true for all of them, false for none."""
 
@@ -318,7 +321,7 @@ class NamesOrAll(Names):
         return value if isinstance(value, bool) else list(value)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Conditions(Names):
     """Conditions written as text, each checked by a parser; objects that are conditions may be given in place of their text."""
 
@@ -351,7 +354,7 @@ class Conditions(Names):
         return list(value)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Numbers(ValueKind):
     """Numbers by name; `None` for none. With a parser, a text that it reads may be given in their place."""
 
@@ -387,7 +390,7 @@ class Numbers(ValueKind):
         return None if value is None else dict(value)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Service(ValueKind):
     """An address of a service as text, or a function that does the same; None for none."""
 
