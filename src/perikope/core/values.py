@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,7 @@ from perikope.core.errors import UsageError, unknown
 from perikope.core.parameters import Range
 
 
-class ValueKind:
+class ValueKind(ABC):
     """What values an option accepts. `check` returns the canonical form of a value or raises a `UsageError` that names the option."""
 
     annotation: ClassVar[str] = "object"
@@ -25,21 +26,21 @@ class ValueKind:
     many: ClassVar[bool] = False
     """Whether the option can be repeated on a command line; the values form a list."""
 
+    @abstractmethod
     def describe(self) -> str:
         """The accepted values, in words."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check(self, name: str, value: Any) -> Any:
         """The canonical form of a value."""
-        raise NotImplementedError
 
     def read(self, name: str, text: str) -> Any:
         """The canonical form of a value that was written as text on a command line."""
         return self.check(name, text)
 
+    @abstractmethod
     def schema(self) -> dict[str, Any]:
         """The accepted JSON values, as a JSON schema."""
-        raise NotImplementedError
 
     @property
     def limits(self) -> str:
