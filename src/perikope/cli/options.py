@@ -24,8 +24,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 ALL = "*"
 """How `--elements` without tags reaches us."""
 
-_FILES = ("ids", "candidates")
-"""Options whose value stands in a file on the command line."""
 _HELP = {
     "ids": "Only the documents whose ids this file lists, one per line. Several files add up.",
     "candidates": "Look into the documents of this run in place of fetching.",
@@ -134,14 +132,12 @@ class OptionValue(click.ParamType[Any]):
         self.name = one.metavar or one.name
 
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Any:
-        """The value in its canonical form; files, and values that a command line may repeat, are read later."""
-        kind, name = self.option.kind, self.option.name
-        if not isinstance(value, str) or name in _FILES or kind.many or isinstance(kind, NamesOrAll):
-            return value
-        if not isinstance(kind, (Whole, Real)):
+        """The number that a text spells; other values stay texts, which `_given` checks."""
+        kind = self.option.kind
+        if not isinstance(value, str) or not isinstance(kind, (Whole, Real)):
             return value
         try:
-            return kind.read(name, value)
+            return kind.read(self.option.name, value)
         except UsageError as error:
             self.fail(str(error), param, context)
 

@@ -34,10 +34,6 @@ class ValueKind(ABC):
     def check(self, name: str, value: Any) -> Any:
         """The canonical form of a value."""
 
-    def read(self, name: str, text: str) -> Any:
-        """The canonical form of a value that was written as text on a command line."""
-        return self.check(name, text)
-
     @abstractmethod
     def schema(self) -> dict[str, Any]:
         """The accepted JSON values, as a JSON schema."""

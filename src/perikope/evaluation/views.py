@@ -33,6 +33,7 @@ class View:
         self._names = names
         self._name_of_row: NDArray[np.object_] | None = None
         self._allowed = search.eligibility.allowed(self.matches)
+        self._groups = search.eligibility.groups(self.matches)
         self._matching: NDArray[np.bool_] | None = None
         self._order: Integers | None = None
 
@@ -46,7 +47,7 @@ class View:
 
     def rank(self, score: Column, k: int, *, matching_only: bool) -> Ranking:
         """The best `k` passages by a score, as a search ranks them."""
-        return self.search.eligibility.rank(self.matches, score, k, self.eligible(matching_only))
+        return self.search.eligibility.rank(self.matches, score, k, self.eligible(matching_only), self._groups)
 
     def places(self, score: Column, k: int, *, matching_only: bool) -> Places:
         """The places of judged passages among the best `k`."""

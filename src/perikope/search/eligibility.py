@@ -64,9 +64,8 @@ class Eligibility:
         by_structure = self._allowed_by_structure(matches)
         return by_structure if allowed is None else allowed & by_structure
 
-    def rank(self, matches: Matches, score: Column, k: int, eligible: Rows | None) -> Ranking:
-        """The best `k` of the eligible rows, laid out as asked for."""
-        groups = self.groups(matches)
+    def rank(self, matches: Matches, score: Column, k: int, eligible: Rows | None, groups: NDArray[np.int64] | None) -> Ranking:
+        """The best `k` of the eligible rows, laid out as asked for; `groups` are those of `groups(matches)`."""
         place = matches.place_of_document()
         return rank(matches, score, k, place, allowed=eligible, presentation=self.presentation, group_of_document=groups)
 

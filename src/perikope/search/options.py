@@ -101,7 +101,10 @@ class SearchOptions(Options):
     )  # fmt: skip
 
     filter: tuple[str | Filter, ...] = option(
-        (), Conditions("", "perikope.fetch.filters:parse_filter", "perikope.fetch.filters:Filter", "unknown_fields", "date<2013-04-01"),
+        (), Conditions(
+            parser="perikope.fetch.filters:parse_filter", object_type="perikope.fetch.filters:Filter", marker="unknown_fields",
+            example="date<2013-04-01",
+        ),
         "Only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b, name=The*, kind!=A1, "
         'id=d1|d2, codes~G06. A value "in quotes" is taken literally. Several conditions must all hold.',
         group=RESTRICTIONS, metavar="CONDITION", surfaces=BOTH,

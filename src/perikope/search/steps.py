@@ -60,6 +60,8 @@ class Ranked:
     score: Column
     eligible: Rows | None
     """The rows that may be results; None for all."""
+    groups: NDArray[np.int64] | None
+    """The group of each document where only one document per group has results."""
     ranking: Ranking
 
 
@@ -126,14 +128,13 @@ class Search:
         """The scores of a model, and the best `k` results by them."""
         chosen = model or self.model
         signals = chosen.signals(matches)
-        score, eligible = chosen.combine(signals), self.eligible(matches, chosen)
-        return Ranked(signals, score, eligible, self.eligibility.rank(matches, score, self.options.k, eligible))
+        score, eligible, groups = chosen.combine(signals), self.eligible(matches, chosen), self.eligibility.groups(matches)
+        return Ranked(signals, score, eligible, groups, self.eligibility.rank(matches, score, self.options.k, eligible, groups))
 
     def results(self, prepared: Prepared, matches: Matches, ranked: Ranked, *, complete: bool = True) -> Results:
         """The hits, read from the index as they are asked for."""
-        groups = self.eligibility.groups(matches)
         return Results(
-            self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, groups,
+            self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, ranked.groups,
             is_complete=complete, notes=prepared.notes,
         )  # fmt: skip
 

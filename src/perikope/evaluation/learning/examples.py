@@ -19,7 +19,6 @@ from perikope.core.errors import UsageError
 from perikope.core.parallel import in_parallel, usable_cores
 from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
-from perikope.search.asking import Prepared
 from perikope.search.batch import prepare_topic
 from perikope.search.naming import names_of, rows_of
 from perikope.search.options import SearchOptions
@@ -79,15 +78,10 @@ class Source:
     normalize: FeatureNormalization = "zscore"
     threads: int | None = None
 
-    def prepare(self, topic: Topic) -> tuple[Search, Prepared]:
-        """A topic ready to be searched for."""
-        search = search_for(self.snapshot, topic, self.options)
-        return search, search.prepare(topic)
-
     def look_into(self, topic: Topic) -> tuple[Search, Matches]:
         """The search for a topic, and all of its candidates."""
-        search, prepared = self.prepare(topic)
-        return search, search.matches(search.candidates(prepared))
+        search = search_for(self.snapshot, topic, self.options)
+        return search, search.matches(search.candidates(search.prepare(topic)))
 
     def groups(self, sampling: Sampling) -> Iterator[Group]:
         """The examples of each topic, in order."""
@@ -117,7 +111,8 @@ class Source:
 
 def best_of(search: Search, matches: Matches, k: int) -> Ranking:
     """The best `k` passages by the model of a search."""
-    return search.eligibility.rank(matches, search.model.score(matches), k, search.eligible(matches, search.model))
+    eligible, groups = search.eligible(matches, search.model), search.eligibility.groups(matches)
+    return search.eligibility.rank(matches, search.model.score(matches), k, eligible, groups)
 
 
 def _digest(text: str) -> str:

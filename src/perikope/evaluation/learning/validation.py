@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from perikope.browse.matches import Matches
 from perikope.browse.models import MODELS, Model, Signals, parse_model
 from perikope.browse.models.combination import Combination, LinearCombination, TreeCombination
 from perikope.browse.models.features import FEATURES, FeatureNormalization, normalized_features
@@ -22,7 +21,6 @@ from perikope.evaluation.measures import Measure
 from perikope.query.topic import Topic
 from perikope.search.eligibility import matching
 from perikope.search.naming import names_of
-from perikope.search.steps import Search
 
 Method = Literal["linear", "lambdamart"]
 FoldsBy = Literal["topics", "documents"]
@@ -156,8 +154,11 @@ def evaluate_combinations(
         scores = {name: (score(one, features), False) for name, one in combinations(topic).items()}
         scores |= {name: (one.score(matches), one.matching_only) for name, one in models.items()}
         found = {}
+        allowed, groups = search.eligibility.allowed(matches), search.eligibility.groups(matches)
         for name, (column, matching_only) in scores.items():
-            ranked = _ranked(search, matches, column, matching_only)
+            eligible = matching(matches, allowed) if matching_only else allowed
+            ranking = search.eligibility.rank(matches, column, DEPTH, eligible, groups)
+            ranked = names_of(search.snapshot, matches, ranking.rows)
             found[name] = {measure.asked or str(measure): measure(ranked, judged) for measure in measures}
         return found
 
@@ -173,9 +174,3 @@ def evaluate_combinations(
 def score(combination: Combination, features: Signals) -> Column:
     """The score of each passage."""
     return sum_of("learned score", list(combination.contributions(features).values()))
-
-
-def _ranked(search: Search, matches: Matches, column: Column, matching_only: bool) -> list[str]:
-    allowed = search.eligibility.allowed(matches)
-    ranking = search.eligibility.rank(matches, column, DEPTH, matching(matches, allowed) if matching_only else allowed)
-    return names_of(search.snapshot, matches, ranking.rows)
