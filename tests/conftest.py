@@ -19,3 +19,8 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no collections at {folder}")
     return folder
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their argument: the processes of a test run must collect the same names, and bytes may hold a time."""
+    return argname if isinstance(val, bytes) else None

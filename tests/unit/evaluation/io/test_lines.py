@@ -38,7 +38,12 @@ def test_a_missing_file_and_a_folder_are_input_errors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"plain text", gzip.compress(b"abc\n" * 5000)[:-12], gzip.compress(b"abc\n" * 5000)[:15] + b"\xff" * 40]
+    "content",
+    [
+        pytest.param(b"plain text", id="not an archive"),
+        pytest.param(gzip.compress(b"abc\n" * 5000)[:-12], id="cut short"),
+        pytest.param(gzip.compress(b"abc\n" * 5000)[:15] + b"\xff" * 40, id="overwritten"),
+    ],
 )
 def test_a_damaged_archive_is_an_input_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "run.gz"
