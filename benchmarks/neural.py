@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.common import Table, publish, timed
 from perikope.kernels.vectors import best_products
 from perikope.neural.maxsim import BLOCK, max_sim, refined_max_sim
-from perikope.neural.stores.codebook import CODES, Codebook, Found, Piece
+from perikope.neural.stores.codebook import CODES, Codebook, CodedDocument, Found
 
 DOCUMENTS, PASSAGES, TOKENS, DIMENSION = 1000, 68, 100, 128
 DIFFERENT = 100
@@ -48,7 +48,7 @@ def synthetic(code: str) -> Found:
     for _ in range(DIFFERENT):
         rows = book.pack(unit(generator, PASSAGES * TOKENS)) if code != "residual" else residual_rows(generator, book)
         rows.setflags(write=False)  # as what is mapped from a file
-        pieces.append(Piece(rows, position, count))
+        pieces.append(CodedDocument(rows, position, count))
     return Found.of(book, pieces * (DOCUMENTS // DIFFERENT))
 
 

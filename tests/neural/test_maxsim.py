@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from perikope.neural import maxsim
 from perikope.neural.maxsim import max_sim, refined_max_sim
-from perikope.neural.stores.codebook import CODES, Codebook, Found, Piece
+from perikope.neural.stores.codebook import CODES, Codebook, CodedDocument, Found
 
 
 def unit(generator, count, dimension=16):
@@ -22,7 +22,9 @@ def found_of(book, vectors, counts, cut):
     counts = np.array(counts, np.uint16)
     border = int(counts[:cut].sum())
     rows, tokens = book.pack(vectors), np.arange(vectors.shape[0]).astype(np.uint16)
-    return Found.of(book, [Piece(rows[:border], tokens[:border], counts[:cut]), Piece(rows[border:], tokens[border:], counts[cut:])])
+    return Found.of(
+        book, [CodedDocument(rows[:border], tokens[:border], counts[:cut]), CodedDocument(rows[border:], tokens[border:], counts[cut:])]
+    )
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from perikope.formats import read  # noqa: E402
 from perikope.neural.collection import Collection  # noqa: E402
 from perikope.neural.preparing import read_judged  # noqa: E402
 from perikope.neural.saved import load_ranker  # noqa: E402
-from perikope.neural.training import ContextRanker, Ranker, Trainer  # noqa: E402
+from perikope.neural.training import ContextRanker, TrainableRanker, Trainer  # noqa: E402
 from perikope.neural.triples import draw_negatives, read_texts  # noqa: E402
 from perikope.search.facade import Index  # noqa: E402
 from tests.neural.support import tiny_encoder, write_study  # noqa: E402
@@ -88,7 +88,7 @@ def test_what_was_trained_is_what_searches(files, train, tmp_path, capsys, varia
     ranker = ContextRanker(saved.encoder, texts.written(heading_path=True), texts, collection.graphs, saved.context, saved.fusion).eval()
     scores = ranker.score_all(["when seal stops"], np.arange(len(texts.names)))[0]
     assert found.keys() == set(texts.names)
-    alone = Ranker(saved.encoder, texts.written(heading_path=True)).score_all(["when seal stops"], np.arange(len(texts.names)))[0]
+    alone = TrainableRanker(saved.encoder, texts.written(heading_path=True)).score_all(["when seal stops"], np.arange(len(texts.names)))[0]
     # Vectors are kept in 16 bits, and computed in so many where the processor does that: far less than what context is worth here.
     lost = np.abs(np.array([found[name] for name in texts.names]) - scores).max()
     assert lost < 0.2 * np.abs(scores - alone).max()

@@ -18,7 +18,7 @@ from perikope.neural.hgat import HGAT, LateFusion  # noqa: E402
 from perikope.neural.stores.store import VectorStore  # noqa: E402
 from perikope.neural.training import (  # noqa: E402
     ContextRanker,
-    Ranker,
+    TrainableRanker,
     Trainer,
     TrainingSettings,
     Validation,
@@ -81,7 +81,7 @@ def settings(**options):
 def trainer(texts, topics, chosen=None, folder=None, **options):
     chosen = chosen or settings(**options)
     encoder = tiny_encoder(passage_tokens=24, query_tokens=12)
-    ranker = Ranker(encoder, texts.written(heading_path=chosen.heading_path))
+    ranker = TrainableRanker(encoder, texts.written(heading_path=chosen.heading_path))
     return Trainer(ranker, texts, topics, Validation.of(texts, topics, chosen), chosen, folder)
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perikope.browse.matches import Floats, Integers, Matches
+from perikope.browse.matches import Matches
 from perikope.browse.signals import Column
+from perikope.core.arrays import Floats, Integers, Mask
 from perikope.core.errors import UsageError, unknown
 from perikope.core.grammar import parse
 from perikope.core.parameters import Range, bind, parameters_of
@@ -92,9 +92,7 @@ def parse_method(text: str) -> Method:
     return lambda passages: function(passages, **parameters)
 
 
-def rank_documents(
-    matches: Matches, score: Column, method: Method, k: int, *, eligible: NDArray[np.bool_] | None = None
-) -> DocumentRanking:
+def rank_documents(matches: Matches, score: Column, method: Method, k: int, *, eligible: Mask | None = None) -> DocumentRanking:
     """The best `k` documents by the scores of those of their passages that are `eligible`; documents without one are no results."""
     rows = np.arange(matches.passages) if eligible is None else np.flatnonzero(eligible)
     document = matches.document_of_passage[rows]

@@ -12,22 +12,20 @@ from functools import cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.browse.structure import Structure, Units, read_elements, read_structure
+from perikope.core.arrays import Array, Floats, Integers, Integers32
 from perikope.core.errors import UsageError
 from perikope.fetch import Candidates
 from perikope.index.layout import OF_PASSAGE, ranges
 from perikope.index.reader import Snapshot, Statistics
-from perikope.index.saved_tables import Table, read_table
+from perikope.index.saved_tables import SavedTable, read_table
 from perikope.index.segments import Segment
 from perikope.kernels.gather import are_below, are_ranges, owners, read_of_owners, read_ranges
 from perikope.kernels.join import add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
 from perikope.query.terms import Query
 from perikope.text.analysis import word_spans
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Made = TypeVar("Made")
 
 
@@ -37,8 +35,8 @@ class Frequencies:
 
     first_entry: Integers
     """Where each unit's entries begin; one value more than there are units."""
-    term: NDArray[np.int32]
-    count: NDArray[np.int32]
+    term: Integers32
+    count: Integers32
 
     @property
     def unit(self) -> Integers:
@@ -48,7 +46,7 @@ class Frequencies:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Positions:
     """Where occurrences and passages stand in their document, in tokens or characters; a passage without a token ends before it begins."""
 
     position_of_occurrence: Integers
@@ -60,7 +58,7 @@ class Places:
             values.setflags(write=False)
 
 
-def _no_characters() -> Places:
+def _no_characters() -> Positions:
     raise UsageError("these matches were put together without texts, so distances in characters are not known; count in tokens")
 
 
@@ -96,8 +94,8 @@ class Matches:
     first_token_of_passage: Integers
     end_token_of_passage: Integers
     length_of_passage: Integers
-    term_of_occurrence: NDArray[np.int32]
-    position_of_occurrence: NDArray[np.int32]
+    term_of_occurrence: Integers32
+    position_of_occurrence: Integers32
     first_occurrence_of_document: Integers
     first_occurrence_of_passage: Integers
     end_occurrence_of_passage: Integers
@@ -110,13 +108,13 @@ class Matches:
     """Number in its document of the span that each passage is."""
     parts: tuple[str, ...]
     units: Units = "passages"
-    characters: Callable[[], Places] = _no_characters
+    characters: Callable[[], Positions] = _no_characters
     """As `tokens`, counted in characters. Reads the texts when it is first called: few models ask, and it takes longer than all else."""
     structure: Callable[[], Structure] = _no_structure
     """The spans of the candidate documents, read when it is first called."""
     place_of_document: Callable[[], Integers] = _no_order
     """The place of each document in the order of their ids, which decides between equal scores; found when it is first called."""
-    table: Callable[[str, str], Table] = read_table
+    table: Callable[[str, str], SavedTable] = read_table
     """A table by its name and kind, of the index or of those that come with the program, read when it is called."""
     parts_of_score: Callable[[int], Sequence[tuple[str, float]]] = _no_parts
     """What the score of a document is the sum of, in words; nothing where that is not known."""
@@ -180,9 +178,9 @@ class Matches:
         if self.units != "passages":
             raise UsageError(f"{model} scores passages by those around them, not {self.units} that hold one another; choose another model")
 
-    def tokens(self) -> Places:
+    def tokens(self) -> Positions:
         """Where occurrences and passages stand, counted in tokens."""
-        return Places(self.position_of_occurrence.astype(np.int64), self.first_token_of_passage, self.end_token_of_passage - 1)
+        return Positions(self.position_of_occurrence.astype(np.int64), self.first_token_of_passage, self.end_token_of_passage - 1)
 
     def in_passages_with_titles(self) -> Frequencies:
         """Counts of each passage with the titles of its section and of every section above it."""
@@ -256,9 +254,9 @@ def without_negated(matches: Matches) -> Matches:
         first_entry = np.concatenate([[0], np.cumsum(entries)])[found.first_entry]
         return Frequencies(first_entry, number_of_term[found.term[entries]], found.count[entries])
 
-    def characters() -> Places:
+    def characters() -> Positions:
         places = matches.characters()
-        return Places(places.position_of_occurrence[kept], places.first_of_passage, places.last_of_passage)
+        return Positions(places.position_of_occurrence[kept], places.first_of_passage, places.last_of_passage)
 
     counts = matches.statistics
     return replace(
@@ -282,7 +280,7 @@ _OF_TERM = ("document_frequency", "collection_frequency", "passage_frequency", "
 
 
 def assemble(
-    query: Query, statistics: Statistics, numbers: Integers, scores: Floats, column: dict[str, NDArray[Any]], parts: Sequence[str] = ("",)
+    query: Query, statistics: Statistics, numbers: Integers, scores: Floats, column: dict[str, Array], parts: Sequence[str] = ("",)
 ) -> Matches:
     """Matches from its plain columns: finds the occurrences of each passage and title and counts them.
 
@@ -316,7 +314,7 @@ def assemble(
 
 def _join_segment(
     segment: Segment, terms: Integers, documents: Integers, rows: tuple[Integers, dict[str, Integers]], parts: dict[str, int]
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, Array]:
     """The columns of one segment's candidates; numbers of documents and sections count within these candidates.
 
     `rows` are the passages, or what stands in their place: the document of each, and its columns. Parts that are met for the first time
@@ -361,7 +359,7 @@ def _passages(segment: Segment, documents: Integers) -> tuple[Integers, dict[str
     return owners(first, end), {name: read_ranges(column.view(np.uint8), column.itemsize, first, end) for name, column in columns.items()}
 
 
-def _bounds(offsets: NDArray[Any], documents: Integers) -> tuple[Integers, Integers]:
+def _bounds(offsets: Array, documents: Integers) -> tuple[Integers, Integers]:
     """Where what documents own begins and ends."""
     return offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
 
@@ -385,7 +383,7 @@ def _parts_of_passages(
     return found
 
 
-def _read_characters(snapshot: Snapshot, matches: Matches) -> Places:
+def _read_characters(snapshot: Snapshot, matches: Matches) -> Positions:
     """Cut the texts of the candidates into words again: offsets of words are not stored."""
     occurrence = np.zeros(matches.position_of_occurrence.size, np.int64)
     first, last = np.zeros(matches.passages, np.int64), np.full(matches.passages, -1, np.int64)
@@ -403,7 +401,7 @@ def _read_characters(snapshot: Snapshot, matches: Matches) -> Places:
         own = own[matches.end_token_of_passage[own] > matches.first_token_of_passage[own]]
         first[own] = starts[matches.first_token_of_passage[own]]
         last[own] = ends[matches.end_token_of_passage[own] - 1] - 1
-    return Places(occurrence, first, last)
+    return Positions(occurrence, first, last)
 
 
 def _check_tree(segment: Segment, parent: Integers, first_section: Integers, document_of_section: Integers) -> None:
@@ -441,7 +439,7 @@ _EMPTY = {
 }  # fmt: skip
 
 
-def _concatenate(pieces: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+def _concatenate(pieces: list[dict[str, Array]]) -> dict[str, Array]:
     if len(pieces) < 2:
         return dict(pieces[0] if pieces else _EMPTY)
     joined = {}

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.browse.matches import Matches
 from perikope.browse.signals import Column
+from perikope.core.arrays import Floats, Integers, Mask
 from perikope.kernels.elements import without_overlap
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Grouping = Literal["", "score", "fetch"]
 
 
@@ -56,7 +54,7 @@ def rank(
     place_of_document: Integers,
     *,
     matching_only: bool = False,
-    allowed: NDArray[np.bool_] | None = None,
+    allowed: Mask | None = None,
     presentation: Presentation = FLAT,
     group_of_document: Integers | None = None,
 ) -> Ranking:
@@ -119,7 +117,7 @@ def _present(
     return Ranking(rows[order][:k], values[order][:k])
 
 
-def first_of_group(groups: Integers) -> NDArray[np.bool_]:
+def first_of_group(groups: Integers) -> Mask:
     """Which things, in order, are the first of their group; those without one, whose number is below 0, all are.
 
     >>> first_of_group(np.array([4, -1, 4, 2, -1])).tolist()

@@ -20,19 +20,17 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perikope.browse.matches import Integers, Matches
+from perikope.browse.matches import Matches
+from perikope.core.arrays import Integers, Integers32, Mask
 from perikope.core.errors import UsageError
 from perikope.kernels.boolean import both, covered, either, followed, held, holding, phrases, reach
-from perikope.query.boolean import And, Near, Not, Or, Phrase, Same, Tree, Word, words_of
-
-Flags = NDArray[np.bool_]
+from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word, words_of
 
 
-def satisfied(matches: Matches, *, across: bool = False) -> Flags:
+def satisfied(matches: Matches, *, across: bool = False) -> Mask:
     """Of each passage, whether the query holds inside it or, with `across`, around it; plain words must all be there."""
-    evaluation = Evaluation(matches)
+    evaluation = BooleanEvaluator(matches)
     tree = matches.query.boolean
     return evaluation.around(tree) if across else evaluation.inside(tree)
 
@@ -52,14 +50,14 @@ class Stretches:
         return self.first_of_document, self.start, self.end
 
 
-class Evaluation:
+class BooleanEvaluator:
     """Trees evaluated on the occurrences of `matches`, those of negated terms included."""
 
     def __init__(self, matches: Matches) -> None:
         self.matches = matches.with_negated()
         self._number = {term: number for number, term in enumerate(self.matches.query.terms)}
 
-    def inside(self, tree: Tree) -> Flags:
+    def inside(self, tree: QueryTree) -> Mask:
         """Of each passage, whether the tree holds inside it."""
         matches = self.matches
         match tree:
@@ -68,7 +66,7 @@ class Evaluation:
                 return _any_in(self._counts([tree])[found.term], found.first_entry[:-1], found.first_entry[1:])
             case Phrase() | Near():
                 passages = matches.document_of_passage, matches.first_token_of_passage, matches.end_token_of_passage
-                flags: Flags = held(*self.stretches(tree).lists(), *passages)
+                flags: Mask = held(*self.stretches(tree).lists(), *passages)
                 return flags
             case And(children) | Same(children):
                 return _all([self.inside(child) for child in children], matches.passages)
@@ -77,12 +75,12 @@ class Evaluation:
             case Not(child):
                 return ~self.inside(child)
 
-    def around(self, tree: Tree) -> Flags:
+    def around(self, tree: QueryTree) -> Mask:
         """Of each passage, whether the tree holds for its document and a word of a match stands in the passage."""
         documents, passages = self._around(tree, False)
         return documents[self.matches.document_of_passage] & passages
 
-    def stretches(self, tree: Tree) -> Stretches:
+    def stretches(self, tree: QueryTree) -> Stretches:
         """Where the tree matches; a NOT matches nowhere in particular, and is an error."""
         matches = self.matches
         match tree:
@@ -106,7 +104,7 @@ class Evaluation:
             case Not():
                 raise UsageError("what does not occur has no place: NOT cannot stand inside NEAR or ADJ")
 
-    def _around(self, tree: Tree, negated: bool) -> tuple[Flags, Flags]:
+    def _around(self, tree: QueryTree, negated: bool) -> tuple[Mask, Mask]:
         """Of each document, whether the tree (or its contrary) holds; of each passage, whether a word of it stands there."""
         matches = self.matches
         match tree:
@@ -121,7 +119,7 @@ class Evaluation:
         documents, passages = self._leaf(tree)
         return (~documents, np.zeros(matches.passages, bool)) if negated else (documents, passages)
 
-    def _leaf(self, tree: Word | Phrase | Near | Same) -> tuple[Flags, Flags]:
+    def _leaf(self, tree: Word | Phrase | Near | Same) -> tuple[Mask, Mask]:
         matches = self.matches
         if isinstance(tree, Same):
             passages = self.inside(tree)
@@ -152,31 +150,31 @@ class Evaluation:
         before = np.concatenate([[0], np.cumsum(kept)])
         return Stretches(before[stretches.first_of_document], stretches.start[kept], stretches.end[kept])
 
-    def _places(self, kept: Flags) -> Stretches:
+    def _places(self, kept: Mask) -> Stretches:
         before = np.concatenate([[0], np.cumsum(kept)])
         position = self.matches.position_of_occurrence[kept].astype(np.int64)
         return Stretches(before[self.matches.first_occurrence_of_document], position, position)
 
-    def _occurrences(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Integers]:
+    def _occurrences(self) -> tuple[Integers32, Integers32, Integers]:
         return self.matches.term_of_occurrence, self.matches.position_of_occurrence, self.matches.first_occurrence_of_document
 
-    def _counts(self, words: Sequence[Word]) -> Flags:
+    def _counts(self, words: Sequence[Word]) -> Mask:
         """Of each term of the query, whether it is one of the words'."""
         counts = np.zeros(len(self._number), bool)
         counts[[self._number[term] for word in words for term in word.terms if term in self._number]] = True
         return counts
 
 
-def _any_in(flags: Flags, first: Integers, end: Integers) -> Flags:
+def _any_in(flags: Mask, first: Integers, end: Integers) -> Mask:
     """Of each range of places, whether a flag in it is set."""
     before = np.concatenate([[0], np.cumsum(flags)])
-    found: Flags = before[end] > before[first]
+    found: Mask = before[end] > before[first]
     return found
 
 
-def _all(flags: Sequence[Flags], size: int) -> Flags:
+def _all(flags: Sequence[Mask], size: int) -> Mask:
     return reduce(np.logical_and, flags, np.ones(size, bool))
 
 
-def _any(flags: Sequence[Flags], size: int) -> Flags:
+def _any(flags: Sequence[Mask], size: int) -> Mask:
     return reduce(np.logical_or, flags, np.zeros(size, bool))

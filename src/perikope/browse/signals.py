@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.browse.matches import Frequencies
+from perikope.core.arrays import Floats, Integers
 
-Floats = NDArray[np.float64]
 ROUNDING = 1e-12
 """Relative difference below which two sums of the same numbers in another order may fall."""
 
@@ -110,7 +109,7 @@ class Column:
 
         return Column(label, self.values, explain)
 
-    def at(self, rows: NDArray[np.int64]) -> Column:
+    def at(self, rows: Integers) -> Column:
         """The values of other rows, such as those of each passage's document."""
         of_row = self.explain
         return Column(self.label, self.values.take(rows), lambda i: of_row(int(rows[i])))
@@ -189,7 +188,7 @@ def share(column: Column) -> Column:
     return column.affine(f"{column.label} ÷ its sum over all", 1 / total if total >= SMALLEST else 0.0, 0.0)
 
 
-def share_within(column: Column, group: NDArray[np.int64], groups: int) -> Column:
+def share_within(column: Column, group: Integers, groups: int) -> Column:
     """Divided by the sum over the same group, such as the passages of one document; a sum of zero gives 0."""
     totals = np.bincount(group, column.values, minlength=groups).astype(np.float64)[group]
     slopes = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals != 0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Array, Integers, Integers32, Mask
 from perikope.core.errors import unknown
 from perikope.core.names import element_path
 from perikope.document.tree import Kind
@@ -17,9 +17,6 @@ from perikope.index.segments import Segment
 from perikope.kernels.elements import are_trees, count_indexed, deepest_runs, link_runs, runs_of_positions
 from perikope.kernels.gather import read_ranges
 from perikope.kernels.structure import derive_structure
-
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 Units = Literal["passages", "elements", "documents"]
 """What is scored and ranked."""
@@ -38,17 +35,17 @@ class Runs:
     """-1 where none of the spans holds the tokens."""
     first_run_of_document: Integers
 
-    def of(self, position: NDArray[np.int32], first_position_of_document: Integers) -> Integers:
+    def of(self, position: Integers32, first_position_of_document: Integers) -> Integers:
         """The run that holds each position; -1 behind the last."""
         found: Integers = runs_of_positions(position, first_position_of_document, self.end_token, self.first_run_of_document)
         return found
 
-    def spans_of(self, position: NDArray[np.int32], first_position_of_document: Integers) -> Integers:
+    def spans_of(self, position: Integers32, first_position_of_document: Integers) -> Integers:
         """The deepest span that holds each position, or -1."""
         runs = self.of(position, first_position_of_document)
         return np.where(runs >= 0, self.span[runs], -1) if self.span.size else runs
 
-    def linked(self, spans: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def linked(self, spans: int) -> tuple[Integers32, Integers32]:
         """The run before and the run after each in the same span, or -1."""
         before, after = link_runs(self.span, spans)
         return before, after
@@ -102,7 +99,7 @@ class Structure:
         return Runs(*found)
 
 
-def logical_of(kind: NDArray[Any], tagged: Mask | None) -> Mask:
+def logical_of(kind: Array, tagged: Mask | None) -> Mask:
     """Which spans may be logical elements by their kind, or by their tag where those are named."""
     found: Mask = np.array([own in LOGICAL for own in Kind])[kind] if tagged is None else tagged & (kind != int(Kind.MARK))
     return found
@@ -156,7 +153,7 @@ def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> d
     return {**column, "count": count}
 
 
-def _gathered(column: NDArray[Any], first: Integers, end: Integers) -> Integers:
+def _gathered(column: Array, first: Integers, end: Integers) -> Integers:
     size = -column.itemsize if np.issubdtype(column.dtype, np.signedinteger) else column.itemsize
     found: Integers = read_ranges(column.view(np.uint8), size, first, end)
     return found
@@ -216,7 +213,7 @@ def check_tags(snapshot: Snapshot, tags: Sequence[str]) -> None:
             raise unknown("tag of elements", tag, known)
 
 
-class Outline:
+class DocumentOutline:
     """The tree of one document, to name its elements."""
 
     def __init__(self, segment: Segment, document: int) -> None:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perikope.browse.structure import Outline, read_spans
+from perikope.browse.structure import DocumentOutline, read_spans
+from perikope.core.arrays import Array, Integers
 from perikope.core.errors import UsageError
 from perikope.core.names import is_element_path, split_name
 from perikope.document.tree import Kind
 from perikope.index.reader import Snapshot
-from perikope.index.saved_tables import Table
+from perikope.index.saved_tables import SavedTable
 from perikope.index.segments import Segment
 from perikope.kernels.elements import count_marked
 
@@ -24,8 +24,6 @@ LARGEST = 1e6
 """A weight: the ratio of two shares is no larger in any collection, and a table may come from anywhere."""
 _AT_ONCE = 1 << 20
 """About so many spans are read at a time."""
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class TagTable:
         return {"queries": self.queries, "logical": list(self.logical), "tags": tags}
 
 
-def tag_table(table: Table) -> TagTable:
+def tag_table(table: SavedTable) -> TagTable:
     """The table of a file, checked: `tags` has a weight, or an object with one, for each tag."""
     tags, logical = table.values.get("tags"), table.values.get("logical", [])
     if not isinstance(tags, dict):
@@ -101,7 +99,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class LearnedTags:
     """A table, and what of the judgements it was not learned from."""
 
     table: TagTable
@@ -118,7 +116,7 @@ def learn_tags(
     selection: Selection | None = None,
     smoothing: float = 0.5,
     grade: int = 1,
-) -> Learned:
+) -> LearnedTags:
     """The weights of tags: how much larger the share of relevant tokens that a tag marks is than that of the others, on average.
 
     `w(q) = ((rm + s) / (rm + r¬m + s)) / ((¬rm + s) / (¬rm + ¬r¬m + s))` for each query, counted over the tokens of the whole collection,
@@ -160,7 +158,7 @@ def learn_tags(
     relevant_tags = [i for i in sorted(range(len(names)), key=lambda i: (-relevant_elements[i], names[i])) if relevant_elements[i] > 0]
     enough = (coverage >= chosen.logical_coverage) & (elements > 0)
     logical = [names[i] for i in relevant_tags[: chosen.logical_rank] if enough[i] and names[i] in rows]
-    return Learned(TagTable(rows, tuple(sorted(logical)), queries), tuple(without), tuple(places.unknown))
+    return LearnedTags(TagTable(rows, tuple(sorted(logical)), queries), tuple(without), tuple(places.unknown))
 
 
 def weigh(relevant_marked: Any, relevant: float, marked: Any, total: float, smoothing: float = 0.5) -> Any:
@@ -221,7 +219,7 @@ def _batches(segment: Segment, documents: Integers) -> Iterator[Integers]:
     yield from (batch for batch in np.split(documents, np.flatnonzero(np.diff(spans // _AT_ONCE)) + 1) if batch.size)
 
 
-def _offsets(counts: NDArray[Any]) -> Integers:
+def _offsets(counts: Array) -> Integers:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
@@ -232,7 +230,7 @@ class _Places:
         self.unknown: dict[str, None] = {}
         self._snapshot = snapshot
         self._passages: dict[int, dict[str, tuple[int, int]]] = {}
-        self._outlines: dict[int, Outline] = {}
+        self._outlines: dict[int, DocumentOutline] = {}
 
     def of(self, names: Iterator[str]) -> dict[int, list[tuple[int, int]]]:
         """Ranges of tokens by document, in order, where they overlap put together."""
@@ -259,7 +257,7 @@ class _Places:
         place = self._passages[number].get(passage)
         if place is None and is_element_path(passage):
             if number not in self._outlines:
-                self._outlines[number] = Outline(segment, local)
+                self._outlines[number] = DocumentOutline(segment, local)
             outline = self._outlines[number]
             span = outline.find(passage)
             place = (int(outline.first_token[span]), int(outline.end_token[span])) if span >= 0 else None

@@ -46,7 +46,7 @@ class Job:
 
 
 @dataclass(slots=True)
-class Outcome:
+class WorkersOutput:
     """What the workers made."""
 
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -139,7 +139,7 @@ class SegmentWorker:
             self._builder = SegmentBuilder(self._analyzer)
 
 
-def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: Callable[[int, Task], None]) -> Outcome:
+def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: Callable[[int, Task], None]) -> WorkersOutput:
     """Deal tasks out to this process and `workers - 1` others; an error in one ends them all and is raised here.
 
     This process works too: it has everything loaded, and others may take a second to start.
@@ -163,7 +163,7 @@ def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: C
         # Only now: a process is not forked while this one has threads.
         for feeder in feeders:
             feeder.start()
-        outcome = Outcome()
+        outcome = WorkersOutput()
         for task in work:
             if not any(feeder.offer(task) for feeder in feeders):
                 added, skipped = own.take(task)
@@ -194,7 +194,7 @@ def _problem(found: Problem) -> UnreadableFile:
     return problem
 
 
-def _report(feeders: Iterable[_Feeder], outcome: Outcome, on_documents: Callable[[int, Task], None]) -> None:
+def _report(feeders: Iterable[_Feeder], outcome: WorkersOutput, on_documents: Callable[[int, Task], None]) -> None:
     for feeder in feeders:
         while feeder.done:
             added, skipped, task = feeder.done.popleft()

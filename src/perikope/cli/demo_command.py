@@ -11,7 +11,7 @@ import click
 from perikope.cli.output import printable, shorten
 
 if TYPE_CHECKING:
-    from perikope.evaluation.demo import Comparison
+    from perikope.evaluation.demo import DemoComparison
     from perikope.search.facade import Hit
 
 
@@ -44,7 +44,7 @@ def printable_lines(text: str) -> str:
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
-def _show(title: str, comparison: Comparison, hits: list[Hit]) -> None:
+def _show(title: str, comparison: DemoComparison, hits: list[Hit]) -> None:
     place = comparison.place(hits)
     click.echo(f"\n  {title}   ({f'the answer is in place {place}' if place else 'the answer is not found'})")
     for hit in hits[:3]:

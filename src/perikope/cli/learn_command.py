@@ -14,7 +14,7 @@ from perikope.cli.output import count, printable, progress
 
 if TYPE_CHECKING:
     from perikope.browse.models.features import FeatureNormalization
-    from perikope.evaluation.learning.examples import Source
+    from perikope.evaluation.learning.examples import JudgedTopics
 
 
 @click.group(name="learn")
@@ -356,7 +356,7 @@ def list_features() -> int:
     return 0
 
 
-def _examples(index: str, topics: str, qrels: str, search: GivenSearch, options: dict[str, Any]) -> tuple[Source, list[str]]:
+def _examples(index: str, topics: str, qrels: str, search: GivenSearch, options: dict[str, Any]) -> tuple[JudgedTopics, list[str]]:
     """Where the examples of fusion come from, and which topics were passed over."""
     from perikope.evaluation.learning.validation import NORMALIZATION
 
@@ -372,14 +372,14 @@ def _source(
     threads: int,
     reading: Mapping[str, Any],
     normalize: FeatureNormalization = "zscore",
-) -> tuple[Source, list[str]]:
+) -> tuple[JudgedTopics, list[str]]:
     """What is learned from, and which topics were passed over; `reading` says of which form the topics are."""
     from pathlib import Path
 
     from perikope.core.errors import UsageError
     from perikope.evaluation.io.judgements import read_judgements
     from perikope.evaluation.io.topics import read_topics
-    from perikope.evaluation.learning.examples import Source, check_options, judged_topics
+    from perikope.evaluation.learning.examples import JudgedTopics, check_options, judged_topics
     from perikope.index.reader import Snapshot
 
     check_options(search.options)
@@ -389,4 +389,4 @@ def _source(
         raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
     problems: list[str] = []
     kept = judged_topics(snapshot, wanted, judgements, search.options, problems.append)
-    return Source(snapshot, kept, judgements, search.options, normalize, threads or None), problems
+    return JudgedTopics(snapshot, kept, judgements, search.options, normalize, threads or None), problems

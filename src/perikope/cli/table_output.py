@@ -12,10 +12,10 @@ from perikope.browse.models import combination, prior
 from perikope.browse.models.features import FEATURES
 from perikope.browse.tags import KIND, TagTable, tag_table
 from perikope.cli.output import count, printable
-from perikope.index.saved_tables import Table
+from perikope.index.saved_tables import SavedTable
 
 
-def lines_of(table: Table) -> str:
+def lines_of(table: SavedTable) -> str:
     """A table of any kind; what it was learned from stands at the end."""
     if table.kind == KIND:
         lines = [*lines_of_tags(found := tag_table(table)), *([f"learned from {count(found.queries, 'topic')}"] if found.queries else [])]

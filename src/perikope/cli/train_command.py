@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perikope.neural.collection import Collection
     from perikope.neural.encoder import Encoder
     from perikope.neural.hgat import HGAT, LateFusion
-    from perikope.neural.training import Progress, Ranker, TrainingSettings
+    from perikope.neural.training import Progress, TrainableRanker, TrainingSettings
     from perikope.neural.triples import Texts, Topics
     from perikope.search.facade import Index
 
@@ -260,17 +260,17 @@ def _joined(
     context: HGAT | None,
     fusion: LateFusion | None,
     options: Mapping[str, Any],
-) -> tuple[Ranker, Texts, Topics]:
+) -> tuple[TrainableRanker, Texts, Topics]:
     """What is trained, on the texts and topics of all collections."""
     from perikope.neural.collection import join_graphs
-    from perikope.neural.training import ContextRanker, Ranker
+    from perikope.neural.training import ContextRanker, TrainableRanker
     from perikope.neural.triples import join_texts, join_topics
 
     texts = join_texts([own.texts for own in collections])
     learned = join_topics([own.texts for own in collections], topics)
     written = texts.written(heading_path=options["heading_path"])
     if context is None:
-        return Ranker(encoder, written), texts, learned
+        return TrainableRanker(encoder, written), texts, learned
     graphs = join_graphs(collections)
     ranker = ContextRanker(encoder, written, texts, graphs, context, fusion, neighbours_learn=options["neighbours_learn"])
     return ranker, texts, learned

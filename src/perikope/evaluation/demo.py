@@ -21,7 +21,7 @@ WITH_CONTEXT = "qsf_v_title"
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class DemoComparison:
     """One query, ranked without and with context, and why the best passage is where it is."""
 
     query: str
@@ -43,7 +43,7 @@ def demo_corpus() -> Iterator[Path]:
         yield folder
 
 
-def demonstrate() -> tuple[str, list[Comparison]]:
+def demonstrate() -> tuple[str, list[DemoComparison]]:
     """Index the documents in a temporary folder and compare the rankings of every topic."""
     with demo_corpus() as corpus, TemporaryDirectory(prefix="perikope-demo-") as temporary:
         folder = str(Path(temporary, "index"))
@@ -70,9 +70,9 @@ def warm_up() -> None:
         index.compact()
 
 
-def _compare(index: Index, topic: Topic, judgements: Judgements) -> Comparison:
+def _compare(index: Index, topic: Topic, judgements: Judgements) -> DemoComparison:
     answer = next(name for name, grade in judgements[topic.qid].items() if grade > 0)
     without = index.search(topic.query, model=WITHOUT_CONTEXT, k=index.passages)
     within = index.search(topic.query, model=WITH_CONTEXT, k=index.passages)
     explanation = index.explain(topic.query, answer, model=WITH_CONTEXT)
-    return Comparison(topic.query, answer, list(without), list(within), explanation)
+    return DemoComparison(topic.query, answer, list(without), list(within), explanation)

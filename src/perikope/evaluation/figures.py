@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.browse.matches import Matches
 from perikope.browse.ranking import Ranking
+from perikope.core.arrays import Floats, Integers, Mask
 from perikope.core.names import document_name
 from perikope.evaluation.measures import Measure
 from perikope.kernels.places import count_better
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 RECALL_POINTS = 101
 _EVERY = np.zeros(0, bool)
 
@@ -55,20 +53,20 @@ def judged_rows(matches: Matches, row_of_name: Mapping[str, int], judged: Mappin
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class JudgedRanks:
     """The ranks of judged results from 1, in the ranking and among the results of the same document; 0 where they are not in it."""
 
     rank: Integers
     rank_in_document: Integers
 
 
-def count_places(values: Floats, judged: JudgedRows, order: Integers, eligible: NDArray[np.bool_] | None, k: int) -> Places:
+def count_places(values: Floats, judged: JudgedRows, order: Integers, eligible: Mask | None, k: int) -> JudgedRanks:
     """The places of judged rows by their scores, in a ranking of the best `k`; `order` decides between equal scores, smallest first."""
     allowed = _EVERY if eligible is None else eligible
-    return Places(*count_better(values, order, allowed, judged.rows, judged.first_of_document, judged.end_of_document, k))
+    return JudgedRanks(*count_better(values, order, allowed, judged.rows, judged.first_of_document, judged.end_of_document, k))
 
 
-def find_places(ranking: Ranking, judged: JudgedRows) -> Places:
+def find_places(ranking: Ranking, judged: JudgedRows) -> JudgedRanks:
     """The places of judged rows in a ranking, however it was laid out."""
     rank = np.zeros(judged.rows.size, np.int64)
     inside = np.zeros(judged.rows.size, np.int64)
@@ -78,10 +76,10 @@ def find_places(ranking: Ranking, judged: JudgedRows) -> Places:
         if rank[i]:
             before = ranking.rows[: rank[i]]
             inside[i] = np.count_nonzero((before >= judged.first_of_document[i]) & (before < judged.end_of_document[i]))
-    return Places(rank, inside)
+    return JudgedRanks(rank, inside)
 
 
-ByPlaces = Callable[[Places], float]
+ByPlaces = Callable[[JudgedRanks], float]
 """The value of a topic by the places of what is judged."""
 
 
@@ -101,7 +99,7 @@ class _Relevant:
         self.is_relevant = judged.grades >= rel
         self.total = sum(grade >= rel for grade in judged.judged.values())
 
-    def ranks(self, places: Places) -> Integers:
+    def ranks(self, places: JudgedRanks) -> Integers:
         """Of the relevant results, rising."""
         kept = self.is_relevant & (places.rank > 0)
         if self.cutoff is not None:
@@ -112,7 +110,7 @@ class _Relevant:
 def _average_precision(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByPlaces:
     relevant = _Relevant(judged, cutoff, arguments)
 
-    def value(places: Places) -> float:
+    def value(places: JudgedRanks) -> float:
         ranks = relevant.ranks(places)
         return float(np.sum(np.arange(1, ranks.size + 1) / ranks)) / max(relevant.total, 1)
 
@@ -122,7 +120,7 @@ def _average_precision(judged: JudgedRows, cutoff: int | None, arguments: Sequen
 def _reciprocal_rank(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByPlaces:
     relevant = _Relevant(judged, cutoff, arguments)
 
-    def value(places: Places) -> float:
+    def value(places: JudgedRanks) -> float:
         ranks = relevant.ranks(places)
         return 1 / int(ranks[0]) if ranks.size else 0.0
 
@@ -149,7 +147,7 @@ def _gain(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str,
     ideal = float(np.sum(best / np.log2(np.arange(2, best.size + 2))))
     grades = np.maximum(judged.grades, 0)
 
-    def value(places: Places) -> float:
+    def value(places: JudgedRanks) -> float:
         kept = places.rank > 0
         if cutoff is not None:
             kept &= places.rank <= cutoff
@@ -167,7 +165,7 @@ def _average_precision_inside(judged: JudgedRows, cutoff: int | None, arguments:
     documents = int(np.count_nonzero(relevant))
     rows = np.flatnonzero((judged.grades >= rel) & (judged.document >= 0))
 
-    def value(places: Places) -> float:
+    def value(places: JudgedRanks) -> float:
         kept = rows[places.rank[rows] > 0]
         if not kept.size:
             return 0.0

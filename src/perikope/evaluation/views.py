@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from perikope.browse.models import Model
 from perikope.browse.ranking import FLAT, Ranking
 from perikope.browse.signals import Column
-from perikope.evaluation.figures import Places, count_places, find_places, judged_rows
+from perikope.core.arrays import Integers, Mask
+from perikope.evaluation.figures import JudgedRanks, count_places, find_places, judged_rows
 from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 from perikope.search.asking import Prepared
@@ -19,8 +20,6 @@ from perikope.search.eligibility import matching
 from perikope.search.naming import PassageNames, names_of, rows_of
 from perikope.search.options import SearchOptions
 from perikope.search.steps import Search
-
-Integers = NDArray[np.int64]
 
 
 class View:
@@ -34,10 +33,10 @@ class View:
         self._name_of_row: NDArray[np.object_] | None = None
         self._allowed = search.eligibility.allowed(self.matches)
         self._groups = search.eligibility.groups(self.matches)
-        self._matching: NDArray[np.bool_] | None = None
+        self._matching: Mask | None = None
         self._order: Integers | None = None
 
-    def eligible(self, matching_only: bool) -> NDArray[np.bool_] | None:
+    def eligible(self, matching_only: bool) -> Mask | None:
         """The passages that may be results; None for all."""
         if not matching_only:
             return self._allowed
@@ -49,7 +48,7 @@ class View:
         """The best `k` passages by a score, as a search ranks them."""
         return self.search.eligibility.rank(self.matches, score, k, self.eligible(matching_only), self._groups)
 
-    def places(self, score: Column, k: int, *, matching_only: bool) -> Places:
+    def places(self, score: Column, k: int, *, matching_only: bool) -> JudgedRanks:
         """The places of judged passages among the best `k`."""
         if self.search.eligibility.presentation != FLAT:
             return find_places(self.rank(score, k, matching_only=matching_only), self.judged)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from perikope.core.arrays import Floats, Integers
 
 
 def _unknown(document: int) -> Sequence[tuple[str, float]]:
@@ -17,8 +16,8 @@ def _unknown(document: int) -> Sequence[tuple[str, float]]:
 class Candidates:
     """Documents (numbers in the index) that are looked into, best first, with their scores."""
 
-    documents: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    documents: Integers
+    scores: Floats
     parts_of_score: Callable[[int], Sequence[tuple[str, float]]] = _unknown
     """What the score of a document, by its number, is the sum of, in words; nothing where that is not known."""
 

@@ -15,10 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats, Integers, Mask
 from perikope.index.segments import Segment
 from perikope.patents.codes import LEVELS, Code, parse_code
-
-Numbers = NDArray[np.int64]
 
 
 def encoded(text: str) -> bytes:
@@ -35,7 +34,7 @@ def quote(text: str) -> str:
 class Condition(Protocol):
     """A condition on one value of a field."""
 
-    def keys(self, segment: Segment, field: str) -> range | Numbers:
+    def keys(self, segment: Segment, field: str) -> range | Integers:
         """The keys of the field's values that satisfy it."""
         ...
 
@@ -94,7 +93,7 @@ class Between:
     low_open: bool = False
     high_open: bool = False
 
-    def keys(self, segment: Segment, field: str) -> Numbers:
+    def keys(self, segment: Segment, field: str) -> Integers:
         """See `Condition`."""
         values: _Values = segment.remember(_read_values, field)
         inside = np.ones(len(values.keys), bool)
@@ -123,7 +122,7 @@ class Inside:
 
     code: Code
 
-    def keys(self, segment: Segment, field: str) -> Numbers:
+    def keys(self, segment: Segment, field: str) -> Integers:
         """See `Condition`."""
         codes: Codes = segment.remember(read_codes, field)
         return codes.inside(str(self.code))
@@ -143,7 +142,7 @@ class CodePrefix:
 
     prefix: str
 
-    def keys(self, segment: Segment, field: str) -> Numbers:
+    def keys(self, segment: Segment, field: str) -> Integers:
         """See `Condition`."""
         codes: Codes = segment.remember(read_codes, field)
         return codes.keys[codes.beginning(self.prefix)]
@@ -198,11 +197,11 @@ class _Values:
     """The values of a field as what they can be compared as."""
 
     keys: range
-    number: NDArray[np.float64]
-    date: Numbers
+    number: Floats
+    date: Integers
     precision: NDArray[np.int8]
 
-    def compare(self, segment: Segment, bound: str) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+    def compare(self, segment: Segment, bound: str) -> tuple[NDArray[np.int8], Mask]:
         """Of each value whether it is below (-1), equal to (0) or above (1) a bound, and whether it can be compared with it at all."""
         wanted = encoded(bound)
         number, (date, precision) = _read_number(wanted), _read_date(wanted)
@@ -272,14 +271,14 @@ class Codes:
     """The values of a field that are classification codes, sorted by their one form."""
 
     codes: NDArray[np.bytes_]
-    keys: Numbers
+    keys: Integers
 
     def beginning(self, prefix: str) -> slice:
         """Those that begin so."""
         text = encoded(prefix)
         return slice(*np.searchsorted(self.codes, [text, text + b"\xff"]).tolist())
 
-    def inside(self, code: str) -> Numbers:
+    def inside(self, code: str) -> Integers:
         """The keys of those that lie inside a code: that begin with it, and not with a longer number."""
         found = self.beginning(code)
         width = self.codes.dtype.itemsize
@@ -289,7 +288,7 @@ class Codes:
         following = self.codes[found].view(np.uint8).reshape(-1, width)[:, len(code)]
         return keys[(following < ord("0")) | (following > ord("9"))]
 
-    def sharing(self, code: Code, level: str) -> Numbers:
+    def sharing(self, code: Code, level: str) -> Integers:
         """The keys of those that are the same at a level."""
         wanted = code.at(level)
         if level != "full" and LEVELS.index(code.level) >= LEVELS.index(level):

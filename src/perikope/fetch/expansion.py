@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, parse
 from perikope.core.parameters import Grid, Range, bind, parameters_of
@@ -26,10 +26,10 @@ class Feedback:
     """The terms of the feedback documents, as documents × terms, with their statistics."""
 
     terms: tuple[str, ...]
-    frequency: NDArray[np.float64]
-    length: NDArray[np.float64]
-    score: NDArray[np.float64]
-    occurrences: NDArray[np.float64]
+    frequency: Floats
+    length: Floats
+    score: Floats
+    occurrences: Floats
     """Of each term in the collection."""
     documents: int
     """In the collection."""
@@ -112,8 +112,8 @@ def bo1(query: Query, feedback: Feedback, *, documents: Count = 3, terms: Count 
     return Query(query.text, tuple(weights), tuple(weights.values()))
 
 
-def _bo1(frequency: NDArray[np.float64] | float, expected: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    result: NDArray[np.float64] = frequency * np.log2((1 + expected) / expected) + np.log2(1 + expected)
+def _bo1(frequency: Floats | float, expected: Floats | float) -> Floats:
+    result: Floats = frequency * np.log2((1 + expected) / expected) + np.log2(1 + expected)
     return result
 
 
@@ -144,7 +144,7 @@ def rm3(
     return Query(query.text, tuple(kept), tuple(kept.values()))
 
 
-def _best(feedback: Feedback, weight: NDArray[np.float64], terms: int) -> list[int]:
+def _best(feedback: Feedback, weight: Floats, terms: int) -> list[int]:
     """The terms of largest weight; equal ones in the order of their names."""
     order = sorted(np.flatnonzero(weight > 0).tolist(), key=lambda i: (-weight[i], feedback.terms[i]))
     return order[:terms]

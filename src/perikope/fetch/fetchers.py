@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from perikope.core.arrays import Mask
 from perikope.core.registry import Registry
 from perikope.fetch import Candidates
 from perikope.index.reader import Snapshot
@@ -15,7 +13,7 @@ from perikope.index.reader import Snapshot
 class Fetcher(Protocol):
     """Finds documents."""
 
-    def __call__(self, snapshot: Snapshot, text: str, store: str, most: int, allowed: NDArray[np.bool_], /) -> Candidates:
+    def __call__(self, snapshot: Snapshot, text: str, store: str, most: int, allowed: Mask, /) -> Candidates:
         """The best documents for a text, of those that are allowed, by what a store of the index keeps."""
         ...
 

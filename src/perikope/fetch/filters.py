@@ -19,11 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, isfinite
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Array, Bytes, Integers, Mask, Unsigned64
 from perikope.core.errors import UsageError, unknown
 from perikope.fetch.conditions import (
     Between,
@@ -32,7 +32,6 @@ from perikope.fetch.conditions import (
     Condition,
     Equal,
     Inside,
-    Numbers,
     Prefix,
     compare,
     encoded,
@@ -47,8 +46,6 @@ from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.kernels.strings import hash_strings
 from perikope.patents.codes import LEVELS, parse_code
-
-Mask = NDArray[np.bool_]
 
 CODE_FIELDS = ("ipc", "ipcr", "cpc", "ecla")
 """Fields whose values are classification codes."""
@@ -78,7 +75,7 @@ def mask(segment: Segment, filter: Filter) -> Mask:
     return np.unpackbits(packed, count=segment.documents).view(bool)
 
 
-def _packed_mask(segment: Segment, filter: Filter) -> NDArray[np.uint8]:
+def _packed_mask(segment: Segment, filter: Filter) -> Bytes:
     return np.packbits(filter.documents(segment))
 
 
@@ -120,7 +117,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Negated:
     """Documents that another filter drops."""
 
     filter: Where
@@ -195,7 +192,7 @@ class SharedCodes:
         wanted = [code for code in map(parse_code, self.codes) if code is not None]
         if not wanted:
             return np.ones(segment.documents, bool)
-        keys: list[Numbers | range] = []
+        keys: list[Integers | range] = []
         for field in self.fields:
             codes: Codes = segment.remember(read_codes, field)
             keys += [codes.sharing(code, self.level) for code in wanted]
@@ -239,7 +236,7 @@ class All:
 
 
 def passage_mask(
-    segment: Segment, documents_of_passages: Numbers, passages: Numbers, parts: frozenset[str] | None, tags: frozenset[str] | None
+    segment: Segment, documents_of_passages: Integers, passages: Integers, parts: frozenset[str] | None, tags: frozenset[str] | None
 ) -> Mask:
     """Which passages (numbers in the segment, each with its document's) stand in one of the parts and have one of the tags; None is any."""
     found = np.ones(passages.size, bool)
@@ -268,23 +265,23 @@ def known_tags(snapshot: Snapshot) -> list[str]:
     return sorted(found - {""})
 
 
-def _spans_of(segment: Segment, documents: Numbers, passages: Numbers) -> Numbers:
+def _spans_of(segment: Segment, documents: Integers, passages: Integers) -> Integers:
     first = segment["document.first_span"].astype(np.int64, copy=False)
     own = segment["passage.span"][passages].astype(np.int64)
     if np.any(own >= first[documents + 1] - first[documents]):
         raise segment.columns.damaged("has a damaged column (passage.span)")
-    spans: Numbers = first[documents] + own
+    spans: Integers = first[documents] + own
     return spans
 
 
-def _labels_of(segment: Segment, property: str, spans: Numbers) -> NDArray[Any]:
+def _labels_of(segment: Segment, property: str, spans: Integers) -> Array:
     labels = segment[f"span.{property}"][spans]
     if labels.size and int(labels.max()) >= len(segment.labels):
         raise segment.columns.damaged(f"has a damaged column (span.{property})")
     return labels
 
 
-def _having(segment: Segment, keys: Iterable[Numbers | range]) -> Mask:
+def _having(segment: Segment, keys: Iterable[Integers | range]) -> Mask:
     """Which documents have one of the keys."""
     chosen = np.zeros(len(segment.facets.values), bool)
     for some in keys:
@@ -304,7 +301,7 @@ def _numbers_of(segment: Segment, ids: frozenset[str]) -> list[int]:
 
 
 @lru_cache(maxsize=4)
-def _hashed(ids: frozenset[str]) -> tuple[list[bytes], NDArray[np.uint64]]:
+def _hashed(ids: frozenset[str]) -> tuple[list[bytes], Unsigned64]:
     """Ids as bytes, with their hashes; kept because every segment asks for them."""
     names = [encoded(id) for id in ids]
     return names, hash_strings(np.cumsum([len(name) for name in names], dtype=np.uint64), np.frombuffer(b"".join(names), np.uint8))
@@ -355,7 +352,7 @@ class _Parser:
         read = self.code_item if operator.endswith("~") or field in CODE_FIELDS else self.item
         tests = [test for _ in self.alternatives() for test in read(operator)]
         where = Where(field, tuple(dict.fromkeys(tests)))
-        return Not(where) if operator.startswith("!") else where
+        return Negated(where) if operator.startswith("!") else where
 
     def field(self) -> str:
         quoted = self.quoted()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Integers
 from perikope.core.errors import unknown
 from perikope.fetch.filters import known_fields
 from perikope.index.reader import Snapshot
-
-Integers = NDArray[np.int64]
 
 
 def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:

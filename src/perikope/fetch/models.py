@@ -14,15 +14,14 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Array, Floats, Integers
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, parse
 from perikope.core.parameters import Parameter, Range, bind, call, parameters_of
 from perikope.core.registry import Registry
 from perikope.fetch import weighting
 
-Floats = NDArray[np.float64]
 Factors = weighting.Factors
 
 
@@ -30,8 +29,8 @@ Factors = weighting.Factors
 class Terms:
     """What the collection says of the query's terms (one value a term) and of itself."""
 
-    document_frequency: NDArray[Any]
-    collection_frequency: NDArray[Any]
+    document_frequency: Array
+    collection_frequency: Array
     documents: int
     tokens: float
     """Of all documents; not whole where parts are weighted."""
@@ -41,7 +40,7 @@ class Terms:
         """Of the documents."""
         return self.tokens / max(self.documents, 1)
 
-    def at(self, terms: NDArray[np.int64]) -> Terms:
+    def at(self, terms: Integers) -> Terms:
         """The same for some of the terms, or for each posting's term."""
         return Terms(self.document_frequency[terms], self.collection_frequency[terms], self.documents, self.tokens)
 
@@ -91,19 +90,19 @@ class FetchModel:
             else (np.ones(terms.document_frequency.shape),)
         )
 
-    def of_document(self, frequency: NDArray[Any], length: NDArray[Any], average_length: float) -> Factors:
+    def of_document(self, frequency: Array, length: Array, average_length: float) -> Factors:
         """The factors of documents, by the term's frequency and their length."""
         assert self.definition.of_document is not None
         result: Factors = call(self.definition.of_document, [frequency, length, average_length], self.parameters)
         return result
 
-    def by_frequency(self, frequency: NDArray[Any], terms: Terms) -> Floats:
+    def by_frequency(self, frequency: Array, terms: Terms) -> Floats:
         """What a term adds by its frequency alone."""
         assert self.definition.by_frequency is not None
         result: Floats = call(self.definition.by_frequency, [frequency, terms], self.parameters)
         return result
 
-    def contribution(self, frequency: NDArray[Any], length: NDArray[Any], terms: Terms) -> Floats:
+    def contribution(self, frequency: Array, length: Array, terms: Terms) -> Floats:
         """What each posting adds: its frequency, the length of its document, and its term, all of one shape."""
         if self.definition.by_frequency is not None:
             return self.by_frequency(frequency, terms)
@@ -112,7 +111,7 @@ class FetchModel:
             total = total + factor * other
         return total
 
-    def background(self, length: NDArray[Any], weight: float) -> Floats | None:
+    def background(self, length: Array, weight: float) -> Floats | None:
         """What documents of these lengths have whatever they hold, for a query whose terms weigh so much in all."""
         return None if self.definition.background is None else weight * call(self.definition.background, [length], self.parameters)
 
@@ -161,8 +160,8 @@ def _inverse_frequency(terms: Terms, *, idf: Literal["lucene", "robertson"] = "l
 
 @fetch_model(of_term=_inverse_frequency)
 def bm25(
-    frequency: NDArray[Any],
-    length: NDArray[Any],
+    frequency: Array,
+    length: Array,
     average_length: float,
     *,
     k1: Annotated[float, Range(0, 1000)] = 1.2,
@@ -181,9 +180,7 @@ def _of_poisson(terms: Terms) -> Factors:
 
 
 @fetch_model(of_term=_of_poisson)
-def pl2(
-    frequency: NDArray[Any], length: NDArray[Any], average_length: float, *, c: Annotated[float, Range(0, 1000, low_open=True)] = 1.0
-) -> Factors:
+def pl2(frequency: Array, length: Array, average_length: float, *, c: Annotated[float, Range(0, 1000, low_open=True)] = 1.0) -> Factors:
     """PL2 of the divergence-from-randomness family.
 
     `(t log2(1/f) + f log2(e) + log2(2πt)/2 + t (log2(t) - log2(e))) / (t + 1)` with `t = tf log2(1 + c l_avg / l)` and `f = cf / N`.
@@ -196,7 +193,7 @@ def _of_hypergeometric(terms: Terms) -> Factors:
 
 
 @fetch_model(of_term=_of_hypergeometric)
-def dph(frequency: NDArray[Any], length: NDArray[Any], average_length: float) -> Factors:
+def dph(frequency: Array, length: Array, average_length: float) -> Factors:
     """DPH, the parameter-free model of the divergence-from-randomness family.
 
     `(1 - f)² / (tf + 1) · (tf log2(tf l_avg/l · N/cf) + log2(2π tf (1 - f))/2)` with `f = tf / l`.
@@ -207,13 +204,13 @@ def dph(frequency: NDArray[Any], length: NDArray[Any], average_length: float) ->
 Mu = Annotated[float, Range(0, 1e9, low_open=True)]
 
 
-def _smoothing(length: NDArray[Any], *, mu: Mu = 1000.0) -> Floats:
+def _smoothing(length: Array, *, mu: Mu = 1000.0) -> Floats:
     result: Floats = np.log(mu / (length + mu))
     return result
 
 
 @fetch_model(background=_smoothing)
-def lm(frequency: NDArray[Any], terms: Terms, *, mu: Mu = 1000.0) -> Floats:
+def lm(frequency: Array, terms: Terms, *, mu: Mu = 1000.0) -> Floats:
     """Query likelihood with Dirichlet smoothing, less what is the same for all documents.
 
     `Σ_t w_t (ln(1 + tf / (μ P(t|C))) + ln(μ / (l_d + μ)))` over the terms that the collection holds.
@@ -230,7 +227,7 @@ def _similarity(sums: Floats, weights: Floats, terms: Terms) -> Floats:
 
 
 @fetch_model(background=_smoothing, finish=_similarity)
-def sim(frequency: NDArray[Any], terms: Terms, *, mu: Mu = 1000.0) -> Floats:
+def sim(frequency: Array, terms: Terms, *, mu: Mu = 1000.0) -> Floats:
     """The similarity of Albarede 2021: one over the perplexity of the query under the smoothed document.
 
     `Sim(q, d) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_d + μ)))` over the terms that the collection holds: ranks as `lm` does, with

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats, Integers
 from perikope.core.errors import UsageError, unknown
 from perikope.fetch import Candidates
 from perikope.fetch.filters import Filter, known_parts, mask
@@ -21,7 +21,6 @@ from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.query.terms import Query
 
-Floats = NDArray[np.float64]
 Parts = Mapping[str, float]
 
 
@@ -68,7 +67,7 @@ def fetch_parts(
     )
     weights = np.array(query.weights)
     seen = terms.document_frequency > 0
-    matching: list[NDArray[np.int64]] = []
+    matching: list[Integers] = []
     sums: list[Floats] = []
     for base, segment, own, length in zip(snapshot.first_document.tolist(), snapshot.segments, found, lengths, strict=False):
         total, held = np.zeros(segment.documents), np.zeros(segment.documents, bool)
@@ -91,7 +90,7 @@ def fetch_parts(
     return in_order(snapshot, numbers_found, model.finish(scores, weights, terms), documents)
 
 
-def _postings(segment: Segment, term: int, parts: Parts) -> tuple[NDArray[np.int64], Floats]:
+def _postings(segment: Segment, term: int, parts: Parts) -> tuple[Integers, Floats]:
     """Documents that hold a term in the parts, and its weighted frequency there."""
     if term < 0:
         return np.zeros(0, np.int64), np.zeros(0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from perikope.core.errors import UsageError
 from perikope.document.tree import Document
 from perikope.fetch.conditions import Between, Equal, is_date
-from perikope.fetch.filters import CODE_FIELDS, Filter, Not, SharedCodes, Where, Without, codes_of, known_fields
+from perikope.fetch.filters import CODE_FIELDS, Filter, Negated, SharedCodes, Where, Without, codes_of, known_fields
 from perikope.index.facets import metadata_pairs
 from perikope.index.reader import Snapshot
 from perikope.query.patent import Claims, Forms, Patent, Setting, load_patent, pasted, queries
@@ -111,7 +111,7 @@ def _filters(
             yield Without(family)
         for field, values in _family_values(patent.metadata).items():
             if field in known and values:
-                yield Not(Where(field, tuple(map(Equal, values))))
+                yield Negated(Where(field, tuple(map(Equal, values))))
     if restriction.code_filter:
         codes = codes_of(patent.metadata)
         if not codes:

@@ -9,8 +9,8 @@ from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Floats, Integers, Unsigned16
 from perikope.fetch import Candidates
 from perikope.fetch.filters import Filter, mask
 from perikope.fetch.models import Factors, FetchModel, Terms
@@ -27,9 +27,6 @@ _FEWEST_ROWS = 16
 _ROWS_BY_FREQUENCY = 64
 _MODELS = 8
 """Of so many models tables are kept."""
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, filter: Filter | None = None) -> Candidates:
@@ -148,8 +145,8 @@ class _Lengths:
     """
 
     values: Integers
-    classes: NDArray[np.uint16]
-    no_classes: NDArray[np.uint16]
+    classes: Unsigned16
+    no_classes: Unsigned16
     tables: dict[object, _Tables]
     """Of the models used last."""
 
@@ -168,7 +165,7 @@ class _Tables:
     values: Floats
     rows: int
     """How many frequencies there are, from 0 on."""
-    classes: NDArray[np.uint16]
+    classes: Unsigned16
     largest: Floats
     """Of each factor: a term cannot add more than its own factors times these."""
     positive: bool
@@ -226,7 +223,7 @@ def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, avera
     )
 
 
-def _allowed(segment: Segment, filter: Filter | None) -> NDArray[np.uint8]:
+def _allowed(segment: Segment, filter: Filter | None) -> Bytes:
     """Which documents may be found; nothing where all may."""
     if filter is not None:
         last = _LAST_MASK.get(segment)
@@ -237,7 +234,7 @@ def _allowed(segment: Segment, filter: Filter | None) -> NDArray[np.uint8]:
     return segment.alive.view(np.uint8) if segment.tombstones else _NO_BYTES
 
 
-_LAST_MASK: WeakKeyDictionary[Segment, tuple[Filter, NDArray[np.uint8]]] = WeakKeyDictionary()
+_LAST_MASK: WeakKeyDictionary[Segment, tuple[Filter, Bytes]] = WeakKeyDictionary()
 """A filter is mostly used again: for the next topic, or for the next page."""
 
 

@@ -6,12 +6,10 @@ the term over all units of the same sort. Fetch applies them to documents, the c
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from perikope.core.arrays import Array, Floats
+
 Factors = tuple[Floats, ...]
 """Some formulas are a sum of products, each of a factor of the term and one of the text: they are written so, since the second can be
 tabulated."""
@@ -20,19 +18,19 @@ TINY = 1e-300
 """Stands for 0 under a logarithm."""
 
 
-def idf(units: int, holding: NDArray[Any]) -> Floats:
+def idf(units: int, holding: Array) -> Floats:
     """BM25's inverse document frequency as Lucene has it, never negative: `ln(1 + (N - n + 0.5) / (n + 0.5))`."""
     result: Floats = np.log1p((units - holding + 0.5) / (holding + 0.5))
     return result
 
 
-def robertson_idf(units: int, holding: NDArray[Any]) -> Floats:
+def robertson_idf(units: int, holding: Array) -> Floats:
     """Robertson's inverse document frequency, negative for what more than half of the units hold: `ln((N - n + 0.5) / (n + 0.5))`."""
     result: Floats = np.log((units - holding + 0.5) / (holding + 0.5))
     return result
 
 
-def bm25(frequency: NDArray[Any], length: NDArray[Any], average_length: float, k1: float, b: float) -> Floats:
+def bm25(frequency: Array, length: Array, average_length: float, k1: float, b: float) -> Floats:
     """BM25's saturation of frequency by length: `tf (k1 + 1) / (tf + k1 (1 - b + b l / avg))`.
 
     Robertson, Walker, Jones, Hancock-Beaulieu and Gatford, Okapi at TREC-3, 1994.
@@ -44,7 +42,7 @@ def bm25(frequency: NDArray[Any], length: NDArray[Any], average_length: float, k
     return result
 
 
-def pl2(frequency: NDArray[Any], length: NDArray[Any], average_length: float, occurrences: NDArray[Any], units: int, c: float) -> Floats:
+def pl2(frequency: Array, length: Array, average_length: float, occurrences: Array, units: int, c: float) -> Floats:
     """PL2: Poisson estimate of randomness, Laplace's after-effect, normalisation 2 with parameter c.
 
     `(t log2(1/f) + f log2(e) + log2(2πt)/2 + t (log2(t) - log2(e))) / (t + 1)` with `t = tf log2(1 + c l_avg / l)` and `f = cf / N`.
@@ -56,19 +54,19 @@ def pl2(frequency: NDArray[Any], length: NDArray[Any], average_length: float, oc
     return _sum_of_products(pl2_of_term(occurrences, units), pl2_of_unit(frequency, length, average_length, c))
 
 
-def pl2_of_term(occurrences: NDArray[Any], units: int) -> Factors:
+def pl2_of_term(occurrences: Array, units: int) -> Factors:
     """What PL2 takes from a term: `log2(1/f)`, `f log2(e)` and 1."""
     expected = occurrences / max(units, 1)
     return -np.log2(np.maximum(expected, TINY)), expected * np.log2(np.e), np.ones(np.shape(expected))
 
 
-def pl2_of_unit(frequency: NDArray[Any], length: NDArray[Any], average_length: float, c: float) -> Factors:
+def pl2_of_unit(frequency: Array, length: Array, average_length: float, c: float) -> Factors:
     """What PL2 takes from a text: `t / (t + 1)`, `1 / (t + 1)` and the rest."""
     t = np.maximum(frequency * np.log2(1 + c * average_length / np.maximum(length, 1)), TINY)
     return t / (t + 1), 1 / (t + 1), (0.5 * np.log2(2 * np.pi * t) + t * (np.log2(t) - np.log2(np.e))) / (t + 1)
 
 
-def dph(frequency: NDArray[Any], length: NDArray[Any], average_length: float, occurrences: NDArray[Any], units: int) -> Floats:
+def dph(frequency: Array, length: Array, average_length: float, occurrences: Array, units: int) -> Floats:
     """DPH: hypergeometric randomness, Popper's normalisation, no parameter.
 
     `(1 - f)² / (tf + 1) · (tf log2(tf l_avg/l · N/cf) + log2(2π tf (1 - f))/2)` with `f = tf / l`.
@@ -77,12 +75,12 @@ def dph(frequency: NDArray[Any], length: NDArray[Any], average_length: float, oc
     return _sum_of_products(dph_of_term(occurrences, units), dph_of_unit(frequency, length, average_length))
 
 
-def dph_of_term(occurrences: NDArray[Any], units: int) -> Factors:
+def dph_of_term(occurrences: Array, units: int) -> Factors:
     """What DPH takes from a term: `log2(N / cf)` and 1."""
     return np.log2(max(units, 1) / np.maximum(occurrences, TINY)), np.ones(np.shape(occurrences))
 
 
-def dph_of_unit(frequency: NDArray[Any], length: NDArray[Any], average_length: float) -> Factors:
+def dph_of_unit(frequency: Array, length: Array, average_length: float) -> Factors:
     """What DPH takes from a text: the normalised frequency, and the rest."""
     # A text that is nothing but the term would have a logarithm of zero; its weight is zero all the same.
     f = np.minimum(frequency / np.maximum(length, 1), 1 - 1e-9)
@@ -96,7 +94,7 @@ def _sum_of_products(factors: Factors, others: Factors) -> Floats:
     return result
 
 
-def dirichlet(frequency: NDArray[Any], occurrences: NDArray[Any], tokens: float, mu: float) -> Floats:
+def dirichlet(frequency: Array, occurrences: Array, tokens: float, mu: float) -> Floats:
     """What an occurring term adds to the log-likelihood under Dirichlet smoothing: `ln(1 + tf / (μ cf / |C|))`.
 
     Zhai and Lafferty, A study of smoothing methods for language models applied to ad hoc information retrieval, SIGIR 2001.

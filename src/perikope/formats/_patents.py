@@ -16,7 +16,7 @@ from perikope.document.tree import Kind
 from perikope.formats._inline import Run
 from perikope.formats._profile import Element, Profile, Role, Rule, text_of
 from perikope.formats._source import Source, language_or_nothing
-from perikope.formats._xml import Tree, whole_text
+from perikope.formats._xml import XmlDocument, whole_text
 from perikope.formats._xml_walk import Walk
 from perikope.patents.codes import parse_code
 from perikope.patents.headings import Headings
@@ -132,7 +132,7 @@ class PatentWalk(Walk):
     references: ClassVar[frozenset[str]] = frozenset(("claim-ref",))
     """Tags that refer to claims by ids, in `idref`."""
 
-    def __init__(self, profile: Profile, tree: Tree, source: Source) -> None:
+    def __init__(self, profile: Profile, tree: XmlDocument, source: Source) -> None:
         self.root = tree.root
         self.patent = patent = self.bibliography()
         patent.applicants, patent.inventors, patent.assignees = map(_unescaped, (patent.applicants, patent.inventors, patent.assignees))

@@ -61,11 +61,11 @@ class BoundedStream(io.BufferedReader):
     """A stream that counts what is read from it against a bound."""
 
     def __init__(self, stream: IO[bytes], bound: Bound) -> None:
-        super().__init__(_Counted(stream, bound), _BUFFER)
+        super().__init__(_BoundedStream(stream, bound), _BUFFER)
         self.bound = bound
 
 
-class _Counted(io.RawIOBase):
+class _BoundedStream(io.RawIOBase):
     def __init__(self, stream: IO[bytes], bound: Bound) -> None:
         self._stream = cast(io.BufferedReader, stream)
         self._bound = bound

@@ -84,7 +84,7 @@ _INVALID = "\ufffd"
 _ENDLESS = f"has a document type declaration that does not end, or is longer than {MAX_DOCTYPE >> 20} MB; mend it"
 
 
-class Tree(NamedTuple):
+class XmlDocument(NamedTuple):
     """One document of a file."""
 
     root: etree._Element
@@ -125,7 +125,7 @@ class Problems:
         raise problem
 
 
-def trees(source: Source, problems: Problems | None = None) -> Iterator[Tree]:
+def trees(source: Source, problems: Problems | None = None) -> Iterator[XmlDocument]:
     """The documents of a file, each as the tree of its elements, without comments, processing instructions and namespaces.
 
     Those that cannot be read are kept in `problems`, for who asks for it; else they are an error when all others have been read.
@@ -136,7 +136,7 @@ def trees(source: Source, problems: Problems | None = None) -> Iterator[Tree]:
         first_line = line + data.count(b"\n", 0, begin)
         with kept:
             root = _parse(data[begin:], first_line, source.path)
-            yield Tree(root, first_line, number == 0 and not source.first_line)
+            yield XmlDocument(root, first_line, number == 0 and not source.first_line)
     if problems is None:
         kept.report()
 

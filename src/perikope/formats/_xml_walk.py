@@ -10,13 +10,13 @@ from perikope.document.tree import Document, Kind, Place, TreeBuilder
 from perikope.formats._inline import Inline, Run
 from perikope.formats._profile import BLOCKS, LIFTED, Element, Profile, Role, Rule, text_of
 from perikope.formats._source import Source, is_running_number, language_or_nothing
-from perikope.formats._xml import Tree, whole_text
+from perikope.formats._xml import XmlDocument, whole_text
 
 
 class Walk:
     """Goes through the elements of one document once and builds it; schemas that need more than a profile extend it."""
 
-    def __init__(self, profile: Profile, tree: Tree, source: Source) -> None:
+    def __init__(self, profile: Profile, tree: XmlDocument, source: Source) -> None:
         self.profile, self.root, self.source = profile, tree.root, source
         self.language = next(iter(self.found("language")), "")
         self.builder = TreeBuilder(

@@ -56,7 +56,7 @@ def read(source: Source) -> Iterator[Document]:
     title, title_heading = _title(root, roots)
     language = _language(root) or source.language
     builder = TreeBuilder(source.id, title=title, language=language, metadata=_metadata(root))
-    page = _Page(source, builder, title_heading, _BOILERPLATE if roots[0].tag not in ("body", "html") else frozenset())
+    page = _HtmlReader(source, builder, title_heading, _BOILERPLATE if roots[0].tag not in ("body", "html") else frozenset())
     for element in roots:
         page.read(element, next(filter(None, map(_language, element.iterancestors())), language))
     yield source.finish(builder)
@@ -173,7 +173,7 @@ class _Frame:
     """Of a sectioning element, where the headings in it begin that end with it."""
 
 
-class _Page:
+class _HtmlReader:
     """Turns the start and end of elements into spans."""
 
     def __init__(self, source: Source, builder: TreeBuilder, title_heading: html.HtmlElement | None, boilerplate: frozenset[str]) -> None:

@@ -30,10 +30,10 @@ def read(source: Source) -> Iterator[Document]:
     tokens = _PARSER.parse(text)
     if any(token.nesting == 1 and token.level >= MAX_NESTING - 1 for token in tokens):
         raise UnreadableFile(f"lists or quotations are nested deeper than {MAX_NESTING}; flatten them", path=source.path)
-    yield source.finish(_Page(source, front).build(tokens))
+    yield source.finish(_MarkdownReader(source, front).build(tokens))
 
 
-class _Page:
+class _MarkdownReader:
     """Turns the flat stream of tokens into spans."""
 
     def __init__(self, source: Source, front: dict[str, object]) -> None:

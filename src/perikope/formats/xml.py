@@ -19,7 +19,7 @@ from perikope.formats._clef_ip import ClefIpWalk
 from perikope.formats._epo import FulltextWalk, PublishedWalk
 from perikope.formats._profile import Profile, load
 from perikope.formats._uspto import Application1, Grant2, GrantOrApplication
-from perikope.formats._xml import Problems, Tree, chunks, trees
+from perikope.formats._xml import Problems, XmlDocument, chunks, trees
 from perikope.formats._xml_walk import Walk
 
 SUFFIXES = (".xml", ".nxml")
@@ -42,7 +42,7 @@ def read(source: Source) -> Iterator[Document]:
     problems.report()
 
 
-def walk_for(tree: Tree, source: Source) -> Walk:
+def walk_for(tree: XmlDocument, source: Source) -> Walk:
     """The walk through a document, by that profile of the source's format that fits its root."""
     known = profiles_of(source.format)
     profile = next((profile for profile in known if profile.fits(tree.root)), None)

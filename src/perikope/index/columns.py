@@ -21,9 +21,9 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.core import files
+from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError
 
 MAGIC = b"PERIKOPE"
@@ -31,8 +31,6 @@ VERSION = 3
 _ALIGNMENT = 64
 _TAIL = struct.Struct("<QQI8s")
 _DTYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8")
-
-Array = NDArray[Any]
 
 
 def narrow(values: Array) -> Array:
@@ -190,7 +188,7 @@ class Strings:
         begin = int(self.ends[number - 1]) if number else 0
         return self.data[begin : int(self.ends[number])].tobytes()
 
-    def longest(self, numbers: NDArray[np.int64]) -> int:
+    def longest(self, numbers: Integers) -> int:
         """The length of the longest of some strings."""
         begin = np.where(numbers > 0, self.ends[np.maximum(numbers, 1) - 1], 0)
         return int((self.ends[numbers] - begin).max(initial=0))

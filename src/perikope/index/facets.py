@@ -19,8 +19,9 @@ from math import isfinite
 import numpy as np
 import orjson
 
+from perikope.core.arrays import Array
 from perikope.core.errors import IndexFormatError
-from perikope.index.columns import Array, ColumnFile, ColumnWriter, narrow
+from perikope.index.columns import ColumnFile, ColumnWriter, narrow
 from perikope.index.layout import offsets, ranges
 from perikope.kernels.facets import strictly_rising
 from perikope.kernels.strings import merge_sorted

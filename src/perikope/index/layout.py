@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from perikope.index.columns import Array, ColumnWriter, narrow
+from perikope.core.arrays import Array
+from perikope.index.columns import ColumnWriter, narrow
 from perikope.kernels.postings import LARGE, count_stored, cut_windows
 from perikope.kernels.strings import hash_strings
 
@@ -109,8 +110,8 @@ class Spool:
         self._file.close()
 
 
-class Frequencies:
-    """Frequencies in one byte each; those that do not fit are kept apart, by their number."""
+class FrequencySpool:
+    """Writes frequencies in one byte each; those that do not fit are written apart, with their numbers."""
 
     def __init__(self, small: Spool) -> None:
         self._small = small
@@ -141,9 +142,9 @@ class PostingsWriter:
         self._folder = folder
         self._spools = contextlib.ExitStack()
         self._documents = self._spool(np.uint16)
-        self._frequencies = Frequencies(self._spool(np.uint8))
+        self._frequencies = FrequencySpool(self._spool(np.uint8))
         self._parts = self._spool(part_type(parts)) if parts > 1 else None
-        self._part_frequencies = Frequencies(self._spool(np.uint8))
+        self._part_frequencies = FrequencySpool(self._spool(np.uint8))
         self._part_frequency_count = 0
         self._first_window: list[Array] = [np.zeros(1, np.int64)]
         self._window_number: list[Array] = [np.zeros(0, np.uint16)]

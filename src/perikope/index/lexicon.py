@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Integers32, Unsigned32
 from perikope.index.layout import STOP
 from perikope.kernels.lexicon import EMPTY, number_words, rehash
 from perikope.kernels.words import find_words
@@ -35,14 +35,12 @@ class Lexicon:
         """How many terms there are."""
         return len(self._term_numbers)
 
-    def words(self, characters: NDArray[np.uint32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def words(self, characters: Unsigned32) -> tuple[Integers32, Integers32]:
         """Start and end of each word."""
         starts, ends = find_words(characters, word_classes())
         return starts, ends
 
-    def terms(
-        self, characters: NDArray[np.uint32], starts: NDArray[np.int32], ends: NDArray[np.int32], languages: NDArray[np.int32]
-    ) -> NDArray[np.uint32]:
+    def terms(self, characters: Unsigned32, starts: Integers32, ends: Integers32, languages: Integers32) -> Unsigned32:
         """The number of each word's term; `languages` are numbers of the list given at the start."""
         numbers = np.empty(starts.size, np.int32)
         before = self._known

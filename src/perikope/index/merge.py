@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from perikope.core.arrays import Array
 from perikope.index import layout
-from perikope.index.columns import Array, ColumnWriter, narrow
+from perikope.index.columns import ColumnWriter, narrow
 from perikope.index.facets import merge_facets
 from perikope.index.layout import STOP, PostingsWriter, offsets, ranges
 from perikope.index.segments import Segment

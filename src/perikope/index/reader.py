@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Integers
 from perikope.core.errors import IndexFormatError
 from perikope.index import manifest as manifests
 from perikope.index.columns import MissingFileError
@@ -29,10 +29,10 @@ class Statistics:
     tokens: int
     passages: int
     passage_tokens: int
-    document_frequency: NDArray[np.int64]
-    collection_frequency: NDArray[np.int64]
-    passage_frequency: NDArray[np.int64]
-    passage_collection_frequency: NDArray[np.int64]
+    document_frequency: Integers
+    collection_frequency: Integers
+    passage_frequency: Integers
+    passage_collection_frequency: Integers
     """Occurrences inside passages; the collection frequency also counts titles."""
 
 
@@ -48,24 +48,24 @@ _OF_SEGMENT = 5
 class TermRows:
     """What a snapshot knows of some terms, a column each: the counts and then, for each segment, where the term stands there."""
 
-    rows: NDArray[np.int64]
+    rows: Integers
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Integers:
         """Documents, occurrences, passages and occurrences in passages, one value a term."""
         return self.rows[:_COUNTS]
 
     @property
-    def numbers(self) -> NDArray[np.int64]:
+    def numbers(self) -> Integers:
         """The number of each term in each segment (a row), or -1."""
         return self.rows[_COUNTS::_OF_SEGMENT]
 
-    def places(self, segment: int) -> NDArray[np.int64]:
+    def places(self, segment: int) -> Integers:
         """First and end window, first and end posting of each term in a segment."""
         first = _COUNTS + segment * _OF_SEGMENT
         return self.rows[first + 1 : first + _OF_SEGMENT]
 
-    def at(self, terms: NDArray[np.int64]) -> TermRows:
+    def at(self, terms: Integers) -> TermRows:
         """The same for some of the terms."""
         return TermRows(np.ascontiguousarray(self.rows[:, terms]))
 
@@ -83,14 +83,14 @@ class _Rows:
         self._known: dict[str, int] = {}
         self._table = np.empty((self._most, _COUNTS + _OF_SEGMENT * len(self._segments)), np.int64)
 
-    def of(self, terms: Sequence[str]) -> NDArray[np.int64]:
+    def of(self, terms: Sequence[str]) -> Integers:
         known, table = self._known, self._table
         try:
             return table[[known[term] for term in terms]]
         except KeyError:
             return self._find(terms)
 
-    def _find(self, terms: Sequence[str]) -> NDArray[np.int64]:
+    def _find(self, terms: Sequence[str]) -> Integers:
         with self._lock:
             new = [term for term in dict.fromkeys(terms) if term not in self._known]
             rows = self._read(new)
@@ -106,7 +106,7 @@ class _Rows:
             self._known.update({term: first + i for i, term in enumerate(new)})
             return self._table[[self._known[term] for term in terms]]
 
-    def _read(self, terms: Sequence[str]) -> NDArray[np.int64]:
+    def _read(self, terms: Sequence[str]) -> Integers:
         names = [term.encode("utf-8", "surrogatepass") for term in terms]
         rows = np.zeros((len(terms), _COUNTS + _OF_SEGMENT * len(self._segments)), np.int64)
         for i, segment in enumerate(self._segments):
@@ -170,7 +170,7 @@ class Snapshot:
         segment, local = self.locate(document)
         return segment.document_id(local)
 
-    def by_id(self, documents: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    def by_id(self, documents: Integers, groups: Integers) -> Integers:
         """The order of documents by group (they come in that order already) and, within one, by id."""
         segment_of = np.searchsorted(self.first_document, documents, "right") - 1
         own = [np.flatnonzero(segment_of == i) for i in range(len(self.segments))]
@@ -184,7 +184,7 @@ class Snapshot:
             names = segment.document_ids
             keys[:, rows] = pack_strings(names.ends, names.data, numbers, keys.shape[0])
         # Mostly few have the same score.
-        order: NDArray[np.int64] = order_runs(groups, keys, _SHORT_RUN)
+        order: Integers = order_runs(groups, keys, _SHORT_RUN)
         return order if order.size == documents.size else np.lexsort((*keys[::-1], groups)).astype(np.int64)
 
     def find_document(self, id: str) -> int:
@@ -219,7 +219,7 @@ class Snapshot:
         """The same for terms that were looked up before."""
         return Statistics(*self.totals, *terms.counts)
 
-    def part_statistics(self, terms: Sequence[str], part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def part_statistics(self, terms: Sequence[str], part: str) -> tuple[Integers, Integers]:
         """Of each term: how many documents hold it in a part, and how often they do there in all."""
         counts = np.zeros((2, len(terms)), np.int64)
         for segment, numbers in zip(self.segments, self.look_up(terms).numbers, strict=True):

@@ -32,7 +32,7 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SavedTable:
     """What was learned, and which kind of thing it is."""
 
     name: str
@@ -44,7 +44,7 @@ class Table:
         return InputError(f"the table {self.name!r} cannot be used: {what}; mend the file or learn it again")
 
 
-def read_table(name: str, kind: str = "", folder: Path | None = None) -> Table:
+def read_table(name: str, kind: str = "", folder: Path | None = None) -> SavedTable:
     """The table of this name and kind, or of any kind where none is given; `folder` is that of the index."""
     if name.endswith(".json"):
         path: Traversable = Path(name)
@@ -122,7 +122,7 @@ def _places(name: str, folder: Path | None) -> list[Traversable]:
     return [file for place in _folders(folder) if (file := place.joinpath(f"{name}.json")).is_file()]
 
 
-def _load(name: str, path: Traversable) -> Table:
+def _load(name: str, path: Traversable) -> SavedTable:
     damaged = InputError("is not a table of perikope, or is damaged: restore it, or learn it again", path=path)
     try:
         with path.open("rb") as file:
@@ -136,4 +136,4 @@ def _load(name: str, path: Traversable) -> Table:
         raise damaged
     if content.get("version") != VERSION or not isinstance(content.get("kind"), str):
         raise InputError(f"is a table of version {content.get('version')!r}, this program reads {VERSION}: learn it again", path=path)
-    return Table(name, content["kind"], MappingProxyType(content["values"]))
+    return SavedTable(name, content["kind"], MappingProxyType(content["values"]))

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Array, Integers
 from perikope.core.names import running_number
 from perikope.document.tree import Place
-from perikope.index.columns import Array, ColumnFile
+from perikope.index.columns import ColumnFile
 from perikope.index.facets import Facets
 from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN, STOP, has_right_type
 from perikope.index.store import Store
@@ -73,12 +73,10 @@ class Segment:
         found = Counts(self.documents, facts["indexed_tokens"], facts["passages"], facts["passage_tokens"])
         return self._checked(found - self.tombstones.totals if self.tombstones else found)
 
-    def find_terms(self, names: Sequence[bytes]) -> NDArray[np.int64]:
+    def find_terms(self, names: Sequence[bytes]) -> Integers:
         """The numbers of terms (`language:term`), or -1."""
         ends = np.cumsum([len(name) for name in names], dtype=np.int64)
-        found: NDArray[np.int64] = find_names(
-            np.frombuffer(b"".join(names), np.uint8), ends, self["term_of_name"], self.terms.ends, self.terms.data
-        )
+        found: Integers = find_names(np.frombuffer(b"".join(names), np.uint8), ends, self["term_of_name"], self.terms.ends, self.terms.data)
         return found
 
     def terms_with_prefix(self, prefix: bytes) -> Array:
@@ -92,17 +90,17 @@ class Segment:
         first, end = (bisect_left(in_order, wanted, key=name) for wanted in (prefix, prefix + b"\xff"))
         return in_order[first:end]
 
-    def term_windows(self, terms: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def term_windows(self, terms: Integers) -> tuple[Integers, Integers]:
         """First and end window of each term; both 0 where its number is -1."""
         return self.numbers("term.first_window", terms), self.numbers("term.first_window", np.where(terms >= 0, terms + 1, -1))
 
-    def numbers(self, column: str, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def numbers(self, column: str, places: Integers) -> Integers:
         """Some numbers of a column, by their places; 0 where a place is negative."""
         values = self[column]
-        found: NDArray[np.int64] = read_all(values.view(np.uint8), values.itemsize, places)
+        found: Integers = read_all(values.view(np.uint8), values.itemsize, places)
         return found
 
-    def term_counts(self, terms: NDArray[np.int64]) -> NDArray[np.int64]:
+    def term_counts(self, terms: Integers) -> Integers:
         """Of each term documents, occurrences, passages and occurrences in passages (a row each), without what was deleted."""
         first, end = self.term_windows(terms)
         counts = np.stack([
@@ -120,14 +118,14 @@ class Segment:
         documents, frequencies, _ = self._postings(term)
         return self._alive(documents, frequencies)
 
-    def large_frequencies(self) -> NDArray[np.int64]:
+    def large_frequencies(self) -> Integers:
         """The postings whose frequency does not fit a byte, in order."""
         at = self["posting.frequency.large_at"]
         if at.size and (int(at[0]) < 0 or int(at[-1]) >= self["posting.document"].size or bool(np.any(at[:-1] >= at[1:]))):
             raise self.columns.damaged("has damaged frequencies (posting.frequency)")
         return at
 
-    def documents_at(self, postings: NDArray[np.int64]) -> NDArray[np.int64]:
+    def documents_at(self, postings: Integers) -> Integers:
         """The documents of postings."""
         first_posting = self["window.first_posting"]
         window = np.searchsorted(first_posting, postings.astype(first_posting.dtype), "right") - 1

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perikope.index.columns import Array, ColumnFile, ColumnWriter, narrow
+from perikope.core.arrays import Array, Integers
+from perikope.index.columns import ColumnFile, ColumnWriter, narrow
 
 
 class Counts(NamedTuple):
@@ -70,7 +70,7 @@ class Tombstones:
             raise columns.damaged("has damaged tombstones")
         return cls(found, term, deltas, Counts(*totals))
 
-    def counts(self, terms: NDArray[np.int64]) -> NDArray[np.int64]:
+    def counts(self, terms: Integers) -> Integers:
         """What the deleted documents counted for each term, a row for each of `_OF_TERM`."""
         at = np.searchsorted(self.terms, terms)
         known = np.flatnonzero(at < self.terms.size)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import orjson
 
+from perikope.core.arrays import Array
 from perikope.core.errors import InputError
 from perikope.document.tree import Document, Spans
 from perikope.index import layout
-from perikope.index.columns import Array, ColumnWriter, narrow
+from perikope.index.columns import ColumnWriter, narrow
 from perikope.index.facets import FacetBuilder
 from perikope.index.layout import STOP, PostingsWriter, offsets
 from perikope.index.lexicon import Lexicon

@@ -10,8 +10,8 @@ looked up from the start where they are few.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Floats, Integers, Unsigned16
 from perikope.kernels.dictionary import read
 from perikope.kernels.jit import kernel
 
@@ -29,9 +29,7 @@ _FEW = 8
 
 
 @kernel
-def rare_frequencies(
-    frequencies: NDArray[np.uint8], first: NDArray[np.int64], end: NDArray[np.int64], rows: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def rare_frequencies(frequencies: Bytes, first: Integers, end: Integers, rows: int) -> tuple[Integers, Integers]:
     """The postings of each term whose frequency has no row in the tables, and where each term's begin among them."""
     limit = np.uint8(rows)
     places = np.empty(64, np.int64)
@@ -59,7 +57,7 @@ def rare_frequencies(
 
 
 @kernel
-def _lower(values: NDArray[np.int64], low: int, high: int, wanted: int) -> int:
+def _lower(values: Integers, low: int, high: int, wanted: int) -> int:
     while low < high:
         middle = (low + high) // 2
         if values[middle] < wanted:
@@ -71,8 +69,8 @@ def _lower(values: NDArray[np.int64], low: int, high: int, wanted: int) -> int:
 
 @kernel
 def _add_one(
-    documents: NDArray[np.uint16], frequencies: NDArray[np.uint8],
-    coefficient: float, table: NDArray[np.float64], classes: NDArray[np.uint16], sums: NDArray[np.float64],
+    documents: Unsigned16, frequencies: Bytes,
+    coefficient: float, table: Floats, classes: Unsigned16, sums: Floats,
 ) -> None:  # fmt: skip
     """Add a list whose frequencies all have rows, for a model with one table: the loop where most of the time goes."""
     for i in range(documents.size):
@@ -82,8 +80,8 @@ def _add_one(
 
 @kernel
 def _add_allowed(
-    documents: NDArray[np.uint16], frequencies: NDArray[np.uint8],
-    coefficient: float, table: NDArray[np.float64], classes: NDArray[np.uint16], sums: NDArray[np.float64], allowed: NDArray[np.uint8],
+    documents: Unsigned16, frequencies: Bytes,
+    coefficient: float, table: Floats, classes: Unsigned16, sums: Floats, allowed: Bytes,
 ) -> None:  # fmt: skip
     """The same for allowed documents only, which pays where they are few."""
     for i in range(documents.size):
@@ -94,8 +92,8 @@ def _add_allowed(
 
 @kernel
 def _value(
-    frequency: int, place: int, length_class: int, term: int, coefficients: NDArray[np.float64], tables: NDArray[np.float64], layer: int,
-    rows: int, rare_at: NDArray[np.int64], rare: NDArray[np.float64],
+    frequency: int, place: int, length_class: int, term: int, coefficients: Floats, tables: Floats, layer: int,
+    rows: int, rare_at: Integers, rare: Floats,
 ) -> float:  # fmt: skip
     """What one posting adds."""
     value = 0.0
@@ -111,7 +109,7 @@ def _value(
 
 
 @kernel
-def _shrink(documents: NDArray[np.int64], scores: NDArray[np.float64], count: int, k: int) -> tuple[int, float]:
+def _shrink(documents: Integers, scores: Floats, count: int, k: int) -> tuple[int, float]:
     """Keep the best k and all that tie with the last of them; returns how many that are and the lowest score."""
     threshold = np.partition(scores[:count], count - k)[count - k]
     kept = 0
@@ -124,7 +122,7 @@ def _shrink(documents: NDArray[np.int64], scores: NDArray[np.float64], count: in
 
 
 @kernel
-def _reaching(sums: NDArray[np.float64], cut: float) -> int:
+def _reaching(sums: Floats, cut: float) -> int:
     """How many of the sums reach the cut; without a branch, so that many are compared at once."""
     found = 0
     for i in range(sums.size):
@@ -133,7 +131,7 @@ def _reaching(sums: NDArray[np.float64], cut: float) -> int:
 
 
 @kernel
-def _permitted(allowed: NDArray[np.uint8]) -> int:
+def _permitted(allowed: Bytes) -> int:
     """How many of the bytes are 1, the others being 0; so many at a time as fit a byte, which is several times faster."""
     found = 0
     whole = allowed.size - allowed.size % _BLOCK
@@ -149,7 +147,7 @@ def _permitted(allowed: NDArray[np.uint8]) -> int:
 
 
 @kernel
-def _choose(allowed: NDArray[np.uint8], chosen: NDArray[np.int64]) -> int:
+def _choose(allowed: Bytes, chosen: Integers) -> int:
     """The allowed documents, in order."""
     found = 0
     for first in range(0, allowed.size, _BLOCK):
@@ -163,7 +161,7 @@ def _choose(allowed: NDArray[np.uint8], chosen: NDArray[np.int64]) -> int:
 
 
 @kernel
-def _beyond(documents: NDArray[np.uint16], count: int) -> bool:
+def _beyond(documents: Unsigned16, count: int) -> bool:
     """Whether a posting is not one of the window's documents: what it would add to is not emptied."""
     limit = np.uint16(count)
     some = np.uint8(0)
@@ -173,7 +171,7 @@ def _beyond(documents: NDArray[np.uint16], count: int) -> bool:
 
 
 @kernel
-def _highest(sums: NDArray[np.float64], k: int, count: int, allowed: NDArray[np.uint8], base: int) -> float:
+def _highest(sums: Floats, k: int, count: int, allowed: Bytes, base: int) -> float:
     """The k-th highest of the sums of allowed documents, or 0 where there are not as many."""
     best = np.empty(2 * k + 2 * _BLOCK)
     held = 0
@@ -192,7 +190,7 @@ def _highest(sums: NDArray[np.float64], k: int, count: int, allowed: NDArray[np.
 
 
 @kernel
-def _threshold(sums: NDArray[np.float64], k: int, count: int, allowed: NDArray[np.uint8], base: int) -> float:
+def _threshold(sums: Floats, k: int, count: int, allowed: Bytes, base: int) -> float:
     """A value that at least k of the sums of allowed documents reach, near the highest one that is so; 0 where there are not as many.
 
     For large k it is guessed from a sample and then tried: finding the k-th highest takes longer than adding up a short query.
@@ -222,7 +220,7 @@ def _threshold(sums: NDArray[np.float64], k: int, count: int, allowed: NDArray[n
 
 
 @kernel
-def _reaching_allowed(sums: NDArray[np.float64], cut: float, allowed: NDArray[np.uint8]) -> int:
+def _reaching_allowed(sums: Floats, cut: float, allowed: Bytes) -> int:
     found = 0
     for i in range(sums.size):
         found += (sums[i] >= cut) & (allowed[i] != 0)
@@ -231,8 +229,8 @@ def _reaching_allowed(sums: NDArray[np.float64], cut: float, allowed: NDArray[np
 
 @kernel
 def _take_window(
-    sums: NDArray[np.float64], seen: NDArray[np.uint8], positive: bool, cut: float, count: int, allowed: NDArray[np.uint8], base: int,
-    chosen: NDArray[np.int64], values: NDArray[np.float64],
+    sums: Floats, seen: Bytes, positive: bool, cut: float, count: int, allowed: Bytes, base: int,
+    chosen: Integers, values: Floats,
 ) -> int:  # fmt: skip
     """The documents of a window whose sum reaches the cut, in order; leaves the sums empty."""
     found = 0
@@ -251,9 +249,9 @@ def _take_window(
 
 @kernel
 def _take_lists(
-    documents: NDArray[np.uint16], first: NDArray[np.int64], end: NDArray[np.int64], lists: int,
-    sums: NDArray[np.float64], seen: NDArray[np.uint8], positive: bool, cut: float, allowed: NDArray[np.uint8], base: int,
-    chosen: NDArray[np.int64], values: NDArray[np.float64],
+    documents: Unsigned16, first: Integers, end: Integers, lists: int,
+    sums: Floats, seen: Bytes, positive: bool, cut: float, allowed: Bytes, base: int,
+    chosen: Integers, values: Floats,
 ) -> int:  # fmt: skip
     """The same, by walking the first lists again: for windows of which little was touched."""
     found = 0
@@ -276,10 +274,10 @@ def _take_lists(
 
 @kernel
 def _look_up(
-    documents: NDArray[np.uint16], frequencies: NDArray[np.uint8], first: int, end: int, term: int,
-    coefficients: NDArray[np.float64], tables: NDArray[np.float64], layer: int,
-    rows: int, rare_at: NDArray[np.int64], rare: NDArray[np.float64], classes: NDArray[np.uint16],
-    chosen: NDArray[np.int64], values: NDArray[np.float64], hit: NDArray[np.uint8], count: int,
+    documents: Unsigned16, frequencies: Bytes, first: int, end: int, term: int,
+    coefficients: Floats, tables: Floats, layer: int,
+    rows: int, rare_at: Integers, rare: Floats, classes: Unsigned16,
+    chosen: Integers, values: Floats, hit: Bytes, count: int,
 ) -> None:  # fmt: skip
     """Add a list to chosen documents only; both are in order, and each search goes on where the last one ended."""
     at = first
@@ -321,14 +319,14 @@ def _look_up(
 
 @kernel
 def best_of_segment(
-    documents: NDArray[np.uint16], frequencies: NDArray[np.uint8], window_number: NDArray[np.uint16],
-    first_posting: NDArray[np.uint8], posting_size: int, first_window: NDArray[np.int64], end_window: NDArray[np.int64],
-    coefficients: NDArray[np.float64], bound: NDArray[np.float64], tables: NDArray[np.float64], layer_of_term: NDArray[np.int64],
-    rows: int, rare_at: NDArray[np.int64], rare: NDArray[np.float64],
-    classes: NDArray[np.uint16], background: NDArray[np.float64], length_class: NDArray[np.uint16],
-    positive: bool, allowed: NDArray[np.uint8], segment_documents: int, base: int, k: int,
-    sums: NDArray[np.float64], seen: NDArray[np.uint8], chosen: NDArray[np.int64], values: NDArray[np.float64], hit: NDArray[np.uint8],
-    best: NDArray[np.int64], best_score: NDArray[np.float64], held: int, threshold: float,
+    documents: Unsigned16, frequencies: Bytes, window_number: Unsigned16,
+    first_posting: Bytes, posting_size: int, first_window: Integers, end_window: Integers,
+    coefficients: Floats, bound: Floats, tables: Floats, layer_of_term: Integers,
+    rows: int, rare_at: Integers, rare: Floats,
+    classes: Unsigned16, background: Floats, length_class: Unsigned16,
+    positive: bool, allowed: Bytes, segment_documents: int, base: int, k: int,
+    sums: Floats, seen: Bytes, chosen: Integers, values: Floats, hit: Bytes,
+    best: Integers, best_score: Floats, held: int, threshold: float,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Add the best documents of a segment to the best so far: how many there are then, the threshold, and `SOUND`, `DAMAGED` or `FULL`.
 

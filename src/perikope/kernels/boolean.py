@@ -8,21 +8,20 @@ Ends are inclusive; `first` says where each document's stretches begin, with one
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Integers, Integers32, Mask
 from perikope.kernels.jit import kernel
 
-Integers = NDArray[np.int64]
 Lists = tuple[Integers, Integers, Integers]
 
 
 @kernel
 def phrases(
-    term: NDArray[np.int32],
-    position: NDArray[np.int32],
+    term: Integers32,
+    position: Integers32,
     first_occurrence: Integers,
     offsets: Integers,
-    counts: NDArray[np.bool_],
+    counts: Mask,
 ) -> Lists:
     """Where words stand side by side: word w, `offsets[w]` tokens behind the first one, is any term for which `counts[w]` is true."""
     documents, words = first_occurrence.size - 1, offsets.size
@@ -149,11 +148,11 @@ def covered(
     first: Integers,
     start: Integers,
     end: Integers,
-    term: NDArray[np.int32],
-    position: NDArray[np.int32],
+    term: Integers32,
+    position: Integers32,
     first_occurrence: Integers,
-    counts: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
+    counts: Mask,
+) -> Mask:
     """Of each occurrence, whether it is of a term that counts and stands in a stretch; starts must rise."""
     inside = np.zeros(term.size, np.bool_)
     for document in range(first_occurrence.size - 1):
@@ -167,9 +166,7 @@ def covered(
 
 
 @kernel
-def held(
-    first: Integers, start: Integers, end: Integers, document_of_range: Integers, first_token: Integers, end_token: Integers
-) -> NDArray[np.bool_]:
+def held(first: Integers, start: Integers, end: Integers, document_of_range: Integers, first_token: Integers, end_token: Integers) -> Mask:
     """Of each range of tokens, whether it holds a whole stretch of its document."""
     found = np.zeros(document_of_range.size, np.bool_)
     for i in range(document_of_range.size):
@@ -188,7 +185,7 @@ def held(
 @kernel
 def holding(
     first: Integers, start: Integers, end: Integers, document_of_range: Integers, first_token: Integers, end_token: Integers
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Of each stretch, whether some range of tokens of its document holds it whole; ranges are in the order of document and first token."""
     found = np.zeros(start.size, np.bool_)
     i = 0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Integers, Unsigned32, Unsigned64
 from perikope.kernels.jit import kernel
 
 
 @kernel
-def read(data: NDArray[np.uint8], size: int, place: int) -> int:
+def read(data: Bytes, size: int, place: int) -> int:
     """An unsigned number of 1, 2, 4 or 8 bytes: columns are narrow, and a kernel must not be compiled for each width."""
     value: int = np.int64(0)
     for i in range(size):
@@ -18,7 +18,7 @@ def read(data: NDArray[np.uint8], size: int, place: int) -> int:
 
 
 @kernel
-def read_all(data: NDArray[np.uint8], size: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
+def read_all(data: Bytes, size: int, places: Integers) -> Integers:
     """Numbers at several places; 0 where a place is negative."""
     values = np.zeros(places.size, np.int64)
     for i in range(places.size):
@@ -29,12 +29,12 @@ def read_all(data: NDArray[np.uint8], size: int, places: NDArray[np.int64]) -> N
 
 @kernel
 def find_names(
-    wanted: NDArray[np.uint8],
-    wanted_ends: NDArray[np.int64],
-    in_order: NDArray[np.uint32],
-    ends: NDArray[np.uint64],
-    data: NDArray[np.uint8],
-) -> NDArray[np.int64]:
+    wanted: Bytes,
+    wanted_ends: Integers,
+    in_order: Unsigned32,
+    ends: Unsigned64,
+    data: Bytes,
+) -> Integers:
     """The number of each wanted name, or -1; `in_order` has the numbers of all names in the order of their bytes."""
     numbers = np.full(wanted_ends.size, -1, np.int64)
     begin = 0
@@ -56,7 +56,7 @@ def find_names(
 
 
 @kernel
-def _compare(number: int, ends: NDArray[np.uint64], data: NDArray[np.uint8], wanted: NDArray[np.uint8], begin: int, end: int) -> int:
+def _compare(number: int, ends: Unsigned64, data: Bytes, wanted: Bytes, begin: int, end: int) -> int:
     """Whether a name comes before (-1), is (0) or comes after (1) the wanted one."""
     at = np.int64(ends[np.int64(number) - 1]) if number else np.int64(0)
     stop = np.int64(ends[np.int64(number)])

@@ -7,8 +7,8 @@ the one with the largest number: a child comes after its parent, and of two wind
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Integers, Integers32, Mask, Unsigned16
 from perikope.kernels.jit import kernel
 from perikope.kernels.structure import SECTION
 from perikope.kernels.tokens import ESCAPE
@@ -18,13 +18,13 @@ NONE = -1
 
 @kernel
 def are_trees(
-    first_span: NDArray[np.int64],
-    kind: NDArray[np.int64],
-    tag: NDArray[np.int64],
-    parent: NDArray[np.int64],
-    first_token: NDArray[np.int64],
-    end_token: NDArray[np.int64],
-    tokens: NDArray[np.int64],
+    first_span: Integers,
+    kind: Integers,
+    tag: Integers,
+    parent: Integers,
+    first_token: Integers,
+    end_token: Integers,
+    tokens: Integers,
     kinds: int,
     tags: int,
 ) -> bool:
@@ -51,8 +51,8 @@ def are_trees(
 
 @kernel
 def deepest_runs(
-    first_span: NDArray[np.int64], first_token: NDArray[np.int64], end_token: NDArray[np.int64], chosen: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    first_span: Integers, first_token: Integers, end_token: Integers, chosen: Mask
+) -> tuple[Integers, Integers, Integers, Integers]:
     """Runs of tokens with the same deepest one among the chosen spans: first and end token, span (or NONE), where each document's begin.
 
     The runs of a document lie side by side from its first token to the last that a chosen span holds. Takes time by spans, not by tokens.
@@ -95,9 +95,7 @@ def deepest_runs(
 
 
 @kernel
-def runs_of_positions(
-    position: NDArray[np.int32], first_position: NDArray[np.int64], run_end: NDArray[np.int64], first_run: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def runs_of_positions(position: Integers32, first_position: Integers, run_end: Integers, first_run: Integers) -> Integers:
     """The run that holds each position, or NONE behind the last; the positions of a document rise."""
     found = np.full(position.size, NONE, np.int64)
     for document in range(first_position.size - 1):
@@ -111,7 +109,7 @@ def runs_of_positions(
 
 
 @kernel
-def link_runs(run_span: NDArray[np.int64], spans: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def link_runs(run_span: Integers, spans: int) -> tuple[Integers32, Integers32]:
     """The run before and the run after each with the same span, or NONE: an element goes on behind the elements in it."""
     before = np.empty(run_span.size, np.int32)
     after = np.empty(run_span.size, np.int32)
@@ -129,13 +127,13 @@ def link_runs(run_span: NDArray[np.int64], spans: int) -> tuple[NDArray[np.int32
 
 @kernel
 def count_indexed(
-    codes: NDArray[np.uint16],
-    first_code: NDArray[np.int64],
-    end_code: NDArray[np.int64],
-    document_of_range: NDArray[np.int64],
-    first_token: NDArray[np.int64],
-    end_token: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    codes: Unsigned16,
+    first_code: Integers,
+    end_code: Integers,
+    document_of_range: Integers,
+    first_token: Integers,
+    end_token: Integers,
+) -> Integers:
     """How many tokens of each range are no stop words; ranges are in order of document and end no later than its codes."""
     longest = 0
     for document in range(first_code.size):
@@ -163,15 +161,15 @@ def count_indexed(
 
 @kernel
 def count_marked(
-    first_span: NDArray[np.int64],
-    tag: NDArray[np.int64],
-    first_token: NDArray[np.int64],
-    end_token: NDArray[np.int64],
+    first_span: Integers,
+    tag: Integers,
+    first_token: Integers,
+    end_token: Integers,
     tags: int,
-    first_wanted: NDArray[np.int64],
-    wanted_first: NDArray[np.int64],
-    wanted_end: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    first_wanted: Integers,
+    wanted_first: Integers,
+    wanted_end: Integers,
+) -> tuple[Integers, Integers]:
     """How many of the wanted tokens each tag marks, each token once, and how many spans with the tag hold one of them.
 
     The wanted ranges of a document rise, do not overlap, and are not empty.
@@ -203,7 +201,7 @@ def count_marked(
 
 
 @kernel
-def _wanted_before(token: int, wanted_first: NDArray[np.int64], before: NDArray[np.int64]) -> int:
+def _wanted_before(token: int, wanted_first: Integers, before: Integers) -> int:
     """How many wanted tokens come before a token; `before` has their number before each range, and at last before the end."""
     low, high = 0, wanted_first.size
     while low < high:
@@ -216,9 +214,7 @@ def _wanted_before(token: int, wanted_first: NDArray[np.int64], before: NDArray[
 
 
 @kernel
-def without_overlap(
-    row: NDArray[np.int64], first_row: NDArray[np.int64], first_token: NDArray[np.int64], end_token: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def without_overlap(row: Integers, first_row: Integers, first_token: Integers, end_token: Integers) -> Mask:
     """Which rows stay where each that overlaps an earlier one of its document goes; `row` has them by document, best first."""
     kept = np.zeros(row.size, np.bool_)
     taken_first = np.empty(row.size, np.int64)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from perikope.core.arrays import Bytes, Integers
 from perikope.kernels.jit import kernel
 from perikope.kernels.strings import _less
 
 
 @kernel
-def strictly_rising(start: NDArray[np.int64], end: NDArray[np.int64], data: NDArray[np.uint8]) -> bool:
+def strictly_rising(start: Integers, end: Integers, data: Bytes) -> bool:
     """Whether each string is above the one before; string `s` is `data[start[s] : end[s]]`."""
     rising = True
     for i in range(1, start.size):

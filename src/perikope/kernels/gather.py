@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Integers, Unsigned32
 from perikope.kernels.jit import kernel
 
 ONE = np.uintp(1)
 
 
 @kernel
-def owners(first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+def owners(first: Integers, end: Integers) -> Integers:
     """The number of the range that each item of several ranges is from."""
     count = 0
     for i in range(first.size):
@@ -28,7 +29,7 @@ def owners(first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64
 
 
 @kernel
-def read_ranges(data: NDArray[np.uint8], size: int, first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+def read_ranges(data: Bytes, size: int, first: Integers, end: Integers) -> Integers:
     """The numbers of several ranges of a column, one after the other; a number has 1, 2 or 4 bytes, signed where `size` is negative.
 
     Columns are narrow, and a kernel must not be compiled for each combination of widths: so they come as bytes.
@@ -50,7 +51,7 @@ def read_ranges(data: NDArray[np.uint8], size: int, first: NDArray[np.int64], en
 
 
 @kernel
-def _copy_ranges(column: NDArray[np.integer[Any]], first: NDArray[np.int64], end: NDArray[np.int64], values: NDArray[np.int64]) -> None:
+def _copy_ranges(column: NDArray[np.integer[Any]], first: Integers, end: Integers, values: Integers) -> None:
     at = 0
     for i in range(first.size):
         values[at : at + end[i] - first[i]] = column[first[i] : end[i]]
@@ -58,9 +59,7 @@ def _copy_ranges(column: NDArray[np.integer[Any]], first: NDArray[np.int64], end
 
 
 @kernel
-def read_of_owners(
-    data: NDArray[np.uint8], size: int, first: NDArray[np.int64], owner: NDArray[np.int64], number: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def read_of_owners(data: Bytes, size: int, first: Integers, owner: Integers, number: Integers) -> Integers:
     """The unsigned numbers of a column at `first[owner] + number`; a number has 1, 2 or 4 bytes."""
     values = np.empty(owner.size, np.int64)
     if size == 1:
@@ -73,15 +72,13 @@ def read_of_owners(
 
 
 @kernel
-def _pick(
-    column: NDArray[np.uint32], first: NDArray[np.int64], owner: NDArray[np.int64], number: NDArray[np.int64], values: NDArray[np.int64]
-) -> None:
+def _pick(column: Unsigned32, first: Integers, owner: Integers, number: Integers, values: Integers) -> None:
     for i in range(owner.size):
         values[i] = column[first[owner[i]] + number[i]]
 
 
 @kernel
-def are_below(number: NDArray[np.int64], owner: NDArray[np.int64], limit: NDArray[np.int64]) -> bool:
+def are_below(number: Integers, owner: Integers, limit: Integers) -> bool:
     """Whether every number is from 0 to below the limit of its owner."""
     good = True
     for i in range(number.size):
@@ -90,9 +87,7 @@ def are_below(number: NDArray[np.int64], owner: NDArray[np.int64], limit: NDArra
 
 
 @kernel
-def are_ranges(
-    first: NDArray[np.int64], end: NDArray[np.int64], length: NDArray[np.int64], owner: NDArray[np.int64], limit: NDArray[np.int64]
-) -> bool:
+def are_ranges(first: Integers, end: Integers, length: Integers, owner: Integers, limit: Integers) -> bool:
     """Whether every range ends after it begins and before the limit of its owner, and has room for its length."""
     good = True
     for i in range(first.size):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Integers, Integers32, Unsigned16
 from perikope.kernels.jit import kernel
 from perikope.kernels.tokens import ESCAPE, SLOTS
 
@@ -19,9 +19,7 @@ _WANTED, _ESCAPE, _LOW_HALF = 1, 2, 4
 
 
 @kernel
-def scan(
-    codes: NDArray[np.uint16], first_code: NDArray[np.int64], end_code: NDArray[np.int64], terms: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Integers) -> tuple[Integers32, Integers32, Integers]:
     """Term and position (within its document) of every occurrence, and where each document's occurrences end.
 
     `terms` has the number of each term that is asked for, or -1; an occurrence names the place of its term in it. First the blocks of
@@ -65,7 +63,7 @@ def scan(
 
 
 @kernel
-def _note_blocks(codes: NDArray[np.uint16], mark: NDArray[np.uint8], blocks: NDArray[np.int64]) -> int:
+def _note_blocks(codes: Unsigned16, mark: Bytes, blocks: Integers) -> int:
     """Note the blocks of a document that hold a wanted term or a wide code, twice their number; 1 more where there is a wide one.
 
     The last block may be short: it is noted like one with a wide code, so that it is read with care.
@@ -88,12 +86,12 @@ def _note_blocks(codes: NDArray[np.uint16], mark: NDArray[np.uint8], blocks: NDA
 
 @kernel
 def _read_blocks(
-    codes: NDArray[np.uint16],
-    blocks: NDArray[np.int64],
-    mark: NDArray[np.uint8],
-    terms: NDArray[np.int64],
-    code_found: NDArray[np.int32],
-    position: NDArray[np.int32],
+    codes: Unsigned16,
+    blocks: Integers,
+    mark: Bytes,
+    terms: Integers,
+    code_found: Integers32,
+    position: Integers32,
     count: int,
 ) -> int:
     """Write code and position of what is wanted in the noted blocks of a document; for a wide one `SLOTS` and its place in `terms`."""
@@ -139,12 +137,12 @@ def _read_blocks(
 
 @kernel
 def occurrences_of_ranges(
-    position: NDArray[np.int32],
-    first_occurrence: NDArray[np.int64],
-    document_of_range: NDArray[np.int64],
-    first_token: NDArray[np.int64],
-    end_token: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    position: Integers32,
+    first_occurrence: Integers,
+    document_of_range: Integers,
+    first_token: Integers,
+    end_token: Integers,
+) -> tuple[Integers, Integers]:
     """The occurrences inside each range of tokens of a document, as first and end; ranges may overlap, and come in any order.
 
     A range is looked for where the one before it ended: passages come in reading order.
@@ -168,7 +166,7 @@ def occurrences_of_ranges(
 
 
 @kernel
-def _seek(position: NDArray[np.int32], at: np.uintp, low: np.uintp, high: np.uintp, wanted: int) -> np.uintp:
+def _seek(position: Integers32, at: np.uintp, low: np.uintp, high: np.uintp, wanted: int) -> np.uintp:
     """The first place from `low` to `high` with a position of at least `wanted`, looked for from `at` on."""
     if at > low and position[at - ONE] >= wanted:
         high = at - ONE
@@ -193,8 +191,8 @@ _FEW = 12
 
 @kernel
 def count_terms(
-    term: NDArray[np.int32], first_occurrence: NDArray[np.int64], end_occurrence: NDArray[np.int64], terms: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    term: Integers32, first_occurrence: Integers, end_occurrence: Integers, terms: int
+) -> tuple[Integers, Integers32, Integers32]:
     """How often each term occurs in each unit: first entry of each unit, term and count of each entry, terms rising."""
     units = first_occurrence.size
     capacity = 1  # one place more: an entry is written before it is known whether it counts
@@ -236,9 +234,7 @@ def count_terms(
 
 
 @kernel
-def _insert(
-    term_of_entry: NDArray[np.int32], count_of_entry: NDArray[np.int32], begin: np.uintp, end: np.uintp, term: np.int32
-) -> np.uintp:
+def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uintp, end: np.uintp, term: np.int32) -> np.uintp:
     """Count one more occurrence of a term among entries in rising order; returns where they end now."""
     at = end
     while at > begin and term_of_entry[at - ONE] > term:
@@ -258,16 +254,16 @@ def _insert(
 
 @kernel
 def add_titles(
-    first_entry: NDArray[np.int64],
-    term_of_entry: NDArray[np.int32],
-    count_of_entry: NDArray[np.int32],
-    section_of_unit: NDArray[np.int64],
-    parent_of_section: NDArray[np.int64],
-    first_title_entry: NDArray[np.int64],
-    term_of_title_entry: NDArray[np.int32],
-    count_of_title_entry: NDArray[np.int32],
+    first_entry: Integers,
+    term_of_entry: Integers32,
+    count_of_entry: Integers32,
+    section_of_unit: Integers,
+    parent_of_section: Integers,
+    first_title_entry: Integers,
+    term_of_title_entry: Integers32,
+    count_of_title_entry: Integers32,
     terms: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+) -> tuple[Integers, Integers32, Integers32]:
     """Counts of each unit together with those of the titles of its section and of all sections above."""
     units = section_of_unit.size
     first_above, end_above, term_above, count_above = _titles_above(
@@ -294,16 +290,16 @@ def add_titles(
 
 @kernel
 def _add(
-    term: NDArray[np.int32],
-    count: NDArray[np.int32],
+    term: Integers32,
+    count: Integers32,
     first: int,
     end: int,
-    other_term: NDArray[np.int32],
-    other_count: NDArray[np.int32],
+    other_term: Integers32,
+    other_count: Integers32,
     other_first: int,
     other_end: int,
-    term_of_sum: NDArray[np.int32],
-    count_of_sum: NDArray[np.int32],
+    term_of_sum: Integers32,
+    count_of_sum: Integers32,
     entries: int,
 ) -> int:
     """Write the sum of two lists of entries, terms rising, behind those that are there; returns where it ends."""
@@ -335,8 +331,8 @@ def _add(
 
 @kernel
 def _titles_above(
-    parent: NDArray[np.int64], first_entry: NDArray[np.int64], term: NDArray[np.int32], count: NDArray[np.int32], terms: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    parent: Integers, first_entry: Integers, term: Integers32, count: Integers32, terms: int
+) -> tuple[Integers, Integers, Integers32, Integers32]:
     """Counts of each section's title with those of all titles above it, as first and end entry of each section, term and count.
 
     Added up from the root down: walking up from every passage would be quadratic in a deep chain of sections. A section whose
@@ -372,7 +368,7 @@ def _titles_above(
 
 
 @kernel
-def sum_ancestors(value: NDArray[np.int64], parent: NDArray[np.int64]) -> NDArray[np.int64]:
+def sum_ancestors(value: Integers, parent: Integers) -> Integers:
     """Each section's value plus those of all sections above it; parents come before their children."""
     sums = value.copy()
     for section in range(parent.size):

@@ -7,8 +7,8 @@ outside, once a distinct word.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Integers, Integers32, Unsigned32
 from perikope.kernels.jit import kernel
 
 EMPTY = -1
@@ -17,17 +17,17 @@ _PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 @kernel
 def number_words(
-    characters: NDArray[np.uint32],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    languages: NDArray[np.int32],
+    characters: Unsigned32,
+    starts: Integers32,
+    ends: Integers32,
+    languages: Integers32,
     first: int,
-    word_of_slot: NDArray[np.int32],
-    arena: NDArray[np.uint32],
-    end_of_word: NDArray[np.int64],
-    language_of_word: NDArray[np.int32],
+    word_of_slot: Integers32,
+    arena: Unsigned32,
+    end_of_word: Integers,
+    language_of_word: Integers32,
     known: int,
-    numbers: NDArray[np.int32],
+    numbers: Integers32,
 ) -> tuple[int, int]:
     """Write the number of each word from `first` on; a new word is added to the table.
 
@@ -80,11 +80,11 @@ def number_words(
 
 @kernel
 def rehash(
-    arena: NDArray[np.uint32],
-    end_of_word: NDArray[np.int64],
-    language_of_word: NDArray[np.int32],
+    arena: Unsigned32,
+    end_of_word: Integers,
+    language_of_word: Integers32,
     known: int,
-    word_of_slot: NDArray[np.int32],
+    word_of_slot: Integers32,
 ) -> None:
     """Enter the known words into an empty table."""
     mask = np.uint64(word_of_slot.size - 1)

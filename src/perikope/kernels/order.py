@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats, Integers32
 from perikope.kernels.jit import kernel
 
 _BITS = np.uint64(11)
@@ -14,7 +14,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 @kernel
-def falling(value: NDArray[np.float64]) -> NDArray[np.int32]:
+def falling(value: Floats) -> Integers32:
     """The places of numbers from the largest to the smallest, equal ones in the order in which they come.
 
     By the digits of their bits, the last first: 100,000 scores take 2 ms however they are spread, where comparing takes 10 (measured).

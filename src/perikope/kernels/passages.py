@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats, Integers
 from perikope.kernels.jit import kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @kernel

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats, Integers, Mask
 from perikope.kernels.jit import kernel
-
-Integers = NDArray[np.int64]
 
 
 @kernel
 def count_better(
-    value: NDArray[np.float64],
+    value: Floats,
     order: Integers,
-    eligible: NDArray[np.bool_],
+    eligible: Mask,
     rows: Integers,
     first: Integers,
     end: Integers,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats, Integers
 from perikope.kernels.jit import kernel
 
 REACH = 8.5
@@ -27,18 +28,18 @@ _COST_OF_SOURCE, _COST_OF_POINT, _COST_OF_CELL, _COST_OF_SAMPLE = 12.0, 10.0, 10
 
 @kernel
 def sum_gauss(
-    position: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    first_occurrence: NDArray[np.int64],
-    first_position: NDArray[np.int64],
-    last_position: NDArray[np.int64],
-    first_passage: NDArray[np.int64],
+    position: Integers,
+    weight: Floats,
+    first_occurrence: Integers,
+    first_position: Integers,
+    last_position: Integers,
+    first_passage: Integers,
     sigma: float,
-    nodes: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    count_of_rule: NDArray[np.int64],
-    longest: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    nodes: Floats,
+    shares: Floats,
+    count_of_rule: Integers,
+    longest: Floats,
+) -> Floats:
     """The sums with `f(o, x) = exp(-(o - x)² / 2σ²)`; a passage that ends before it begins has 0.
 
     Each document is summed in the cheaper of two ways. Both are exact to 2e-10 of each sum, and besides may leave out, at each point,
@@ -100,20 +101,20 @@ def _count_cells(width: float) -> float:
 
 @kernel
 def gauss_by_series(
-    position: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    first_position: NDArray[np.int64],
-    last_position: NDArray[np.int64],
+    position: Integers,
+    weight: Floats,
+    first_position: Integers,
+    last_position: Integers,
     rule: NDArray[np.int16],
-    workspace: NDArray[np.float64],
+    workspace: Floats,
     low: int,
     width: float,
     cells: int,
     sigma: float,
-    nodes: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    count_of_rule: NDArray[np.int64],
-    sums: NDArray[np.float64],
+    nodes: Floats,
+    shares: Floats,
+    count_of_rule: Integers,
+    sums: Floats,
 ) -> None:
     """The document is cut into cells, each with a series that gives the sum over all occurrences at any of its points.
 
@@ -175,18 +176,18 @@ def _cell(v: float, a_cell: float, cells: int) -> int:
 
 @kernel
 def _sum_points(
-    centre: NDArray[np.float64],
-    radius: NDArray[np.float64],
+    centre: Floats,
+    radius: Floats,
     cell: int,
     half: float,
     a_cell: float,
-    coefficients: NDArray[np.float64],
-    nodes: NDArray[np.float64],
-    shares: NDArray[np.float64],
+    coefficients: Floats,
+    nodes: Floats,
+    shares: Floats,
     count: int,
-    place: NDArray[np.float64],
-    value: NDArray[np.float64],
-    sums: NDArray[np.float64],
+    place: Floats,
+    value: Floats,
+    sums: Floats,
 ) -> None:
     """Sum over the points of passages that have the same rule and lie in one cell, or of one passage whose points are of several (-1).
 
@@ -211,9 +212,7 @@ def _sum_points(
 
 
 @kernel
-def _expand(
-    position: NDArray[np.int64], weight: NDArray[np.float64], middle: float, sigma: float, coefficients: NDArray[np.float64]
-) -> None:
+def _expand(position: Integers, weight: Floats, middle: float, sigma: float, coefficients: Floats) -> None:
     """Add up `w exp(-u²/2) uⁿ / n!` over the occurrences for each n."""
     for i in range(0, position.size, 4):
         # Four at a time: their chains of products run side by side, and a coefficient is loaded and stored once.
@@ -234,7 +233,7 @@ def _expand(
 
 
 @kernel
-def _distance(position: NDArray[np.int64], weight: NDArray[np.float64], at: int, middle: float, sigma: float) -> tuple[float, float]:
+def _distance(position: Integers, weight: Floats, at: int, middle: float, sigma: float) -> tuple[float, float]:
     """Distance of an occurrence from the middle, in units of σ, and what it weighs there; nothing behind the last one."""
     if at >= position.size:
         return 0.0, 0.0
@@ -243,7 +242,7 @@ def _distance(position: NDArray[np.int64], weight: NDArray[np.float64], at: int,
 
 
 @kernel
-def _add_up(coefficients: NDArray[np.float64], place: NDArray[np.float64], middle: float, value: NDArray[np.float64]) -> None:
+def _add_up(coefficients: Floats, place: Floats, middle: float, value: Floats) -> None:
     """`exp(-v²/2) Σ_n c_n vⁿ` at each place, v its distance from the middle, which the places are moved to."""
     for i in range(place.size):
         place[i] -= middle
@@ -274,13 +273,13 @@ def _bell(v: float) -> float:
 
 @kernel
 def gauss_by_pairs(
-    position: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    first_position: NDArray[np.int64],
-    last_position: NDArray[np.int64],
+    position: Integers,
+    weight: Floats,
+    first_position: Integers,
+    last_position: Integers,
     sigma: float,
     intervals: int,
-    sums: NDArray[np.float64],
+    sums: Floats,
 ) -> None:
     """Every occurrence with every passage in its reach: from the nearest sample point outwards, until what is added does not count.
 
@@ -329,12 +328,12 @@ def gauss_by_pairs(
 
 @kernel
 def unite_passages(
-    position: NDArray[np.int64],
-    first_occurrence: NDArray[np.int64],
-    end_occurrence: NDArray[np.int64],
-    first_position: NDArray[np.int64],
-    last_position: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    position: Integers,
+    first_occurrence: Integers,
+    end_occurrence: Integers,
+    first_position: Integers,
+    last_position: Integers,
+) -> tuple[Integers, Integers]:
     """First and last position of the union of the passages that hold each occurrence; itself where none does."""
     first = position.copy()
     last = position.copy()
@@ -347,16 +346,16 @@ def unite_passages(
 
 @kernel
 def sum_trapezoid(
-    first_of_union: NDArray[np.int64],
-    last_of_union: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    first_occurrence: NDArray[np.int64],
-    first_position: NDArray[np.int64],
-    last_position: NDArray[np.int64],
-    first_passage: NDArray[np.int64],
+    first_of_union: Integers,
+    last_of_union: Integers,
+    weight: Floats,
+    first_occurrence: Integers,
+    first_position: Integers,
+    last_position: Integers,
+    first_passage: Integers,
     sigma: float,
     intervals: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     """The sums with f = 1 from the first to the last position of an occurrence's union, falling by 1/σ a position outside it.
 
     Both ends of the unions rise with the occurrences: a passage that reaches before the union of an earlier occurrence would hold that one
@@ -403,7 +402,7 @@ def sum_trapezoid(
 
 
 @kernel
-def _find_ranges(first: NDArray[np.int64], last: NDArray[np.int64], x: float, sigma: float, bounds: NDArray[np.int64]) -> None:
+def _find_ranges(first: Integers, last: Integers, x: float, sigma: float, bounds: Integers) -> None:
     """How many unions ended σ or more before x, ended before x, began up to x, and begin before x + σ; the last answer is near this one."""
     bounds[0] = _advance(last, bounds[0], x - sigma, True)
     bounds[1] = _advance(last, bounds[1], x, False)
@@ -412,7 +411,7 @@ def _find_ranges(first: NDArray[np.int64], last: NDArray[np.int64], x: float, si
 
 
 @kernel
-def _advance(values: NDArray[np.int64], at: int, limit: float, inclusive: bool) -> int:
+def _advance(values: Integers, at: int, limit: float, inclusive: bool) -> int:
     """How many of the rising values are below the limit, or up to it; points come nearly in order, so the last answer is near."""
     while at < values.size and (values[at] < limit or (inclusive and values[at] == limit)):
         at += 1
@@ -422,9 +421,7 @@ def _advance(values: NDArray[np.int64], at: int, limit: float, inclusive: bool) 
 
 
 @kernel
-def _height(
-    weights: NDArray[np.float64], firsts: NDArray[np.float64], lasts: NDArray[np.float64], x: float, sigma: float, bounds: NDArray[np.int64]
-) -> float:
+def _height(weights: Floats, firsts: Floats, lasts: Floats, x: float, sigma: float, bounds: Integers) -> float:
     """The sum of all trapezoids at x."""
     gone, ended, begun, reached = bounds[0], bounds[1], bounds[2], bounds[3]
     behind = weights[ended] - weights[gone]

@@ -7,8 +7,8 @@ to be decoded before it is used, and no damaged posting can point outside its wi
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Integers, Unsigned16, Unsigned32, Unsigned64
 from perikope.kernels.jit import kernel
 
 WINDOW_BITS = 16
@@ -17,9 +17,7 @@ LARGE = 255
 
 
 @kernel
-def invert(
-    tokens: NDArray[np.uint32], first_token: NDArray[np.int64], terms: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
+def invert(tokens: Unsigned32, first_token: Integers, terms: int) -> tuple[Integers, Unsigned32, Unsigned32]:
     """Postings of term → documents: first posting of each term, document and frequency of each posting.
 
     Token 0 is a stop word and has no postings.
@@ -54,12 +52,12 @@ def invert(
 
 @kernel
 def invert_parts(
-    tokens: NDArray[np.uint32],
-    part_of_token: NDArray[np.uint8],
-    first_token: NDArray[np.int64],
-    first_posting: NDArray[np.int64],
-    document_of_posting: NDArray[np.uint32],
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    tokens: Unsigned32,
+    part_of_token: Bytes,
+    first_token: Integers,
+    first_posting: Integers,
+    document_of_posting: Unsigned32,
+) -> tuple[Unsigned64, Unsigned32]:
     """In which parts each posting occurs, as a set of bits, and the frequency in each part of those that occur in several.
 
     The frequencies stand in the order of postings and, within one, of parts.
@@ -112,7 +110,7 @@ def _stored(parts: int) -> int:
 
 
 @kernel
-def count_stored(parts: NDArray[np.uint64]) -> NDArray[np.int64]:
+def count_stored(parts: Unsigned64) -> Integers:
     """How many part frequencies come before each posting."""
     before = np.empty(parts.size + 1, np.int64)
     count = 0
@@ -124,9 +122,7 @@ def count_stored(parts: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 @kernel
-def select_part(
-    parts: NDArray[np.uint64], frequency: NDArray[np.uint32], part_frequency: NDArray[np.uint32], part: int
-) -> NDArray[np.uint32]:
+def select_part(parts: Unsigned64, frequency: Unsigned32, part_frequency: Unsigned32, part: int) -> Unsigned32:
     """The frequency of each posting in one part; 0 where it does not occur there."""
     wanted = np.uint64(1) << np.uint64(part)
     selected = np.zeros(parts.size, np.uint32)
@@ -143,9 +139,7 @@ def select_part(
 
 
 @kernel
-def count_units(
-    tokens: NDArray[np.uint32], unit_first: NDArray[np.int64], unit_end: NDArray[np.int64], terms: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def count_units(tokens: Unsigned32, unit_first: Integers, unit_end: Integers, terms: int) -> tuple[Integers, Integers]:
     """Of each term: how many units (token ranges) hold it, and how often they do in all; an overlap counts in each unit."""
     last_unit = np.full(terms, -1, np.int64)
     units = np.zeros(terms, np.int64)
@@ -162,9 +156,7 @@ def count_units(
 
 
 @kernel
-def cut_windows(
-    first_posting: NDArray[np.int64], document: NDArray[np.uint32]
-) -> tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.int64], NDArray[np.uint16]]:
+def cut_windows(first_posting: Integers, document: Unsigned32) -> tuple[Integers, Unsigned16, Integers, Unsigned16]:
     """Postings cut into windows: first window of each term, number and first posting of each window, documents within theirs."""
     terms = first_posting.size - 1
     low = np.empty(document.size, np.uint16)
@@ -196,15 +188,15 @@ def cut_windows(
 
 @kernel
 def renumber_postings(
-    terms: NDArray[np.int64],
-    first_posting: NDArray[np.int64],
-    document: NDArray[np.uint32],
-    frequency: NDArray[np.uint32],
-    new_number: NDArray[np.int64],
-    next_posting: NDArray[np.int64],
-    new_document: NDArray[np.uint32],
-    new_frequency: NDArray[np.uint32],
-    origin: NDArray[np.int64],
+    terms: Integers,
+    first_posting: Integers,
+    document: Unsigned32,
+    frequency: Unsigned32,
+    new_number: Integers,
+    next_posting: Integers,
+    new_document: Unsigned32,
+    new_frequency: Unsigned32,
+    origin: Integers,
 ) -> None:
     """Append the postings of these terms to the merged ones; documents without a new number (-1) are left out.
 

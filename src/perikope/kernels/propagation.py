@@ -8,12 +8,9 @@ from those before and those after it, so that small values beside large ones kee
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats, Integers
 from perikope.kernels.jit import kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @kernel

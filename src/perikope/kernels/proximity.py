@@ -7,8 +7,8 @@ that have one above 0: nothing takes time by the tokens of a document but a NOT 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats, Integers, Integers32
 from perikope.kernels.jit import kernel
 
 LEAF, OR_LEAF, OR, AND, AND_NOT, NOT, END_IF_EMPTY = range(7)
@@ -18,29 +18,29 @@ lower and of 1 less the upper · replace the top by 1 less itself, at least 0 ·
 
 @kernel
 def mean_influence(
-    program: NDArray[np.int64],
+    program: Integers,
     depth: int,
-    first_entry: NDArray[np.int64],
-    entry: NDArray[np.int64],
-    first_occurrence: NDArray[np.int64],
-    position: NDArray[np.int32],
-    run_of_occurrence: NDArray[np.int64],
-    table_of_occurrence: NDArray[np.int64],
-    group_of_occurrence: NDArray[np.int64],
+    first_entry: Integers,
+    entry: Integers,
+    first_occurrence: Integers,
+    position: Integers32,
+    run_of_occurrence: Integers,
+    table_of_occurrence: Integers,
+    group_of_occurrence: Integers,
     groups: int,
-    whole_first: NDArray[np.int64],
-    whole_end: NDArray[np.int64],
-    run_first: NDArray[np.int64],
-    run_end: NDArray[np.int64],
-    run_before: NDArray[np.int32],
-    run_after: NDArray[np.int32],
-    first_value: NDArray[np.int64],
-    value: NDArray[np.float64],
-    tokens: NDArray[np.int64],
-    first_unit: NDArray[np.int64],
-    unit_first: NDArray[np.int64],
-    unit_end: NDArray[np.int64],
-) -> NDArray[np.float64]:
+    whole_first: Integers,
+    whole_end: Integers,
+    run_first: Integers,
+    run_end: Integers,
+    run_before: Integers32,
+    run_after: Integers32,
+    first_value: Integers,
+    value: Floats,
+    tokens: Integers,
+    first_unit: Integers,
+    unit_first: Integers,
+    unit_end: Integers,
+) -> Floats:
     """For each unit the sum of the query's influence over its tokens ÷ their number.
 
     A leaf is a list of occurrences, rising. An occurrence gives the tokens of its own element, found through the linked runs, what its
@@ -130,24 +130,24 @@ def mean_influence(
 
 @kernel
 def _spread(
-    entry: NDArray[np.int64],
-    position: NDArray[np.int32],
-    run_of_occurrence: NDArray[np.int64],
-    table_of_occurrence: NDArray[np.int64],
-    group_of_occurrence: NDArray[np.int64],
-    whole_first: NDArray[np.int64],
-    whole_end: NDArray[np.int64],
-    run_first: NDArray[np.int64],
-    run_end: NDArray[np.int64],
-    run_before: NDArray[np.int32],
-    run_after: NDArray[np.int32],
-    first_value: NDArray[np.int64],
-    value: NDArray[np.float64],
-    values: NDArray[np.float64],
-    touched: NDArray[np.int64],
+    entry: Integers,
+    position: Integers32,
+    run_of_occurrence: Integers,
+    table_of_occurrence: Integers,
+    group_of_occurrence: Integers,
+    whole_first: Integers,
+    whole_end: Integers,
+    run_first: Integers,
+    run_end: Integers,
+    run_before: Integers32,
+    run_after: Integers32,
+    first_value: Integers,
+    value: Floats,
+    values: Floats,
+    touched: Integers,
     count: int,
-    last_of_group: NDArray[np.int64],
-    used_groups: NDArray[np.int64],
+    last_of_group: Integers,
+    used_groups: Integers,
 ) -> int:
     """Raise values to what the occurrences of a leaf in one document give; returns how many tokens are touched then.
 
@@ -205,12 +205,12 @@ def _reach(
     run: int,
     low: int,
     high: int,
-    table: NDArray[np.float64],
-    run_first: NDArray[np.int64],
-    run_end: NDArray[np.int64],
-    next_run: NDArray[np.int32],
-    values: NDArray[np.float64],
-    touched: NDArray[np.int64],
+    table: Floats,
+    run_first: Integers,
+    run_end: Integers,
+    next_run: Integers32,
+    values: Floats,
+    touched: Integers,
     count: int,
 ) -> int:
     """Raise the values from `low` to `high` to what an occurrence gives them, in the runs of its own element from its own run on."""
@@ -222,7 +222,7 @@ def _reach(
 
 
 @kernel
-def _raise(values: NDArray[np.float64], touched: NDArray[np.int64], count: int, x: int, value: float) -> int:
+def _raise(values: Floats, touched: Integers, count: int, x: int, value: float) -> int:
     """Raise a token's value to another; returns how many tokens are touched then."""
     if values[x] < value:
         if values[x] == 0.0:
@@ -233,9 +233,7 @@ def _raise(values: NDArray[np.float64], touched: NDArray[np.int64], count: int, 
 
 
 @kernel
-def group_occurrences(
-    span_of_occurrence: NDArray[np.int64], table_of_occurrence: NDArray[np.int64], spans: int
-) -> tuple[NDArray[np.int64], int]:
+def group_occurrences(span_of_occurrence: Integers, table_of_occurrence: Integers, spans: int) -> tuple[Integers, int]:
     """A number for each element with a table, of each occurrence, and how many there are."""
     group = np.empty(span_of_occurrence.size, np.int64)
     first_group = np.full(spans, -1, np.int32)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Integers, Unsigned64
 from perikope.kernels.jit import kernel
 
 
 @kernel
-def hash_strings(ends: NDArray[np.uint64], data: NDArray[np.uint8]) -> NDArray[np.uint64]:
+def hash_strings(ends: Unsigned64, data: Bytes) -> Unsigned64:
     """A 64-bit hash of each string (FNV-1a, stirred once more at the end)."""
     hashes = np.empty(ends.size, np.uint64)
     begin = np.uint64(0)
@@ -24,9 +24,7 @@ def hash_strings(ends: NDArray[np.uint64], data: NDArray[np.uint8]) -> NDArray[n
 
 
 @kernel
-def merge_sorted(
-    order: NDArray[np.int64], first: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], data: NDArray[np.uint8]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def merge_sorted(order: Integers, first: Integers, start: Integers, end: Integers, data: Bytes) -> tuple[Integers, Integers]:
     """Merge lists of strings, each sorted: the place of every string among the distinct ones, and an example of each distinct one.
 
     List `i` is `order[first[i] : first[i + 1]]`, numbers of strings; string `s` is `data[start[s] : end[s]]`.
@@ -54,7 +52,7 @@ def merge_sorted(
 
 
 @kernel
-def _less(start: NDArray[np.int64], end: NDArray[np.int64], data: NDArray[np.uint8], a: int, b: int) -> bool:
+def _less(start: Integers, end: Integers, data: Bytes, a: int, b: int) -> bool:
     length = min(end[a] - start[a], end[b] - start[b])
     for i in range(length):
         x, y = data[start[a] + i], data[start[b] + i]
@@ -64,7 +62,7 @@ def _less(start: NDArray[np.int64], end: NDArray[np.int64], data: NDArray[np.uin
 
 
 @kernel
-def pack_strings(ends: NDArray[np.uint64], data: NDArray[np.uint8], numbers: NDArray[np.int64], chunks: int) -> NDArray[np.uint64]:
+def pack_strings(ends: Unsigned64, data: Bytes, numbers: Integers, chunks: int) -> Unsigned64:
     """The first bytes of chosen strings, eight to a number, so that the numbers are in the order of the strings; zeros fill up."""
     packed = np.zeros((chunks, numbers.size), np.uint64)
     for i in range(numbers.size):
@@ -76,7 +74,7 @@ def pack_strings(ends: NDArray[np.uint64], data: NDArray[np.uint8], numbers: NDA
 
 
 @kernel
-def order_runs(groups: NDArray[np.int64], keys: NDArray[np.uint64], longest: int) -> NDArray[np.int64]:
+def order_runs(groups: Integers, keys: Unsigned64, longest: int) -> Integers:
     """The order of rows by keys within runs of one group; nothing where a run is longer than can be sorted by insertion."""
     order = np.arange(groups.size)
     first = 0
@@ -98,7 +96,7 @@ def order_runs(groups: NDArray[np.int64], keys: NDArray[np.uint64], longest: int
 
 
 @kernel
-def _before(keys: NDArray[np.uint64], row: int, other: int) -> bool:
+def _before(keys: Unsigned64, row: int, other: int) -> bool:
     for chunk in range(keys.shape[0]):
         if keys[chunk, row] != keys[chunk, other]:
             return keys[chunk, row] < keys[chunk, other]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Integers, Integers32
 from perikope.kernels.jit import kernel
 
 SECTION, PASSAGE, TITLE = 0, 1, 2
@@ -12,8 +12,8 @@ SECTION, PASSAGE, TITLE = 0, 1, 2
 
 @kernel
 def derive_structure(
-    kind: NDArray[np.uint8], parent: NDArray[np.int32], first_span: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    kind: Bytes, parent: Integers32, first_span: Integers
+) -> tuple[Integers32, Integers32, Integers, Integers, Integers, Integers]:
     """Number sections and passages within their documents.
 
     Returns, one value a span, its nearest section (its own number for a section); one value a section, its parent section; the

@@ -7,8 +7,8 @@ A code below 65535 is the number itself; 65535 is followed by the low and the hi
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Integers, Unsigned16, Unsigned32
 from perikope.kernels.jit import kernel
 
 ESCAPE = 0xFFFF
@@ -17,7 +17,7 @@ SLOTS = 1 << 16
 
 
 @kernel
-def encode_tokens(tokens: NDArray[np.uint32], first_token: NDArray[np.int64]) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+def encode_tokens(tokens: Unsigned32, first_token: Integers) -> tuple[Unsigned16, Integers]:
     """The codes of all documents one after the other, and where each document's begin."""
     wide = 0
     for token in tokens:
@@ -42,7 +42,7 @@ def encode_tokens(tokens: NDArray[np.uint32], first_token: NDArray[np.int64]) ->
 
 
 @kernel
-def decode_tokens(codes: NDArray[np.uint16], count: int) -> tuple[NDArray[np.uint32], int]:
+def decode_tokens(codes: Unsigned16, count: int) -> tuple[Unsigned32, int]:
     """The first `count` tokens of a stream, and how many there really were before it ended."""
     tokens = np.empty(count, np.uint32)
     at = 0
@@ -61,7 +61,7 @@ def decode_tokens(codes: NDArray[np.uint16], count: int) -> tuple[NDArray[np.uin
 
 
 @kernel
-def map_tokens(tokens: NDArray[np.uint32], new_number: NDArray[np.uint32]) -> bool:
+def map_tokens(tokens: Unsigned32, new_number: Unsigned32) -> bool:
     """Renumber tokens in place; False where one has no number."""
     for i in range(tokens.size):
         if tokens[i] >= new_number.size:

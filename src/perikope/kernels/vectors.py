@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Floats32, Integers, Unsigned16
 from perikope.kernels.jit import kernel
 
 PLAIN, SCALED, CENTRED = 0, 2, 4
@@ -17,7 +18,7 @@ PLAIN, SCALED, CENTRED = 0, 2, 4
 
 
 @kernel
-def unpack_residuals(rows: NDArray[np.uint8], values_of_byte: NDArray[np.complex128], vectors: NDArray[np.complex128]) -> None:
+def unpack_residuals(rows: Bytes, values_of_byte: NDArray[np.complex128], vectors: NDArray[np.complex128]) -> None:
     """The values of two bits each, four a byte. Four floats are moved as one value of 16 bytes, which a complex number is."""
     for i in range(rows.shape[0]):
         for b in range(rows.shape[1] - CENTRED):
@@ -25,7 +26,7 @@ def unpack_residuals(rows: NDArray[np.uint8], values_of_byte: NDArray[np.complex
 
 
 @kernel
-def unpack_integers(rows: NDArray[np.uint8], vectors: NDArray[np.float32]) -> None:
+def unpack_integers(rows: Bytes, vectors: Floats32) -> None:
     """Values of a byte with a sign, as whole numbers."""
     for i in range(rows.shape[0]):
         for d in range(rows.shape[1] - SCALED):
@@ -33,7 +34,7 @@ def unpack_integers(rows: NDArray[np.uint8], vectors: NDArray[np.float32]) -> No
 
 
 @kernel
-def unpack_halves(rows: NDArray[np.uint16], halves: NDArray[np.float32], vectors: NDArray[np.float32]) -> None:
+def unpack_halves(rows: Unsigned16, halves: Floats32, vectors: Floats32) -> None:
     """Values of float16, by the table of all of them."""
     for i in range(rows.shape[0]):
         for d in range(rows.shape[1]):
@@ -42,13 +43,13 @@ def unpack_halves(rows: NDArray[np.uint16], halves: NDArray[np.float32], vectors
 
 @kernel
 def best_products(
-    products: NDArray[np.float32],
-    rows: NDArray[np.uint8],
+    products: Floats32,
+    rows: Bytes,
     head: int,
-    of_centroid: NDArray[np.float32],
-    halves: NDArray[np.float32],
-    passage_of_row: NDArray[np.int64],
-    best: NDArray[np.float32],
+    of_centroid: Floats32,
+    halves: Floats32,
+    passage_of_row: Integers,
+    best: Floats32,
 ) -> bool:
     """Raise `best` (passages, query tokens) to the products of some rows; false where a row names a centroid that is not there.
 
@@ -76,10 +77,10 @@ def best_products(
 
 @kernel
 def best_centroids(
-    rows: NDArray[np.uint8],
-    of_centroid: NDArray[np.float32],
-    passage_of_row: NDArray[np.int64],
-    best: NDArray[np.float32],
+    rows: Bytes,
+    of_centroid: Floats32,
+    passage_of_row: Integers,
+    best: Floats32,
 ) -> bool:
     """As `best_products`, of centroids in the place of vectors: nothing is unpacked."""
     for i in range(rows.shape[0]):

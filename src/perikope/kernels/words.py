@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Integers32, Unsigned32
 from perikope.kernels.jit import kernel
 
 OTHER, LETTER, EXTENDER, SINGLE = 0, 1, 2, 3
@@ -12,7 +12,7 @@ OTHER, LETTER, EXTENDER, SINGLE = 0, 1, 2, 3
 
 
 @kernel
-def find_words(characters: NDArray[np.uint32], class_of: NDArray[np.uint8]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def find_words(characters: Unsigned32, class_of: Bytes) -> tuple[Integers32, Integers32]:
     """Start and end of each word of a text given as code points."""
     count = characters.size
     # A word takes at least one character; with a separator each, half as many.

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from perikope.core.arrays import Floats32
 from perikope.index.reader import Snapshot
 from perikope.neural.graph import DocumentGraph, read_graph
 from perikope.neural.hgat import HGAT, VARIANTS
 from perikope.neural.saved import SavedRanker, load_ranker
-from perikope.neural.stores.codebook import Floats
 from perikope.neural.stores.store import CONTENT, VECTORS, Kind, written_passages
 from perikope.neural.stores.update import Encoded
 from perikope.neural.training import computing
@@ -128,7 +128,7 @@ class Part:
     """What one neighbour gave to the vectors of a passage, through one relation; all parts add up to the vectors."""
 
     label: str
-    vectors: Floats
+    vectors: Floats32
     """A row a token of the passage that counts."""
 
 
@@ -164,8 +164,8 @@ def parts_of_passage(snapshot: Snapshot, document: int, passage: int, ranker: Sa
     return [Part(part.label, part.vectors / lengths) for part in found]
 
 
-def _plain(vectors: Tensor) -> Floats:
-    found: Floats = vectors.float().cpu().numpy()
+def _plain(vectors: Tensor) -> Floats32:
+    found: Floats32 = vectors.float().cpu().numpy()
     return found
 
 

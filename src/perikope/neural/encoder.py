@@ -24,8 +24,8 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats32, Integers
 from perikope.core.errors import InputError, MissingExtra, UsageError, unknown
 from perikope.core.files import replacing, replacing_path
 from perikope.index.layout import offsets
@@ -55,13 +55,10 @@ _PROJECTION = "linear.weight"
 """As ColBERT's own checkpoints call it."""
 _AT_ONCE = 1 << 14
 _AT_ONCE_ON_CPU = 1 << 10
-"""Tokens that are encoded at a time; on a CPU few, which measured 1.6 to 2 times as fast as 1 << 14 (presumably for its cache)."""
+"""Integers that are encoded at a time; on a CPU few, which measured 1.6 to 2 times as fast as 1 << 14 (presumably for its cache)."""
 
-_WIDTHS: NDArray[np.int64] = np.array([24, 64, 112])
+_WIDTHS: Integers = np.array([24, 64, 112])
 """Texts of up to so many tokens are encoded apart from longer ones."""
-
-Vectors = NDArray[np.float32]
-Tokens = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +68,10 @@ class EncoderSettings:
     passage_tokens: int = PASSAGE_TOKENS
     query_tokens: int = QUERY_TOKENS
     skip_punctuation: bool = True
-    """Tokens of passages that are punctuation get no vector; those of queries do."""
+    """Integers of passages that are punctuation get no vector; those of queries do."""
     query_marker: str = ""
     passage_marker: str = ""
-    """Tokens behind the first that tell queries from passages, in models that were trained with them."""
+    """Integers behind the first that tell queries from passages, in models that were trained with them."""
     fill_queries: bool = False
     """Whether queries are filled up with mask tokens, which then count as if they had been written."""
 
@@ -92,7 +89,7 @@ class Encoder(nn.Module):
         self.projection = nn.Linear(self.width, dimension, bias=False) if dimension else None
         self.dimension = dimension or self.width
         self._check_lengths()
-        self._remembered: dict[tuple[int, str], Tokens] = {}
+        self._remembered: dict[tuple[int, str], Integers] = {}
         skipped = [i for token, i in tokenizer.get_vocab().items() if token and all(sign in string.punctuation for sign in token)]
         punctuation = torch.zeros(1 + max(tokenizer.get_vocab().values(), default=0), dtype=torch.bool)
         punctuation[skipped] = True
@@ -176,7 +173,7 @@ class Encoder(nn.Module):
 
     @property
     def _at_once(self) -> int:
-        """Tokens that are worth a pass of their own."""
+        """Integers that are worth a pass of their own."""
         return _AT_ONCE_ON_CPU if self.device.type == "cpu" else _AT_ONCE
 
     def queries(self, texts: Sequence[str], *, full: bool = True) -> tuple[Tensor, Tensor]:
@@ -194,7 +191,7 @@ class Encoder(nn.Module):
         limit, marker = self._limits(False)
         return self._of_passages(self._ids(texts, limit - bool(marker)), full)
 
-    def _of_passages(self, ids: Sequence[Tokens], full: bool) -> tuple[Tensor, Tensor]:
+    def _of_passages(self, ids: Sequence[Integers], full: bool) -> tuple[Tensor, Tensor]:
         tokens, mask = self._padded(ids, *self._limits(False), full)
         vectors = self(tokens, mask) if full else self._by_length(tokens, mask)
         return vectors * mask.unsqueeze(-1), mask & ~self._skipped(tokens)
@@ -232,7 +229,7 @@ class Encoder(nn.Module):
         found: list[str] = self.tokenizer.convert_ids_to_tokens(tokens[0].tolist())
         return found
 
-    def encode(self, texts: Sequence[str], *, tokens_at_once: int = 0) -> Iterator[tuple[int, Vectors, NDArray[np.int64]]]:
+    def encode(self, texts: Sequence[str], *, tokens_at_once: int = 0) -> Iterator[tuple[int, Floats32, Integers]]:
         """Of each passage its number, the vectors that count, and which token of it each is; long ones together, so not in order.
 
         `tokens_at_once` 0 is what suits the device.
@@ -294,14 +291,14 @@ class Encoder(nn.Module):
         settings = self.settings
         return (settings.query_tokens, settings.query_marker) if query else (settings.passage_tokens, settings.passage_marker)
 
-    def cut(self, texts: Sequence[str], *, query: bool = False) -> tuple[Tokens, Tokens]:
+    def cut(self, texts: Sequence[str], *, query: bool = False) -> tuple[Integers, Integers]:
         """The tokens of texts, those of all in one array, and where those of each begin."""
         limit, marker = self._limits(query)
         ids = self._ids(texts, limit - bool(marker))
         first = offsets(np.array([len(one) for one in ids], np.int64))
         return np.concatenate([first[:0], *ids]), first
 
-    def remember(self, texts: Sequence[str], *, query: bool = False, cut: tuple[Tokens, Tokens] | None = None) -> None:
+    def remember(self, texts: Sequence[str], *, query: bool = False, cut: tuple[Integers, Integers] | None = None) -> None:
         """Keep the tokens of texts that will be encoded again and again, as in training: cutting them costs more than a GPU does.
 
         `cut` is what `cut` gave for them, in another process maybe.
@@ -322,7 +319,7 @@ class Encoder(nn.Module):
         """Take the tokens that another encoder with the same tokenizer remembers."""
         self._remembered = other._remembered
 
-    def _ids(self, texts: Sequence[str], limit: int) -> list[Tokens]:
+    def _ids(self, texts: Sequence[str], limit: int) -> list[Integers]:
         kept = [self._remembered.get((limit, text)) for text in texts] if self._remembered else [None] * len(texts)
         # Bytes that were no UTF-8 are kept as lone surrogates, which a tokenizer refuses.
         rest = [text.encode("utf-8", "replace").decode() for text, ids in zip(texts, kept, strict=True) if ids is None]
@@ -334,7 +331,7 @@ class Encoder(nn.Module):
         """The tokens of texts, padded, and which of them are none of padding."""
         return self._padded(self._ids(texts, limit - bool(marker)), limit, marker, full)
 
-    def _padded(self, ids: Sequence[Tokens], limit: int, marker: str, full: bool) -> tuple[Tensor, Tensor]:
+    def _padded(self, ids: Sequence[Integers], limit: int, marker: str, full: bool) -> tuple[Tensor, Tensor]:
         if marker:
             own = self.tokenizer.convert_tokens_to_ids(marker)
             ids = [np.concatenate([one[:1], [own], one[1:]]) for one in ids]

@@ -23,9 +23,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perikope.browse.structure import Outline, read_spans
+from perikope.browse.structure import DocumentOutline, read_spans
+from perikope.core.arrays import Integers, Integers32, Mask
 from perikope.core.errors import UsageError
 from perikope.core.names import running_number
 from perikope.document.tree import Kind
@@ -33,8 +33,6 @@ from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.kernels.structure import derive_structure
 from perikope.search.facade import Index
-
-Integers = NDArray[np.int64]
 
 FORWARD = ("order", "structural", "internal", "external")
 INVERSE: Mapping[str, str] = MappingProxyType({name: f"{name}_i" for name in FORWARD} | {f"{name}_i": name for name in FORWARD})
@@ -54,7 +52,7 @@ class DocumentGraph:
     """A passage's id, a section's path (`/document[1]/sec[2]`), or the id of a cited document."""
     texts: tuple[str, ...]
     """A passage's text, or a section's title, which may be empty."""
-    is_passage: NDArray[np.bool_]
+    is_passage: Mask
     parent: Integers
     """The section that each node stands in, or -1."""
     edges: Mapping[str, Integers]
@@ -212,11 +210,11 @@ def _names_and_texts(
     local: int,
     spans: Integers,
     kind: Integers,
-    section_of_span: NDArray[np.int32],
+    section_of_span: Integers32,
     title_of_section: Integers,
 ) -> tuple[list[str], list[str]]:
     text, first_span = segment.text(local), int(segment["document.first_span"][local])
-    outline, id_of = Outline(segment, local), segment.span_namer(local)
+    outline, id_of = DocumentOutline(segment, local), segment.span_namer(local)
     names, texts = [], []
     passages = 0
     for span in spans.tolist():

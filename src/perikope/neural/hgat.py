@@ -30,16 +30,14 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from perikope.core.arrays import Integers, Mask
 from perikope.core.errors import UsageError, unknown
 from perikope.index.layout import offsets, ranges
 from perikope.neural.graph import OPENING, RELATIONS, SELF, DocumentGraph, merge_graphs
-from perikope.neural.sharing import OF_CONTEXT, OF_SELF, OF_TARGET, LayerPlan, Neighbourhoods, Plan, make_plan
-
-Integers = NDArray[np.int64]
+from perikope.neural.sharing import OF_CONTEXT, OF_SELF, OF_TARGET, GraphPlan, LayerPlan, Neighbourhoods, make_plan
 
 VARIANTS = {
     "BASE": (False, False, False),
@@ -186,7 +184,7 @@ class HGAT(nn.Module):
             found = found.index_copy(0, batch.index(place), torch.cat(rows).to(found.dtype))
         return found.view(targets.size, width, self.dimension), mask[batch.index(targets)]
 
-    def plan(self, graph: DocumentGraph, speaks: NDArray[np.bool_], targets: Integers | None = None) -> Plan:
+    def plan(self, graph: DocumentGraph, speaks: Mask, targets: Integers | None = None) -> GraphPlan:
         """What is computed for some targets; `speaks` says which nodes have tokens."""
         neighbours = Neighbourhoods(graph.edges, self.relations, speaks)
         chosen = graph.passage_node if targets is None else np.asarray(targets, np.int64)
@@ -216,7 +214,7 @@ class HGAT(nn.Module):
     def _neighbourhoods(self, graph: DocumentGraph, batch: _Tokens) -> Neighbourhoods:
         return Neighbourhoods(graph.edges, self.relations, batch.count > 0)
 
-    def _plans(self, batch: _Tokens, neighbours: Neighbourhoods, targets: Integers) -> list[Plan]:
+    def _plans(self, batch: _Tokens, neighbours: Neighbourhoods, targets: Integers) -> list[GraphPlan]:
         """One plan, or several of fewer targets each where it would take too much memory."""
         if not targets.size:
             return []
@@ -226,13 +224,13 @@ class HGAT(nn.Module):
             return [*self._plans(batch, neighbours, targets[:half]), *self._plans(batch, neighbours, targets[half:])]
         return [plan]
 
-    def _rows_before_last(self, batch: _Tokens, plan: Plan) -> tuple[Tensor, Integers]:
+    def _rows_before_last(self, batch: _Tokens, plan: GraphPlan) -> tuple[Tensor, Integers]:
         rows, nodes = batch.rows, np.arange(batch.count.size)
         for layer, layer_plan in zip(self._stack[:-1], plan.layers[:-1], strict=True):
             rows, nodes = layer(rows, nodes, layer_plan, batch), layer_plan.node_of_state
         return rows, nodes
 
-    def _last_rows(self, batch: _Tokens, plan: Plan) -> Tensor:
+    def _last_rows(self, batch: _Tokens, plan: GraphPlan) -> Tensor:
         """The rows of all targets, one after the other."""
         rows, nodes = self._rows_before_last(batch, plan)
         last = plan.layers[-1]
@@ -289,7 +287,7 @@ class _Tokens:
         return found
 
 
-def _most_message_rows(plan: Plan, tokens_of_node: Integers) -> int:
+def _most_message_rows(plan: GraphPlan, tokens_of_node: Integers) -> int:
     nodes, most = np.arange(plan.nodes), 0
     for layer in plan.layers:
         most = max(most, int(tokens_of_node[nodes[layer.query_of_message]].sum()))
@@ -534,7 +532,7 @@ def _batches(questions: Integers, keys: Integers, sizes: Integers, pairs: int) -
     return found
 
 
-def _padded(first: Integers, count: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+def _padded(first: Integers, count: Integers) -> tuple[Integers, Mask]:
     """Numbers from `first` on, as rows of one length; behind the last the first again, and false."""
     steps = np.arange(int(count.max()))
     there = steps < count[:, None]

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats, Floats32, Integers, Mask
 from perikope.core.parallel import usable_cores
 from perikope.kernels.vectors import best_centroids, best_products
-from perikope.neural.stores.codebook import Codebook, Floats, Found, Integers, Piece, damaged
+from perikope.neural.stores.codebook import Codebook, CodedDocument, Found, damaged
 
 BLOCK = 512
 """Vectors at a time: at 128 dimensions a quarter of a megabyte."""
@@ -26,10 +26,8 @@ on two cores with four programs, two seconds became a hundred. Small products ar
 _WORTH_A_THREAD = 1 << 15
 """Vectors below which another thread is not worth its start."""
 
-Scores = NDArray[np.float64]
 
-
-def max_sim(query: Floats, found: Found, *, threads: int = 0) -> Scores:
+def max_sim(query: Floats32, found: Found, *, threads: int = 0) -> Floats:
     """`Σ_i max_j E_q_i · E_p_j` of a query with each passage; 0 for a passage without a vector.
 
     Without `threads` all cores are used by the main thread and one by any other: topics that run side by side have one each.
@@ -37,7 +35,7 @@ def max_sim(query: Floats, found: Found, *, threads: int = 0) -> Scores:
     return _of_pieces(_Comparison(query, found.codebook).vectors, found, threads)
 
 
-def refined_max_sim(query: Floats, found: Found, refine: int, *, threads: int = 0) -> tuple[Scores, NDArray[np.bool_]]:
+def refined_max_sim(query: Floats32, found: Found, refine: int, *, threads: int = 0) -> tuple[Floats, Mask]:
     """The same for so many passages only, those that are best by the centroids of their vectors; and which these are.
 
     (PLAID: Santhanam et al. 2022.) The others keep what they have by centroids, but not more than the least of those that were compared.
@@ -54,7 +52,7 @@ def refined_max_sim(query: Floats, found: Found, refine: int, *, threads: int = 
         own = chosen[found.first_passage_of_piece[number] : found.first_passage_of_piece[number + 1]]
         if own.any():
             kept = np.repeat(own, piece.count)
-            pieces.append(Piece(piece.rows[kept], piece.position[kept], piece.count[own]))
+            pieces.append(CodedDocument(piece.rows[kept], piece.position[kept], piece.count[own]))
     exact = _of_pieces(comparison.vectors, Found.of(found.codebook, pieces), threads)
     scores = np.minimum(rough, exact.min())
     scores[chosen] = exact
@@ -64,14 +62,14 @@ def refined_max_sim(query: Floats, found: Found, refine: int, *, threads: int = 
 class _Comparison:
     """A query, ready to be compared with vectors of a code."""
 
-    def __init__(self, query: Floats, codebook: Codebook) -> None:
+    def __init__(self, query: Floats32, codebook: Codebook) -> None:
         self._codebook = codebook
         self._query = np.ascontiguousarray(query.T, np.float32)
         self._of_centroid = codebook.centroids @ self._query
         fitting = max(_ALONE // (max(self._query.size, 1)), 1)
         self._at_once = min(1 << fitting.bit_length() - 1, BLOCK)
 
-    def vectors(self, piece: Piece) -> Scores:
+    def vectors(self, piece: CodedDocument) -> Floats:
         """The scores of a document's passages."""
         book, head = self._codebook, self._codebook.head
         passage_of_row, best = self._empty(piece)
@@ -92,26 +90,26 @@ class _Comparison:
                 raise damaged()
         return _summed(best, piece)
 
-    def centroids(self, piece: Piece) -> Scores:
+    def centroids(self, piece: CodedDocument) -> Floats:
         """The same by centroids alone."""
         passage_of_row, best = self._empty(piece)
         if not best_centroids(piece.rows, self._of_centroid, passage_of_row, best):
             raise damaged()
         return _summed(best, piece)
 
-    def _empty(self, piece: Piece) -> tuple[Integers, Floats]:
+    def _empty(self, piece: CodedDocument) -> tuple[Integers, Floats32]:
         passage_of_row = np.repeat(np.arange(piece.count.size), piece.count)
         return passage_of_row, np.full((piece.count.size, self._query.shape[1]), -np.inf, np.float32)
 
 
-def _summed(best: Floats, piece: Piece) -> Scores:
-    scores: Scores = np.where(piece.count > 0, best.sum(axis=1, dtype=np.float64), 0.0)
+def _summed(best: Floats32, piece: CodedDocument) -> Floats:
+    scores: Floats = np.where(piece.count > 0, best.sum(axis=1, dtype=np.float64), 0.0)
     if not np.isfinite(scores).all():
         raise damaged()
     return scores
 
 
-def _of_pieces(compare: Callable[[Piece], Scores], found: Found, threads: int) -> Scores:
+def _of_pieces(compare: Callable[[CodedDocument], Floats], found: Found, threads: int) -> Floats:
     """The scores of all pieces, one after the other."""
     wanted = threads or (usable_cores() if threading.current_thread() is threading.main_thread() else 1)
     wanted = min(wanted, 1 + int(found.first_of_piece[-1]) // _WORTH_A_THREAD)

@@ -18,12 +18,13 @@ import numpy as np
 from perikope.browse.matches import Matches
 from perikope.browse.models import Signals, model
 from perikope.browse.signals import Column, Node, sum_of
+from perikope.core.arrays import Floats, Floats32, Integers
 from perikope.core.errors import UsageError
 from perikope.core.parameters import Grid, Range
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
-from perikope.neural.maxsim import Scores, max_sim, refined_max_sim
-from perikope.neural.stores.codebook import Floats, Found, Integers
+from perikope.neural.maxsim import max_sim, refined_max_sim
+from perikope.neural.stores.codebook import Found
 from perikope.neural.stores.store import CONTENT, FOLDER, MANIFEST, VECTORS, Kind, VectorStore, written_passages
 from perikope.neural.threads import single_threaded
 
@@ -39,7 +40,7 @@ _MODEL_OF_KIND: dict[Kind, str] = {"tokens": "colbert", "context": "hgat", "pool
 _STORES = 4
 
 Variant = Literal["", "BASE", "NO", "LB", "NS", "NO_LB", "NO_NS", "LB_NS", "NO_LB_NS"]
-QueryEncoder = Callable[[str], Floats]
+QueryEncoder = Callable[[str], Floats32]
 
 
 def colbert_column(
@@ -132,10 +133,10 @@ class _Compared:
         return lambda token: repr(written[token]) if token < len(written) else "?"
 
 
-def vector_column(snapshot: Snapshot, matches: Matches, store: VectorStore, query: Floats) -> Column:
+def vector_column(snapshot: Snapshot, matches: Matches, store: VectorStore, query: Floats32) -> Column:
     """The dot product of a query's vector with each passage's, the best where a passage has several; 0 where it has none."""
     matches.require_passages("a neural model")
-    values: Scores = max_sim(query.reshape(1, -1), find_passages(snapshot, matches, store, VECTORS))
+    values: Floats = max_sim(query.reshape(1, -1), find_passages(snapshot, matches, store, VECTORS))
     label = f"similarity by {store.name}"
     return Column(label, values, lambda row: Node(label, float(values[row])))
 
@@ -151,13 +152,13 @@ def find_passages(snapshot: Snapshot, matches: Matches, store: VectorStore, matr
     return found
 
 
-def encode_query(encoder: Encoder, text: str) -> Floats:
+def encode_query(encoder: Encoder, text: str) -> Floats32:
     """The vectors of a query's tokens."""
     import torch
 
     with torch.inference_mode(), single_threaded():
         vectors, mask = encoder.queries([text], full=False)
-    found: Floats = vectors[0][mask[0]].float().cpu().numpy()
+    found: Floats32 = vectors[0][mask[0]].float().cpu().numpy()
     return found
 
 
@@ -304,7 +305,7 @@ def vectors(signals: Signals) -> Column:
     return signals["similarity"]
 
 
-def query_vectors(snapshot: Snapshot, store: VectorStore, text: str) -> Floats:
+def query_vectors(snapshot: Snapshot, store: VectorStore, text: str) -> Floats32:
     """The vectors of a query that are compared with those of a store: one row, or one per token for token vectors."""
     if store.kind in ("tokens", "context"):
         return encode_query(encoder_of(store), text)
@@ -320,7 +321,7 @@ def query_vectors(snapshot: Snapshot, store: VectorStore, text: str) -> Floats:
     return query.reshape(1, -1)
 
 
-def _pooled_query(encoder: Encoder, text: str) -> Floats:
+def _pooled_query(encoder: Encoder, text: str) -> Floats32:
     from perikope.neural.pooled_vectors import pooled
 
     with single_threaded():

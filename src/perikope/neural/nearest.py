@@ -9,8 +9,8 @@ Exact: the query is compared with every passage of the index.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Mask
 from perikope.core.errors import UsageError
 from perikope.fetch import Candidates
 from perikope.fetch.fetchers import BY_VECTORS, FETCHERS
@@ -34,7 +34,7 @@ def nearest_documents(index: Index, query: str, store: str = POOLED_STORE, docum
     return {snapshot.document_id(number): score for number, score in zip(found.documents.tolist(), found.scores.tolist(), strict=True)}
 
 
-def nearest(snapshot: Snapshot, text: str, store: str, most: int, allowed: NDArray[np.bool_]) -> Candidates:
+def nearest(snapshot: Snapshot, text: str, store: str, most: int, allowed: Mask) -> Candidates:
     """The best documents of those that are allowed, by their best passage; one without a passage is none."""
     opened = open_store(snapshot.folder, store, "pooled", "own", "tokens", "context")
     vectors = query_vectors(snapshot, opened, text)

@@ -9,17 +9,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional
 
-from perikope.neural.encoder import Encoder, Vectors
+from perikope.core.arrays import Floats32, Integers
+from perikope.neural.encoder import Encoder
 
 _AT_ONCE = 1 << 14
 """Tokens that are encoded at a time, padding included."""
 
 
 @torch.inference_mode()
-def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Vectors:
+def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Floats32:
     """A row a text; passages and queries are cut as the encoder's settings say. The projection is for tokens, and not used."""
     limit = encoder.settings.query_tokens if query else encoder.settings.passage_tokens
     found = np.zeros((len(texts), int(encoder.transformer.config.hidden_size)), np.float32)  # type: ignore[union-attr, arg-type]
@@ -39,8 +39,8 @@ def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Ve
     return found
 
 
-def encode_pooled(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[int, Vectors, NDArray[np.int64]]]:
+def encode_pooled(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[int, Floats32, Integers]]:
     """As `Encoder.encode`, with one vector a text."""
-    zero: NDArray[np.int64] = np.zeros(1, np.int64)
+    zero: Integers = np.zeros(1, np.int64)
     for number, row in enumerate(pooled(encoder, texts)):
         yield number, row[None, :], zero

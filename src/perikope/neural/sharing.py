@@ -38,12 +38,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Integers, Mask
 from perikope.index.layout import offsets, ranges
-
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 OF_SELF, OF_CONTEXT, OF_TARGET = 0, 1, 2
 """What a relation's sum is in a state: the self message; what neighbours say; what they say to a target that does not hear itself."""
@@ -90,7 +87,7 @@ class LayerPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GraphPlan:
     """The layers, and where the targets are in the last one."""
 
     nodes: int
@@ -136,7 +133,7 @@ class Neighbourhoods:
         return np.repeat(np.arange(nodes.size), end - first), self.target[ranges(first, end)]
 
 
-def make_plan(neighbours: Neighbourhoods, targets: Integers, layers: int, *, no_out: bool, no_self: bool) -> Plan:
+def make_plan(neighbours: Neighbourhoods, targets: Integers, layers: int, *, no_out: bool, no_self: bool) -> GraphPlan:
     """What to compute for the last states of some targets."""
     planner = _Planner(neighbours, no_out, no_self)
     changed = planner.changed_states(targets, layers)
@@ -150,7 +147,7 @@ def make_plan(neighbours: Neighbourhoods, targets: Integers, layers: int, *, no_
         everything = np.arange(neighbours.nodes) if layer == 1 else np.zeros(0, np.int64)
         plan, states = planner.layer(states, changed[layer - 1], everything)
         found.insert(0, plan)
-    return Plan(neighbours.nodes, tuple(found), state_of_target)
+    return GraphPlan(neighbours.nodes, tuple(found), state_of_target)
 
 
 def nodes_of_context(contexts: Integers, nodes: int) -> Integers:

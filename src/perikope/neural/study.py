@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from perikope.browse.models import parse_model
+from perikope.core.arrays import Floats, Floats32, Integers, Mask
 from perikope.core.errors import InputError, PerikopeError, UsageError, unknown
 from perikope.core.files import replacing
 from perikope.evaluation.folds import fold_of_documents, group_of_topic
@@ -43,8 +43,8 @@ from perikope.evaluation.measures import parse_measure
 from perikope.neural.collection import Collection, join_graphs
 from perikope.neural.encoder import DEFAULT, DIMENSION, Encoder, keeping_random_state
 from perikope.neural.hgat import HGAT, LATE_FUSION, OWN_FORM, LateFusion
-from perikope.neural.training import ContextRanker, Floats, Ranker, Trainer, TrainingSettings, interpolate
-from perikope.neural.triples import Integers, Topics, join_texts, join_topics
+from perikope.neural.training import ContextRanker, TrainableRanker, Trainer, TrainingSettings, interpolate
+from perikope.neural.triples import Topics, join_texts, join_topics
 
 CONTENT, COLLECTIONS, RUNS, VALUES = "study.json", "collections", "runs", "values"
 PASSAGES, QUERIES = "passages", "queries"
@@ -321,7 +321,7 @@ class Workplace:
     """Where the study's encoder lies here, on a machine that does not know it by its name."""
     tokens: Path | None = None
     """What `cut_texts` wrote; without, texts are cut where they are needed."""
-    untrained_scores: dict[tuple[str, int, bool], Floats] = field(default_factory=dict)
+    untrained_scores: dict[tuple[str, int, bool], Floats32] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path, encoder: str = "", tokens: Path | None = None) -> Workplace:
@@ -341,7 +341,7 @@ class Workplace:
         }
 
     @cached_property
-    def fetched(self) -> dict[str, NDArray[np.bool_]]:
+    def fetched(self) -> dict[str, Mask]:
         """Which passages may be found, (topics, passages), by set; empty where all may."""
         found = {}
         for name in self.study.report_on if self.study.documents else ():
@@ -464,7 +464,7 @@ class _Job:
     seed: int
     device: str
 
-    def scored(self) -> tuple[dict[str, Floats], dict[str, Any]]:
+    def scored(self) -> tuple[dict[str, Floats32], dict[str, Any]]:
         """The scores of all passages for all topics that are reported, by set; and what training came to."""
         system, study = self.system, self.place.study
         if not system.trained:
@@ -477,8 +477,8 @@ class _Job:
         told, ranker = self._train(collections, topics)
         return {name: self._score(ranker, name) for name in study.report_on}, told
 
-    def _cross_validated(self) -> tuple[dict[str, Floats], dict[str, Any]]:
-        scores: dict[str, Floats] = {}
+    def _cross_validated(self) -> tuple[dict[str, Floats32], dict[str, Any]]:
+        scores: dict[str, Floats32] = {}
         told: dict[str, Any] = {}
         for name in self.place.study.report_on:
             if self.system.train_on and name not in self.system.train_on:
@@ -492,16 +492,16 @@ class _Job:
                 scores[name][inside] = self._score(ranker, name, topics.some(inside.tolist()))
         return scores, told
 
-    def _untrained(self) -> Ranker:
+    def _untrained(self) -> TrainableRanker:
         with keeping_random_state():
-            return Ranker(self.place.encoders[self.system.dimension].copied().to(self.device), ())
+            return TrainableRanker(self.place.encoders[self.system.dimension].copied().to(self.device), ())
 
-    def _train(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], Ranker]:
+    def _train(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], TrainableRanker]:
         with keeping_random_state(torch.device(self.device)):
             torch.manual_seed(self.seed)
             return self._train_seeded(collections, topics)
 
-    def _train_seeded(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], Ranker]:
+    def _train_seeded(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], TrainableRanker]:
         system, study = self.system, self.place.study
         settings = study.settings_of(system, self.seed)
         texts = join_texts([collection.texts for collection in collections])
@@ -509,7 +509,7 @@ class _Job:
         encoder = self.place.encoders[system.dimension].copied().to(self.device)
         before = {name: value.detach().clone() for name, value in encoder.state_dict().items()}
         written = texts.written(heading_path=settings.heading_path)
-        ranker = Ranker(encoder, written)
+        ranker = TrainableRanker(encoder, written)
         if system.variant:
             context = HGAT.variant(system.variant, dimension=encoder.dimension, **study.context_of(system)).to(self.device)
             fusion = LateFusion().to(self.device) if system.is_late else None
@@ -524,7 +524,7 @@ class _Job:
             told |= {"alpha": None if ranker.fusion is None else float(ranker.fusion.alpha.detach().clamp(0, 1))}
         return told, ranker
 
-    def _score(self, ranker: Ranker, name: str, topics: Topics | None = None) -> Floats:
+    def _score(self, ranker: TrainableRanker, name: str, topics: Topics | None = None) -> Floats32:
         collection, own = self.place.set_of(name)
         own = topics or own
         settings = self.place.study.settings_of(self.system)
@@ -533,7 +533,7 @@ class _Job:
         passages: Integers = np.arange(len(collection.texts.names))
         return moved.score_all(own.queries, passages)
 
-    def _score_untrained(self, name: str) -> Floats:
+    def _score_untrained(self, name: str) -> Floats32:
         """The scores of the untrained encoder, computed once a process."""
         kept = self.place.untrained_scores
         key = name, self.system.dimension, self.place.study.settings_of(self.system).heading_path
@@ -541,7 +541,7 @@ class _Job:
             kept[key] = self._score(self._untrained(), name)
         return kept[key]
 
-    def with_untrained(self, scores: Mapping[str, Floats]) -> Iterator[tuple[str, Mapping[str, Floats]]]:
+    def with_untrained(self, scores: Mapping[str, Floats32]) -> Iterator[tuple[str, Mapping[str, Floats32]]]:
         """The system's scores, and those with a share of the untrained encoder's, by the name of the system."""
         yield self.system.name, scores
         if self.system.untrained_shares:
@@ -552,12 +552,12 @@ class _Job:
                     {name: ((1 - share) * own + share * untrained[name]).astype(np.float32) for name, own in scores.items()},
                 )
 
-    def among_fetched(self, name: str, scores: Floats) -> Floats:
+    def among_fetched(self, name: str, scores: Floats32) -> Floats32:
         """Scores with nothing for passages of documents that were not fetched."""
         inside = self.place.fetched.get(name)
         return scores if inside is None else np.where(inside, scores, np.float32(-np.inf))
 
-    def measured(self, name: str, scores: Floats) -> dict[str, list[float]]:
+    def measured(self, name: str, scores: Floats32) -> dict[str, list[float]]:
         """The values of each measure, topic by topic."""
         collection, topics = self.place.set_of(name)
         names = collection.texts.names
@@ -569,7 +569,7 @@ class _Job:
         pairs = list(zip(ranked, topics.judged, strict=True))
         return {name: [round(float(measure(own, judged)), 6) for own, judged in pairs] for name, measure in measures.items()}
 
-    def fused(self, name: str, scores: Floats, run: Run) -> tuple[dict[str, list[float]], float]:
+    def fused(self, name: str, scores: Floats32, run: Run) -> tuple[dict[str, list[float]], float]:
         """The values of a fusion with another system's run, and the mean share of the neural system.
 
         `(1 - w) · run + w · neural`, both brought to 0 … 1 over the results of a topic. For a fold of the topics w is what is best for
@@ -592,7 +592,7 @@ class _Job:
 
 
 def fused_rankings(
-    scores: Floats, run: Mapping[str, float], names: Sequence[str], number: Mapping[str, int], shares: Sequence[float] = SHARES
+    scores: Floats32, run: Mapping[str, float], names: Sequence[str], number: Mapping[str, int], shares: Sequence[float] = SHARES
 ) -> list[list[str]]:
     """The results of a topic by `(1 - share) · run + share · scores`, for each share; both from 0 to 1 over their best, absent is 0."""
     best = np.argpartition(-scores, min(DEPTH, scores.size) - 1)[:DEPTH]
@@ -607,7 +607,7 @@ def fused_rankings(
     return [[names[place] for place in found[order].tolist()] for order in orders]
 
 
-def _spread(over: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _spread(over: Floats, values: Floats) -> Floats:
     low, high = (over.min(), over.max()) if over.size else (0.0, 1.0)
     return np.clip((values - low) / (high - low if high > low else 1.0), 0.0, 1.0)
 

@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from perikope.core import files
+from perikope.core.arrays import Floats32, Integers, Mask
 from perikope.core.errors import InputError, UsageError
 from perikope.evaluation.measures import parse_measure
 from perikope.neural.encoder import Encoder, keeping_random_state, save_weights, similarity
-from perikope.neural.triples import Integers, Texts, Topics, draw_triples, sources_of
+from perikope.neural.triples import Texts, Topics, draw_triples, sources_of
 
 if TYPE_CHECKING:
     from perikope.neural.graph import DocumentGraph
@@ -41,8 +41,6 @@ LATEST, BEST = "latest", "best"
 _OPTIMIZER = "optimizer.safetensors"
 _PIECE = 1 << 21
 """Passage tokens that queries are compared with at a time, over all queries."""
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ class Progress:
         return bool(self.epochs) and self.epochs[-1].number - self.best >= patience
 
 
-class Ranker(nn.Module):
+class TrainableRanker(nn.Module):
     """What is trained: something that scores passages, by their numbers in some texts, for queries."""
 
     def __init__(self, encoder: Encoder, written: Sequence[str]) -> None:
@@ -130,16 +128,16 @@ class Ranker(nn.Module):
         vectors, mask = self.encoder.queries(queries, full=False)
         return similarity(vectors, mask, *self.represent(passages))
 
-    def moved(self, texts: Texts, graphs: Sequence[DocumentGraph], *, heading_path: bool) -> Ranker:
+    def moved(self, texts: Texts, graphs: Sequence[DocumentGraph], *, heading_path: bool) -> TrainableRanker:
         """The same ranker, with the same weights, for the passages of another collection."""
-        return Ranker(self.encoder, texts.written(heading_path=heading_path))
+        return TrainableRanker(self.encoder, texts.written(heading_path=heading_path))
 
-    def score_all(self, queries: Sequence[str], passages: Integers) -> Floats:
+    def score_all(self, queries: Sequence[str], passages: Integers) -> Floats32:
         """The same for many passages, without gradients, some at a time."""
         return score_all(self.encoder, queries, [self.written[number] for number in passages.tolist()])
 
 
-class ContextRanker(Ranker):
+class ContextRanker(TrainableRanker):
     """Passages as graph attention sees them among their neighbours, encoder and attention trained together.
 
     The standard framework compares queries with what comes out, `sim(E_q, E_in-context)`; late fusion mixes that with the passage alone,
@@ -166,7 +164,7 @@ class ContextRanker(Ranker):
         self.texts, self.graphs, self.context, self.fusion = texts, graphs, context, fusion
         self.neighbours_learn = neighbours_learn
 
-    def moved(self, texts: Texts, graphs: Sequence[DocumentGraph], *, heading_path: bool) -> Ranker:
+    def moved(self, texts: Texts, graphs: Sequence[DocumentGraph], *, heading_path: bool) -> TrainableRanker:
         """The same ranker, with the same weights, for the passages of another collection."""
         written = texts.written(heading_path=heading_path)
         return ContextRanker(self.encoder, written, texts, graphs, self.context, self.fusion, neighbours_learn=self.neighbours_learn)
@@ -180,7 +178,7 @@ class ContextRanker(Ranker):
         vectors, mask = self.encoder.queries(queries, full=False)
         return self._scores(vectors, mask, passages, similarity)
 
-    def score_all(self, queries: Sequence[str], passages: Integers, *, documents_at_once: int = 0) -> Floats:
+    def score_all(self, queries: Sequence[str], passages: Integers, *, documents_at_once: int = 0) -> Floats32:
         """The same for many passages, without gradients, some documents at a time."""
         documents_at_once = documents_at_once or (32 if self.encoder.device.type == "cuda" else 16)
         documents = self.texts.document_of_passage[passages]
@@ -257,7 +255,7 @@ class ContextRanker(Ranker):
         return merged, list(merged.texts), number_of[targets]
 
 
-def reached(edges: Mapping[str, Integers], targets: Integers, nodes: int, steps: int) -> NDArray[np.bool_]:
+def reached(edges: Mapping[str, Integers], targets: Integers, nodes: int, steps: int) -> Mask:
     """Which nodes have something to say to the targets, in so many steps along the edges."""
     pairs = np.concatenate([np.zeros((2, 0), np.int64), *edges.values()], axis=1)
     kept = np.zeros(nodes, bool)
@@ -272,7 +270,7 @@ def triple_loss(scores: Tensor, positive: Tensor, allowed: Tensor) -> Tensor:
     return nn.functional.cross_entropy(scores.masked_fill(~allowed, -math.inf), positive)
 
 
-def batch_of(topics: Topics, triples: Integers, in_batch: bool) -> tuple[Integers, NDArray[np.int64], NDArray[np.bool_]]:
+def batch_of(topics: Topics, triples: Integers, in_batch: bool) -> tuple[Integers, Integers, Mask]:
     """The distinct passages of some triples, where among them each triple's positive stands, and which each is compared with."""
     passages, place = np.unique(triples[:, 1:], return_inverse=True)
     place = place.reshape(triples.shape[0], -1)
@@ -289,7 +287,7 @@ class Trainer:
 
     def __init__(
         self,
-        ranker: Ranker,
+        ranker: TrainableRanker,
         texts: Texts,
         topics: Topics,
         validation: Validation | None,
@@ -467,11 +465,11 @@ class Validation:
         passages = np.concatenate([np.arange(texts.first_passage[d], texts.first_passage[d + 1]) for d in kept.tolist()])
         return cls(texts, topics, passages.astype(np.int64), settings.measure)
 
-    def measure(self, ranker: Ranker) -> float:
+    def measure(self, ranker: TrainableRanker) -> float:
         """The mean over all topics."""
         return float(np.mean(self.measured(ranker.score_all(self.topics.queries, self.passages))))
 
-    def measured(self, scores: Floats, name: str = "") -> list[float]:
+    def measured(self, scores: Floats32, name: str = "") -> list[float]:
         """The measure of each topic, by the score of every passage."""
         measure = parse_measure(name or self.name)
         found = []
@@ -482,7 +480,7 @@ class Validation:
 
 
 @torch.inference_mode()
-def score_all(encoder: Encoder, queries: Sequence[str], passages: Sequence[str], *, tokens_at_once: int = 1 << 16) -> Floats:
+def score_all(encoder: Encoder, queries: Sequence[str], passages: Sequence[str], *, tokens_at_once: int = 1 << 16) -> Floats32:
     """MaxSim of every query with every passage, some passages at a time."""
     with computing(encoder.device, "auto"):
         vectors, mask = encoder.queries(queries, full=False)

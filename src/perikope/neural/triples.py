@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Integers
 from perikope.core.errors import UsageError, unknown
 from perikope.evaluation.folds import group_of_topic
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from perikope.index.reader import Snapshot
     from perikope.index.segments import Segment
 
-Integers = NDArray[np.int64]
 Source = Literal["random", "same_doc", "relevant_docs", "shared_codes", "mixed", "ranked"]
 SOURCES: tuple[Source, ...] = get_args(Source)
 """Where negatives come from; the first five are those of the paper."""

@@ -41,8 +41,8 @@ class Near(_Node):
     The left one comes first where `ordered`. A NOT has no place and cannot stand inside.
     """
 
-    left: Tree
-    right: Tree
+    left: QueryTree
+    right: QueryTree
     distance: int
     ordered: bool
 
@@ -51,34 +51,34 @@ class Near(_Node):
 class Same(_Node):
     """All inside one and the same passage, also where other operators look across passages."""
 
-    children: tuple[Tree, ...]
+    children: tuple[QueryTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class And(_Node):
     """All of them."""
 
-    children: tuple[Tree, ...]
+    children: tuple[QueryTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or(_Node):
     """At least one of them."""
 
-    children: tuple[Tree, ...]
+    children: tuple[QueryTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not(_Node):
     """Where this is not so."""
 
-    child: Tree
+    child: QueryTree
 
 
-Tree = Word | Phrase | Near | Same | And | Or | Not
+QueryTree = Word | Phrase | Near | Same | And | Or | Not
 
 
-def children_of(tree: Tree) -> tuple[Tree, ...]:
+def children_of(tree: QueryTree) -> tuple[QueryTree, ...]:
     """What stands right below."""
     match tree:
         case Word():
@@ -92,7 +92,7 @@ def children_of(tree: Tree) -> tuple[Tree, ...]:
     return tree.children
 
 
-def words_of(tree: Tree, negated: bool = False) -> Iterator[tuple[Word, bool]]:
+def words_of(tree: QueryTree, negated: bool = False) -> Iterator[tuple[Word, bool]]:
     """All words in order of appearance, each with whether it stands under an odd number of NOTs."""
     if isinstance(tree, Word):
         yield tree, negated
@@ -100,12 +100,12 @@ def words_of(tree: Tree, negated: bool = False) -> Iterator[tuple[Word, bool]]:
         yield from words_of(child, negated ^ isinstance(tree, Not))
 
 
-def all_of(trees: tuple[Tree, ...]) -> Tree:
+def all_of(trees: tuple[QueryTree, ...]) -> QueryTree:
     """The conjunction; one tree is itself."""
     return trees[0] if len(trees) == 1 else And(trees)
 
 
-def _write(tree: Tree) -> str:
+def _write(tree: QueryTree) -> str:
     match tree:
         case Word(terms):
             # Index terms as they are: a stemmed term would be stemmed again where it was read as a word.
@@ -124,5 +124,5 @@ def _write(tree: Tree) -> str:
             return " SAME ".join(map(_operand, children))
 
 
-def _operand(tree: Tree) -> str:
+def _operand(tree: QueryTree) -> str:
     return f"{tree}" if isinstance(tree, Word | Phrase | Not) else f"({tree})"

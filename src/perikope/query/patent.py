@@ -20,8 +20,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Integers
 from perikope.core.errors import InputError, UsageError, unknown
 from perikope.core.names import normal_path
 from perikope.document.tree import Document, Kind
@@ -43,13 +43,12 @@ BROWSE_WORDS, BROWSE_FROM = 100, "claims"
 _LISTED = 5
 _UNKNOWN_LANGUAGE = "und"
 
-Numbers = NDArray[np.int64]
 Names = str | Sequence[str]
 Claims = str | Sequence[str | int]
 """The query claims: their text, or those of the patent by number, id or path in the original."""
 
 
-class Piece(NamedTuple):
+class PatentText(NamedTuple):
     """A passage or a title of a patent."""
 
     part: str
@@ -66,7 +65,7 @@ class Patent:
 
     name: str
     """As messages name it."""
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PatentText, ...]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
     """The id that it has, or would have, in an index; nothing for claims that were pasted."""
@@ -82,14 +81,14 @@ class Patent:
         if isinstance(claims, str):
             if not words(claims):
                 raise UsageError("the claims are empty; give their text")
-            chosen = [Piece("claims", _UNKNOWN_LANGUAGE, claims)]
+            chosen = [PatentText("claims", _UNKNOWN_LANGUAGE, claims)]
         else:
             own = [piece for piece in self.pieces if piece.part == "claims"]
             # One after the other, so that the one that is not there can be named.
             chosen = [piece for name in claims for piece in self._claim(own, name)]
         return replace(self, pieces=(*(piece for piece in self.pieces if piece.part != "claims"), *dict.fromkeys(chosen)))
 
-    def _claim(self, claims: Sequence[Piece], name: str | int) -> list[Piece]:
+    def _claim(self, claims: Sequence[PatentText], name: str | int) -> list[PatentText]:
         text = str(name).strip()
         if text.startswith("/"):
             wanted = normal_path(text)
@@ -187,12 +186,12 @@ def of_index(snapshot: Snapshot, number: int) -> Patent:
     return Patent(id, pieces, segment.metadata(local), id, language_code(segment.label("language", first)))
 
 
-def _pieces(text: str, spans: Iterable[tuple[str, str, int, int, str, str]]) -> Iterator[Piece]:
+def _pieces(text: str, spans: Iterable[tuple[str, str, int, int, str, str]]) -> Iterator[PatentText]:
     """The texts of spans in reading order; of those that overlap, as windows do, each character once."""
     done = 0
     for part, language, start, end, id, path in spans:
         if end > max(start, done):
-            yield Piece(part, language_code(language), text[max(start, done) : end], id, path)
+            yield PatentText(part, language_code(language), text[max(start, done) : end], id, path)
             done = end
 
 
@@ -369,7 +368,7 @@ def _documents_with(snapshot: Snapshot, terms: list[str], left_out: Sequence[int
     count = rows.counts[0].copy()
     for document in left_out:
         segment, local = snapshot.locate(document)
-        numbers: Numbers = rows.numbers[snapshot.segments.index(segment)]
+        numbers: Integers = rows.numbers[snapshot.segments.index(segment)]
         count -= (numbers >= 0) & np.isin(numbers, segment.tokens(local))
     return dict(zip(terms, count.tolist(), strict=True))
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from perikope.core.errors import UsageError
-from perikope.query.boolean import And, Near, Not, Or, Phrase, Same, Tree, Word
+from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word
 from perikope.text.analysis import Analyzer, fold, language_code, word_spans, words
 
 MAX_LENGTH = 100_000
@@ -46,10 +46,10 @@ _KEYWORD = re.compile(rf"\s*([+-]*)([{_QUOTES}]|[^\s{_QUOTES}]+)")
 _TERM = re.compile(r"((?:[^|}\\]|\\.)*)([|}])", re.DOTALL)
 _DISTANCE = re.compile(r"(NEAR|ADJ)(?:/(.*))?")
 _LEVEL = {"OR": 1, "AND": 2, "SAME": 3, "NEAR": 4, "ADJ": 4}
-_JOIN: dict[str, Callable[[tuple[Tree, ...]], Tree]] = {"OR": Or, "AND": And, "SAME": Same}
+_JOIN: dict[str, Callable[[tuple[QueryTree, ...]], QueryTree]] = {"OR": Or, "AND": And, "SAME": Same}
 
 
-def parse_tree(text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand) -> Tree:
+def parse_tree(text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand) -> QueryTree:
     """The tree of a Boolean query, in the terms of the index.
 
     A word becomes a term in each language; a stop word of the first one, the query's own, is none in any.
@@ -125,7 +125,7 @@ def _closing_quote(text: str, opening: int, braces: bool = False) -> int:
 class _Parsed:
     """A tree, or None for stop words alone; how deep it is, where it was written, and whether it holds a NOT."""
 
-    tree: Tree | None
+    tree: QueryTree | None
     depth: int
     place: int
     negates: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perikope.core.errors import UsageError
-from perikope.query.boolean import Tree, Word, all_of, words_of
+from perikope.query.boolean import QueryTree, Word, all_of, words_of
 from perikope.query.syntax import Expand, excerpt, parse_tree, terms_of
 from perikope.text.analysis import Analyzer, language_code, words
 
@@ -19,13 +19,13 @@ class Query:
     text: str
     terms: tuple[str, ...]
     weights: tuple[float, ...]
-    tree: Tree | None = None
+    tree: QueryTree | None = None
     """None for plain words. The terms of a tree are all in `terms`, those under NOT too, with weight 1."""
     words: tuple[Word, ...] = ()
     """Of plain words: which terms are the same word in several languages."""
 
     @property
-    def boolean(self) -> Tree:
+    def boolean(self) -> QueryTree:
         """The query as a tree: as it was written, or all of its words."""
         return self.tree or all_of(self.words or tuple(Word((term,)) for term in self.terms))
 

@@ -20,7 +20,7 @@ from functools import cached_property
 
 from perikope.browse.matches import Matches
 from perikope.browse.ranking import Ranking
-from perikope.browse.structure import Outline
+from perikope.browse.structure import DocumentOutline
 from perikope.core.errors import UsageError
 from perikope.core.names import encode
 from perikope.index.reader import Snapshot
@@ -32,7 +32,7 @@ TokenCounter = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Excerpt:
     """A stretch of a document that holds at least one hit."""
 
     document: str
@@ -53,7 +53,7 @@ class Context:
     """Pieces of documents as one text."""
 
     text: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Excerpt, ...]
     tokens: int
     """Of the text, as they were counted."""
     left_out: int
@@ -164,9 +164,9 @@ class _Sources:
         # A passage without a character lies in no other.
         return side_by_side or (one.start < other.end and other.start < one.end)
 
-    def piece(self, stretch: _Stretch) -> Piece:
+    def piece(self, stretch: _Stretch) -> Excerpt:
         document = self.document(stretch.candidate)
-        return Piece(
+        return Excerpt(
             document.id,
             tuple(document.name(row) for row in range(stretch.first, stretch.last + 1)),
             stretch.ranks,
@@ -189,8 +189,8 @@ class _Document:
         self.text = self._segment.text(self._local)
 
     @cached_property
-    def _outline(self) -> Outline:
-        return Outline(self._segment, self._local)
+    def _outline(self) -> DocumentOutline:
+        return DocumentOutline(self._segment, self._local)
 
     def characters(self, span: int) -> slice:
         return self._segment.characters(self._first_span + span)
@@ -207,7 +207,7 @@ class _Draft:
     def __init__(self, sources: _Sources, budget: int, tokens: TokenCounter) -> None:
         self._sources, self._budget, self._tokens = sources, budget, tokens
         self._stretches: tuple[_Stretch, ...] = ()
-        self.pieces: tuple[Piece, ...] = ()
+        self.pieces: tuple[Excerpt, ...] = ()
         self.text = ""
         self.used = 0
 
@@ -248,7 +248,7 @@ class _Draft:
         yield new
 
 
-def _in_order(stretches: Iterable[_Stretch], sources: _Sources) -> tuple[Piece, ...]:
+def _in_order(stretches: Iterable[_Stretch], sources: _Sources) -> tuple[Excerpt, ...]:
     """The pieces by document, that with the best hit first, and then in reading order."""
     by_place = sorted(stretches, key=lambda stretch: (stretch.candidate, stretch.start, stretch.first))
     best: dict[int, int] = {}
@@ -270,7 +270,7 @@ def border_length(texts: Iterable[str]) -> int:
     return max([2, *(len(run) for text in texts for run in _BORDERS.findall(text))]) + 1
 
 
-def render(pieces: Iterable[Piece]) -> str:
+def render(pieces: Iterable[Excerpt]) -> str:
     """Pieces as one text, those of a document together under its name."""
     pieces = tuple(pieces)
     if not pieces:
@@ -285,7 +285,7 @@ def render(pieces: Iterable[Piece]) -> str:
     return "\n".join([*lines, "=" * length])
 
 
-def _heading(piece: Piece) -> str:
+def _heading(piece: Excerpt) -> str:
     names = [encode(piece.passages[0]), *([encode(piece.passages[-1])] if len(piece.passages) > 1 else [])]
     path = " › ".join(" ".join(title.split()) for title in piece.path)
     return " · ".join(["…".join(names), f"characters {piece.start}–{piece.end}", *([path] if path else [])])

@@ -5,21 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.browse.matches import Matches
 from perikope.browse.ranking import Presentation, Ranking, rank
 from perikope.browse.satisfaction import satisfied
 from perikope.browse.signals import Column
 from perikope.browse.structure import Units, check_tags
+from perikope.core.arrays import Integers, Mask
 from perikope.core.errors import UsageError, unknown
 from perikope.fetch.filters import known_parts, known_tags, passage_mask
 from perikope.fetch.groups import groups_of
 from perikope.index.reader import Snapshot
 from perikope.search.options import SearchOptions
-
-Rows = NDArray[np.bool_]
-"""One truth value per row of the matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class Eligibility:
         must_match = options.must_match or options.across_passages
         return cls(snapshot, units, element_tags, parts, tags, must_match, options.across_passages, presentation)
 
-    def allowed(self, matches: Matches) -> Rows | None:
+    def allowed(self, matches: Matches) -> Mask | None:
         """The rows that may be results whatever the model; None for all."""
         allowed = satisfied(matches, across=self.across) if self.must_match else None
         if self.parts is None and self.tags is None:
@@ -64,19 +61,19 @@ class Eligibility:
         by_structure = self._allowed_by_structure(matches)
         return by_structure if allowed is None else allowed & by_structure
 
-    def rank(self, matches: Matches, score: Column, k: int, eligible: Rows | None, groups: NDArray[np.int64] | None) -> Ranking:
+    def rank(self, matches: Matches, score: Column, k: int, eligible: Mask | None, groups: Integers | None) -> Ranking:
         """The best `k` of the eligible rows, laid out as asked for; `groups` are those of `groups(matches)`."""
         place = matches.place_of_document()
         return rank(matches, score, k, place, allowed=eligible, presentation=self.presentation, group_of_document=groups)
 
-    def groups(self, matches: Matches) -> NDArray[np.int64] | None:
+    def groups(self, matches: Matches) -> Integers | None:
         """The group of each document where only one document per group has results; None where all have."""
         field = self.presentation.one_per
         return groups_of(self.snapshot, matches.number_of_document, field) if field else None
 
-    def _allowed_by_structure(self, matches: Matches) -> Rows:
+    def _allowed_by_structure(self, matches: Matches) -> Mask:
         if self.units != "passages":
-            wanted: Rows = np.array([self.parts is None or part in self.parts for part in matches.parts], bool)
+            wanted: Mask = np.array([self.parts is None or part in self.parts for part in matches.parts], bool)
             return wanted[matches.part_of_passage]
         allowed = np.zeros(matches.passages, bool)
         row_bounds = matches.document_of_passage.searchsorted(np.arange(matches.documents + 1))
@@ -91,7 +88,7 @@ class Eligibility:
         return allowed
 
 
-def matching(matches: Matches, allowed: Rows | None) -> Rows:
+def matching(matches: Matches, allowed: Mask | None) -> Mask:
     """The allowed rows that hold a query term: the only results of a model without context."""
     found = np.diff(matches.in_passages.first_entry) > 0
     return found if allowed is None else allowed & found

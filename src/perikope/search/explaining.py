@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perikope.browse.matches import Matches
 from perikope.browse.signals import Node
-from perikope.browse.structure import Outline
+from perikope.browse.structure import DocumentOutline
 from perikope.core.errors import UsageError
 from perikope.core.names import is_element_path, split_name
 from perikope.index.reader import Snapshot
@@ -32,7 +32,7 @@ def find_span(snapshot: Snapshot, document: str, passage: str) -> tuple[Segment,
         first = int(segment["document.first_span"][local])
         return segment, local, segment.span_of("passage.span", local, segment.passages_of(local).start + ids.index(passage)) - first
     if is_element_path(passage):
-        return segment, local, Outline(segment, local).find(passage)
+        return segment, local, DocumentOutline(segment, local).find(passage)
     raise _no_passage(document, passage, ids)
 
 
@@ -70,7 +70,7 @@ def _matches_with(search: Search, prepared: Prepared, document: str) -> Matches:
 
 def _explain_element(search: Search, prepared: Prepared, document: int, path: str) -> Node:
     segment, local = search.snapshot.locate(document)
-    outline = Outline(segment, local)
+    outline = DocumentOutline(segment, local)
     matches = _matches_with(search, prepared, segment.document_id(local))
     own = matches.number_of_document[matches.document_of_passage] == document
     rows = (own & (matches.span_of_passage == outline.find(path))).nonzero()[0]

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.browse.matches import join
 from perikope.browse.models import Model
 from perikope.browse.signals import fact, min_max
+from perikope.core.arrays import Mask
 from perikope.core.names import split_name
 from perikope.fetch import Candidates
 from perikope.fetch.fetchers import BY_VECTORS, FETCHERS
@@ -67,7 +67,7 @@ class Fetching:
         whole, fetched = min_max(model.score(matches)), min_max(fact("fetch score", matches.score_of_document))
         return in_order(self.snapshot, matches.number_of_document, ((1 - weight) * fetched + weight * whole).values, len(found))
 
-    def allowed(self) -> NDArray[np.bool_]:
+    def allowed(self) -> Mask:
         """Which documents may be found, by their numbers."""
         masks = [segment.alive if self.filter is None else segment.alive & mask(segment, self.filter) for segment in self.snapshot.segments]
         return np.concatenate([*masks, np.zeros(0, bool)])

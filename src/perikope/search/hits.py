@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perikope.browse.matches import Matches
-from perikope.browse.structure import Outline
+from perikope.browse.structure import DocumentOutline
 from perikope.core.names import passage_name
 from perikope.document.tree import Place
 from perikope.index.reader import Snapshot
@@ -93,7 +93,7 @@ def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: f
 
 def _passage_id(segment: Segment, local: int, matches: Matches, row: int, candidate: int) -> str:
     if matches.units != "passages":
-        return Outline(segment, local).path(int(matches.span_of_passage[row]))
+        return DocumentOutline(segment, local).path(int(matches.span_of_passage[row]))
     return segment.passage_id(local, segment.passages_of(local).start + _position(matches, row, candidate))
 
 

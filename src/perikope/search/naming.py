@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.browse.matches import Matches
-from perikope.browse.structure import Outline
+from perikope.browse.structure import DocumentOutline
+from perikope.core.arrays import Integers
 from perikope.core.names import encode, running_number, split_name
 from perikope.document.tree import Place
 from perikope.index.reader import Snapshot
 
 
-def names_of(snapshot: Snapshot, matches: Matches, rows: NDArray[np.int64]) -> list[str]:
+def names_of(snapshot: Snapshot, matches: Matches, rows: Integers) -> list[str]:
     """The name of each row."""
     candidates = matches.document_of_passage[rows]
     first_row = matches.document_of_passage.searchsorted(candidates)
@@ -34,7 +35,7 @@ def rows_of(snapshot: Snapshot, matches: Matches, names: Iterable[str]) -> dict[
     return {name: row for name, row in zip(names_of(snapshot, matches, rows), rows.tolist(), strict=True) if name in wanted}
 
 
-def places_of(snapshot: Snapshot, matches: Matches, rows: NDArray[np.int64]) -> list[Place | None]:
+def places_of(snapshot: Snapshot, matches: Matches, rows: Integers) -> list[Place | None]:
     """Where rows stand in the files that they were read from."""
     candidates = matches.document_of_passage[rows].tolist()
     spans = matches.span_of_passage[rows].tolist()
@@ -67,7 +68,7 @@ def _names_in(snapshot: Snapshot, matches: Matches, candidate: int) -> Callable[
     segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
     document = encode(segment.document_id(local))
     if matches.units != "passages":
-        outline = Outline(segment, local)
+        outline = DocumentOutline(segment, local)
         return lambda place, span: f"{document}#{encode(outline.path(span))}"
     id_of = segment.span_namer(local)
     return lambda place, span: f"{document}#{encode(id_of(span) or running_number(place))}"

@@ -12,7 +12,7 @@ from perikope.core.errors import InputError, UsageError
 from perikope.core.names import split_name
 from perikope.document.tree import Place
 from perikope.formats import sources
-from perikope.formats._xml import Tree, trees, whole_text
+from perikope.formats._xml import XmlDocument, trees, whole_text
 from perikope.formats.xml import walk_for
 from perikope.search.facade import Index
 
@@ -51,7 +51,7 @@ def open_original(index: Index, passage: str, path: str | PathLike[str], *, form
     raise InputError(f"{source!r} has no document {document} any more, or not this place in it: index it again", path=path)
 
 
-def _at(tree: Tree, path: str, place: Place) -> Original | None:
+def _at(tree: XmlDocument, path: str, place: Place) -> Original | None:
     elements = cast(list[etree._Element], tree.root.getroottree().xpath(place.path))
     if len(elements) != 1:
         return None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.browse.document_ranking import parse_method, rank_documents
 from perikope.browse.matches import Matches
 from perikope.browse.models import Signals
 from perikope.browse.ranking import Ranking, first_of_group
 from perikope.browse.signals import Column, Node
+from perikope.core.arrays import Array, Integers, Mask
 from perikope.core.errors import UsageError
 from perikope.core.names import split_name
 from perikope.document.tree import Place
@@ -32,8 +32,8 @@ class Results(Sequence[Hit]):
         signals: Signals,
         score: Column,
         ranking: Ranking,
-        eligible: NDArray[np.bool_] | None,
-        group_of_document: NDArray[np.int64] | None = None,
+        eligible: Mask | None,
+        group_of_document: Integers | None = None,
         *,
         is_complete: bool = True,
         notes: tuple[str, ...] = (),
@@ -70,11 +70,11 @@ class Results(Sequence[Hit]):
         """`document#passage` and score of each hit, as a run file has them."""
         return list(zip(self.names_of(self.ranking.rows), self.ranking.scores.tolist(), strict=True))
 
-    def names_of(self, rows: NDArray[np.int64]) -> list[str]:
+    def names_of(self, rows: Integers) -> list[str]:
         """The names of passages by their rows in `matches`, found or not."""
         return naming.names_of(self._snapshot, self.matches, rows)
 
-    def places_of(self, rows: NDArray[np.int64]) -> list[Place | None]:
+    def places_of(self, rows: Integers) -> list[Place | None]:
         """Where passages stand in the files they were read from, by their rows in `matches`."""
         return naming.places_of(self._snapshot, self.matches, rows)
 
@@ -82,7 +82,7 @@ class Results(Sequence[Hit]):
         """The rows in `matches` of passages, by their names; those of documents that are no candidates are left out."""
         return naming.rows_of(self._snapshot, self.matches, names)
 
-    def signals(self) -> dict[str, NDArray[Any]]:
+    def signals(self) -> dict[str, Array]:
         """What the model made the scores of, a value a hit, under names: ready to become a data frame.
 
         Document, passage, rank and score stand first, then the signals of the model by their names; one that is named as these are is
@@ -90,7 +90,7 @@ class Results(Sequence[Hit]):
         """
         rows = self.ranking.rows
         names = [split_name(name) for name in self.names_of(rows)]
-        columns: dict[str, NDArray[Any]] = {
+        columns: dict[str, Array] = {
             "document": np.array([document for document, _ in names], object),
             "passage": np.array([passage for _, passage in names], object),
             "rank": np.arange(1, rows.size + 1),

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.browse.matches import Matches, join
 from perikope.browse.models import Model, Signals, parse_model
@@ -24,6 +23,7 @@ from perikope.browse.passage_feedback import expand_from_passages
 from perikope.browse.ranking import Ranking, rank
 from perikope.browse.requirements import lacking
 from perikope.browse.signals import Column
+from perikope.core.arrays import Floats, Integers, Mask
 from perikope.core.errors import ModelWarning
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import expand, parse_expansion
@@ -34,7 +34,7 @@ from perikope.index.reader import Snapshot
 from perikope.query.terms import Query
 from perikope.query.topic import Topic
 from perikope.search.asking import Asked, Prepared, conditions_of, read_asked, with_options_of
-from perikope.search.eligibility import Eligibility, Rows, matching
+from perikope.search.eligibility import Eligibility, matching
 from perikope.search.fetching import Fetching
 from perikope.search.options import OPTIONS, SearchOptions
 from perikope.search.recipes import Recipe, RecipeWarning
@@ -53,14 +53,14 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedMatches:
     """Matches with the scores and the order that a model gives them."""
 
     signals: Signals
     score: Column
-    eligible: Rows | None
+    eligible: Mask | None
     """The rows that may be results; None for all."""
-    groups: NDArray[np.int64] | None
+    groups: Integers | None
     """The group of each document where only one document per group has results."""
     ranking: Ranking
 
@@ -124,14 +124,14 @@ class Search:
         expansion = expand_from_passages(self.snapshot, matches, best, expander)
         return self._join(fetched.query.expanded(expansion), fetched.candidates)
 
-    def rank(self, matches: Matches, model: Model | None = None) -> Ranked:
+    def rank(self, matches: Matches, model: Model | None = None) -> RankedMatches:
         """The scores of a model, and the best `k` results by them."""
         chosen = model or self.model
         signals = chosen.signals(matches)
         score, eligible, groups = chosen.combine(signals), self.eligible(matches, chosen), self.eligibility.groups(matches)
-        return Ranked(signals, score, eligible, groups, self.eligibility.rank(matches, score, self.options.k, eligible, groups))
+        return RankedMatches(signals, score, eligible, groups, self.eligibility.rank(matches, score, self.options.k, eligible, groups))
 
-    def results(self, prepared: Prepared, matches: Matches, ranked: Ranked, *, complete: bool = True) -> Results:
+    def results(self, prepared: Prepared, matches: Matches, ranked: RankedMatches, *, complete: bool = True) -> Results:
         """The hits, read from the index as they are asked for."""
         return Results(
             self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, ranked.groups,
@@ -167,7 +167,7 @@ class Search:
         conditions = (*self.conditions, *prepared.filters)
         return Fetching(self.snapshot, self.fetch_model, self.parts, All(conditions) if conditions else None)
 
-    def eligible(self, matches: Matches, model: Model) -> Rows | None:
+    def eligible(self, matches: Matches, model: Model) -> Mask | None:
         """The rows that may be results of a model; None for all."""
         allowed = self.eligibility.allowed(matches)
         return matching(matches, allowed) if model.matching_only else allowed
@@ -179,7 +179,7 @@ class Search:
         """The best passages of all documents, some documents at a time."""
         query, k = prepared.scoring, self.options.k
         found = np.sort(self.fetching(prepared).documents(query, self.most).documents)
-        best: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+        best: list[tuple[Integers, Floats]] = []
         for piece in self._pieces(found):
             matches = self._join(query, Candidates(piece, np.zeros(piece.size)))
             ranking = self.rank(matches).ranking
@@ -192,7 +192,7 @@ class Search:
         matches = self._join(query, Candidates(winners, np.zeros(winners.size)))
         return self.results(prepared, matches, self.rank(matches), complete=False)
 
-    def _pieces(self, documents: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def _pieces(self, documents: Integers) -> list[Integers]:
         """Documents in pieces of about `_AT_ONCE` tokens."""
         if not documents.size:
             return [documents]

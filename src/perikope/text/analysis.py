@@ -19,8 +19,8 @@ from typing import Literal
 
 import numpy as np
 import Stemmer
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Integers32
 from perikope.core.errors import InputError, UsageError, unknown
 from perikope.kernels.words import find_words
 
@@ -65,11 +65,9 @@ _OTHERS_IN_USE = """
 
 _LANGUAGES = frozenset(f"{_ISO_639_1} {_ISO_639_2} {_OTHERS_IN_USE}".split())
 
-IntArray = NDArray[np.int32]
-
 
 @lru_cache(maxsize=1)
-def word_classes() -> NDArray[np.uint8]:
+def word_classes() -> Bytes:
     """The class of every character (see `kernels.words`), from the shipped table."""
     table = resources.files("perikope").joinpath("data", "word_classes.txt").read_text("ascii")
     ranges = [line.split() for line in table.splitlines() if not line.startswith("#")]
@@ -78,7 +76,7 @@ def word_classes() -> NDArray[np.uint8]:
     return np.repeat(values, np.diff(firsts, prepend=0, append=sys.maxunicode + 1))
 
 
-def word_spans(text: str) -> tuple[IntArray, IntArray]:
+def word_spans(text: str) -> tuple[Integers32, Integers32]:
     """Start and end of each word, in characters.
 
     >>> [span.tolist() for span in word_spans("a pump")]

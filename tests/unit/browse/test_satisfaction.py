@@ -2,7 +2,7 @@
 
 import pytest
 
-from perikope.browse.satisfaction import Evaluation, satisfied
+from perikope.browse.satisfaction import BooleanEvaluator, satisfied
 from perikope.core.errors import UsageError
 from perikope.query.boolean import And, Near, Not, Word
 from perikope.query.terms import Query
@@ -120,13 +120,13 @@ def test_not_has_no_place(index):
     tree = Near(Word(("en:pump",)), Not(Word(("en:valv",))), 3, False)
     matches = index.search("pump valve").matches
     with pytest.raises(UsageError, match="has no place"):
-        Evaluation(matches).inside(tree)
+        BooleanEvaluator(matches).inside(tree)
 
 
 def test_terms_that_were_not_looked_for_occur_nowhere(index):
     matches = index.search("pump valve").matches
-    assert not Evaluation(matches).inside(And((Word(("en:pump",)), Word(("en:heat",))))).any()
-    assert Evaluation(matches).inside(Word(("en:heat", "en:pump"))).any()
+    assert not BooleanEvaluator(matches).inside(And((Word(("en:pump",)), Word(("en:heat",))))).any()
+    assert BooleanEvaluator(matches).inside(Word(("en:heat", "en:pump"))).any()
 
 
 @pytest.mark.parametrize("model", ["bm25", "lm", "psg_neighbor", "plm", "qsf_section_propagate", "first_matching_section"])

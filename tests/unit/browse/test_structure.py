@@ -2,7 +2,7 @@
 
 import pytest
 
-from perikope.browse.structure import Outline
+from perikope.browse.structure import DocumentOutline
 from perikope.core.errors import UsageError
 from perikope.document.tree import Kind, TreeBuilder
 from tests.support.collections import index_of, plain_document
@@ -36,7 +36,7 @@ PATHS = [
 def test_elements_have_paths_that_find_them(index):
     results = index.search("rotor pump", model="qsf_v", elements=True, k=100)
     assert sorted(hit.passage for hit in results) == sorted(PATHS)
-    outline = Outline(index._snapshot.segments[0], 0)
+    outline = DocumentOutline(index._snapshot.segments[0], 0)
     for hit in results:
         assert outline.path(outline.find(hit.passage)) == hit.passage
         assert index.explain("rotor pump", hit.name, model="qsf_v", elements=True).value == hit.score

@@ -14,7 +14,7 @@ from perikope.browse.models.features import FEATURES
 from perikope.browse.signals import fact
 from perikope.core.errors import MissingExtra, UsageError
 from perikope.evaluation.folds import fold_of_documents, fold_of_topic
-from perikope.evaluation.learning.examples import Group, Sampling, Source, group_of, judged_topics
+from perikope.evaluation.learning.examples import Group, JudgedTopics, Sampling, group_of, judged_topics
 from perikope.evaluation.learning.export import write_svmlight
 from perikope.evaluation.learning.lambdamart import fit_trees
 from perikope.evaluation.learning.linear import fit_linear
@@ -163,7 +163,7 @@ def source(index):
     def value(topic, results):
         return parse_model("bm25").score(results.matches).values - 0.1 * results.matches.length_of_passage
 
-    return Source(index.snapshot, TOPICS, judged_by(index, value), SearchOptions(model="qsf_v"), threads=2)
+    return JudgedTopics(index.snapshot, TOPICS, judged_by(index, value), SearchOptions(model="qsf_v"), threads=2)
 
 
 MEASURES = parse_measures("nDCG@10 AP")
@@ -187,7 +187,7 @@ def test_shuffled_judgements_teach_nothing(index):
         results = index.search(topic.query, model="qsf_v")
         names = results.names_of(generator.permutation(results.matches.passages))
         chance.append(MEASURES[0](names, judgements[topic.qid]))
-    source = Source(index.snapshot, topics, judgements, SearchOptions(model="qsf_v"), threads=1)
+    source = JudgedTopics(index.snapshot, topics, judgements, SearchOptions(model="qsf_v"), threads=1)
     for method in ("linear", "lambdamart"):
         if method == "lambdamart":
             pytest.importorskip("lightgbm")

@@ -10,7 +10,7 @@ from perikope.fetch.conditions import Between, CodePrefix, Equal, Inside, Prefix
 from perikope.fetch.filters import (
     All,
     Ids,
-    Not,
+    Negated,
     SharedCodes,
     Where,
     Without,
@@ -141,7 +141,7 @@ def test_documents_that_a_filter_keeps(snapshot, filter, ids):
         ('a="1..2"|3..4', Where("a", (Equal("1..2"), Between("3", "4")))),
         ("a<b", Where("a", (Between(high="b", high_open=True),))),
         ("a>=b", Where("a", (Between(low="b"),))),
-        ("a!=b*", Not(Where("a", (Prefix("b"),)))),
+        ("a!=b*", Negated(Where("a", (Prefix("b"),)))),
         ("ipc=G06*", Where("ipc", (CodePrefix("G06"),))),
         ("ipc=*", Where("ipc", (Prefix(""),))),
         ("ipc~*", Where("ipc", (CodePrefix(""),))),

@@ -18,7 +18,7 @@ from perikope.build.indexing import BuildOptions, build
 from perikope.core.errors import InputError, UnreadableFile
 from perikope.document.tree import Document, Kind
 from perikope.formats import Source, documents, read
-from perikope.formats._xml import Tree, chunks, trees, whole_text
+from perikope.formats._xml import XmlDocument, chunks, trees, whole_text
 from perikope.patents.codes import parse_code
 from perikope.patents.uspto_numbers import application, ipc, publication, us_class
 from tests.support.trees import GOLDEN, check_tree, describe, passages, titles
@@ -300,12 +300,12 @@ TOTALS = (29, 477, 181, 443)
 """Documents, claims, codes and patents cited of the 28 real files."""
 
 
-def pairs(path: Path) -> Iterator[tuple[Document, Tree]]:
+def pairs(path: Path) -> Iterator[tuple[Document, XmlDocument]]:
     """The documents of a file, each with the tree that it was made of."""
     return zip(read(path, format="uspto"), trees(Source(str(path), path.name)), strict=True)
 
 
-def assert_nothing_is_lost(document: Document, tree: Tree) -> None:
+def assert_nothing_is_lost(document: Document, tree: XmlDocument) -> None:
     """White space, bars between cells and numbers that stand in `citations` aside, each part holds the same characters in order."""
     for part, tags in PARTS.items():
         of_part = {number for number, label in enumerate(document.labels) if label == part}
@@ -316,7 +316,7 @@ def assert_nothing_is_lost(document: Document, tree: Tree) -> None:
         assert f"[{int(re.sub('[^0-9]', '', number.text)):04d}]" in document.citations.values()
 
 
-def assert_places_hold(document: Document, tree: Tree) -> None:
+def assert_places_hold(document: Document, tree: XmlDocument) -> None:
     """The path of every passage and title finds an element, and its offsets find the same text."""
     text = whole_text(tree.root)
     for number in range(len(document.spans)):
@@ -328,7 +328,7 @@ def assert_places_hold(document: Document, tree: Tree) -> None:
                 assert bare(document.text_of(number)) == bare(printed(element))
 
 
-def assert_marked_references_are_found(document: Document, tree: Tree) -> None:
+def assert_marked_references_are_found(document: Document, tree: XmlDocument) -> None:
     """Every claim that a claim refers to in its tags is among its references, which are also made of words."""
     span_of_id = {id: number for number, id in document.span_ids.items()}
     for claim in tree.root.iter("claim", "CLM"):

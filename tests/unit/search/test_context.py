@@ -5,7 +5,7 @@ import pytest
 from perikope.core.errors import UsageError
 from perikope.document.segmentation import segmenter
 from perikope.document.tree import Kind, TreeBuilder
-from perikope.search.context import Piece, border_length, render
+from perikope.search.context import Excerpt, border_length, render
 from tests.support.collections import index_of, plain_document
 
 
@@ -133,7 +133,7 @@ def test_the_length_of_borders():
     assert border_length(["==\n---- x", "a ======"]) == 5
     assert border_length(["a\u2028======="]) == 8
     assert render([]) == ""
-    assert render([Piece("d", ("p",), (1,), (), 0, 1, "-")]) == "=== d\n--- p · characters 0–1\n-\n==="
+    assert render([Excerpt("d", ("p",), (1,), (), 0, 1, "-")]) == "=== d\n--- p · characters 0–1\n-\n==="
 
 
 def test_it_is_plain_data(index):

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perikope.browse.matches import Floats, Integers
 from perikope.browse.signals import Node
 from perikope.browse.structure import Runs
-from perikope.query.boolean import And, Near, Not, Or, Phrase, Same, Tree, Word
+from perikope.core.arrays import Array, Floats, Integers
+from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word
 
 if TYPE_CHECKING:
     from perikope.browse.models.proximity import Influence
@@ -60,7 +59,7 @@ class _Unit:
         self.tokens = int(influence.structure.tokens_of_document[document])
         self.of_leaf = [self._decide(number) for number in range(len(influence.leaves))]
 
-    def decided(self, tree: Tree) -> _Decided:
+    def decided(self, tree: QueryTree) -> _Decided:
         match tree:
             case Not(child):
                 return self.decided(child).negated()
@@ -103,7 +102,7 @@ class _Unit:
         return low, max(low, min(end - self.first, self.end - self.first))
 
 
-def _columns(decided: _Decided) -> tuple[NDArray[Any], ...]:
+def _columns(decided: _Decided) -> tuple[Array, ...]:
     return decided.values, decided.leaf, decided.occurrence, decided.slope, decided.offset
 
 
@@ -163,7 +162,7 @@ def _weighted(unit: _Unit, label: str, occurrence: int, value: float) -> Node:
     return Node(label, value, "product", (Node(f"weight of <{tag}>", height), Node("by distance", value / height)))
 
 
-def _at(unit: _Unit, tree: Tree, token: int) -> Node:
+def _at(unit: _Unit, tree: QueryTree, token: int) -> Node:
     """The influence on one token, operator by operator."""
     match tree:
         case Not(child):
@@ -195,7 +194,7 @@ def _place(unit: _Unit, occurrence: int, token: int | None = None) -> str:
     return f"at {position}{inside}{title}" + (f", {away} away" if away and not title else "")
 
 
-def _name(tree: Tree | None) -> str:
+def _name(tree: QueryTree | None) -> str:
     match tree:
         case None:
             return "*"

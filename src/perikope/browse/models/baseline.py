@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perikope.browse.matches import Integers, Matches
+from perikope.browse.matches import Matches
 from perikope.browse.models import Signals, model
 from perikope.browse.models.content import fetch_score
 from perikope.browse.signals import Column, fact
+from perikope.core.arrays import Integers, Mask
 
 
 def first_section_signals(matches: Matches) -> Signals:
@@ -62,14 +62,14 @@ def _top_section(parent: Integers) -> Integers:
         top = np.where(nested, above, top)
 
 
-def _with_passages(matches: Matches, top: Integers) -> NDArray[np.bool_]:
+def _with_passages(matches: Matches, top: Integers) -> Mask:
     """Whether each section stands right below the document and has passages."""
     found = np.zeros(top.size, bool)
     found[top[matches.section_of_passage]] = True
     return found & (matches.parent_of_section >= 0)
 
 
-def _first_of_document(matches: Matches, eligible: NDArray[np.bool_]) -> Integers:
+def _first_of_document(matches: Matches, eligible: Mask) -> Integers:
     """The first eligible section of each document, or -1."""
     first = np.full(matches.documents, -1, np.int64)
     sections = np.flatnonzero(eligible)[::-1]

@@ -15,11 +15,11 @@ from typing import Any, TypeGuard, get_args
 
 import numpy as np
 
-from perikope.browse.matches import Floats, Integers
 from perikope.browse.models import Signals
 from perikope.browse.models.features import FEATURES, VERSION, FeatureNormalization
 from perikope.browse.signals import Column, Node, fact
-from perikope.index.saved_tables import Table
+from perikope.core.arrays import Floats, Integers
+from perikope.index.saved_tables import SavedTable
 from perikope.kernels.regression_trees import add_trees
 
 KIND = "fusion"
@@ -47,7 +47,7 @@ class LinearCombination:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class RegressionTree:
     """A regression tree, by node; `value` of an inner node is the mean over what it was learned from."""
 
     feature: tuple[int, ...]
@@ -64,7 +64,7 @@ class TreeCombination:
 
     features: tuple[str, ...]
     normalize: FeatureNormalization
-    trees: tuple[Tree, ...]
+    trees: tuple[RegressionTree, ...]
     training: Mapping[str, Any] = field(default_factory=dict)
 
     def contributions(self, features: Signals) -> Signals:
@@ -108,7 +108,7 @@ def _described(combination: Combination) -> dict[str, Any]:
     return {"version": VERSION, "normalize": combination.normalize, "names": list(combination.features)}
 
 
-def combination_of(table: Table) -> Combination:
+def combination_of(table: SavedTable) -> Combination:
     """The combination that a table holds, checked; one that was learned with other features is refused."""
     method, described = table.values.get("method"), table.values.get("features")
     if not isinstance(described, dict):
@@ -147,7 +147,7 @@ def _are_numbers(values: object) -> TypeGuard[list[float]]:
     )
 
 
-def _trees(table: Table, features: int) -> tuple[Tree, ...]:
+def _trees(table: SavedTable, features: int) -> tuple[RegressionTree, ...]:
     given = table.values.get("trees")
     if not isinstance(given, list) or not given:
         raise table.damaged('"trees" must be a list of trees')
@@ -156,7 +156,7 @@ def _trees(table: Table, features: int) -> tuple[Tree, ...]:
     return tuple(_tree(table, number, tree, features) for number, tree in enumerate(given, 1))
 
 
-def _tree(table: Table, number: int, tree: object, features: int) -> Tree:
+def _tree(table: SavedTable, number: int, tree: object, features: int) -> RegressionTree:
     # A kernel follows these numbers without looking: children come behind their parents and are there, so every path ends.
     wrong = table.damaged(f"tree {number} is not as a tree should be")
     if not isinstance(tree, dict) or not all(_are_numbers(tree.get(name)) for name in _OF_NODE):
@@ -173,4 +173,4 @@ def _tree(table: Table, number: int, tree: object, features: int) -> Tree:
         if not (node < left < nodes and node < right < nodes and 0 <= feature < features and math.isfinite(threshold)):
             raise wrong
     columns = {name: tuple(tree[name]) for name in whole}
-    return Tree(**columns, threshold=tuple(map(float, tree["threshold"])), value=tuple(map(float, tree["value"])))
+    return RegressionTree(**columns, threshold=tuple(map(float, tree["threshold"])), value=tuple(map(float, tree["value"])))

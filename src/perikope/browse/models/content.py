@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perikope.browse.matches import Floats, Frequencies, Integers, Matches
+from perikope.browse.matches import Frequencies, Matches
 from perikope.browse.signals import Column, Node, fact, sum_over_terms
+from perikope.core.arrays import Array, Floats, Integers
 from perikope.core.parameters import Grid, Range
 from perikope.fetch.weighting import bm25, idf
 from perikope.kernels.passages import likelihoods
@@ -136,8 +136,8 @@ class _Background:
 
     units: int
     tokens: int
-    holding: NDArray[Any]
-    occurrences: NDArray[Any]
+    holding: Array
+    occurrences: Array
 
     @property
     def average_length(self) -> float:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from perikope.browse.matches import Floats, Frequencies, Integers, Matches
+from perikope.browse.matches import Frequencies, Matches
 from perikope.browse.models import Signals
 from perikope.browse.models.content import Content, CountedOver, Unit, content_score, fetch_score
 from perikope.browse.models.passage import passage_and_neighbors
@@ -21,6 +21,7 @@ from perikope.browse.models.positional import positional_signals
 from perikope.browse.models.propagation import Decay, propagated_from_passages, propagated_from_sections, section_scores
 from perikope.browse.models.proximity import proximity_signals
 from perikope.browse.signals import Column, fact, min_max, z_score
+from perikope.core.arrays import Floats, Integers
 from perikope.core.errors import unknown
 from perikope.kernels.join import sum_ancestors
 

@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from perikope.browse.matches import Integers, Matches
+from perikope.browse.matches import Matches
 from perikope.browse.models import Model, Signals, model, parse_model
 from perikope.browse.models.combination import KIND, combination_of
 from perikope.browse.models.features import normalized_features
 from perikope.browse.signals import Column, Node, min_max, share_above_least, sum_of, z_score
+from perikope.core.arrays import Integers
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call
 from perikope.core.parameters import Grid, Nested, Range

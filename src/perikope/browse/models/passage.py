@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from perikope.browse.matches import Floats, Matches
+from perikope.browse.matches import Matches
 from perikope.browse.models import Signals, model
 from perikope.browse.models.content import Mu, content_score, fetch_score, okapi, similarity
 from perikope.browse.signals import Column, Node, min_max, share, share_within, sum_over_terms
+from perikope.core.arrays import Floats
 from perikope.core.errors import UsageError
 from perikope.core.parameters import Grid, Range
 from perikope.fetch.weighting import pl2 as poisson

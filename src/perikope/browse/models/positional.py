@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perikope.browse.matches import Floats, Integers, Matches, Places
+from perikope.browse.matches import Matches, Positions
 from perikope.browse.models import Signals, model
 from perikope.browse.models.passage import Lambda, Normalize, normalized
 from perikope.browse.signals import Column, Node
+from perikope.core.arrays import Floats, Integers
 from perikope.core.parameters import Grid, Range
 from perikope.kernels.positional import REACH, ROWS_A_SIGMA, sum_gauss, sum_trapezoid, unite_passages
 
@@ -59,7 +59,7 @@ class _Occurrences:
     """The occurrences of the query's terms as sources of a kernel."""
 
     matches: Matches
-    places: Places
+    places: Positions
     kernel: Kernel
     sigma: float
     unit: Unit
@@ -139,7 +139,7 @@ class _Occurrences:
 
 
 @lru_cache(maxsize=8)
-def quadrature(points: int) -> tuple[Floats, Floats, NDArray[np.int64], Floats]:
+def quadrature(points: int) -> tuple[Floats, Floats, Integers, Floats]:
     """Rules that replace the sum over k + 1 equally spaced points by one over fewer, for `sum_gauss`.
 
     The rule with m nodes is the Gauss quadrature of the points themselves: exact for polynomials up to degree 2m - 1, its nodes the

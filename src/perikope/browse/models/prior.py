@@ -7,9 +7,10 @@ from typing import Annotated
 
 import numpy as np
 
-from perikope.browse.matches import Floats, Integers, Matches
+from perikope.browse.matches import Matches
 from perikope.browse.models import Model, Need, Signals, model, parse_model
 from perikope.browse.signals import Column, fact, product
+from perikope.core.arrays import Floats, Integers
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, write
 from perikope.core.parameters import Nested

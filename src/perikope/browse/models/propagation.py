@@ -8,15 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perikope.browse.matches import Floats, Integers, Matches
+from perikope.browse.matches import Matches
 from perikope.browse.models import Need, Signals, model, needs_titles
 from perikope.browse.models.content import Content, CountedOver, Mu, content_score
 from perikope.browse.signals import Column, Node, min_max
+from perikope.core.arrays import Array, Floats, Integers
 from perikope.core.parameters import Grid, Range
 from perikope.kernels.join import sum_ancestors
 from perikope.kernels.propagation import (
@@ -186,7 +186,7 @@ def qsf_passage_propagate(signals: Signals, *, alpha: Share = 0.5, beta: Share =
     return _mix(signals, alpha, beta)
 
 
-_FORMULAS: Mapping[str, Callable[[Floats], NDArray[Any]]] = {
+_FORMULAS: Mapping[str, Callable[[Floats], Array]] = {
     "gauss": lambda x: np.exp(-x * x / 2),
     "triangle": lambda x: np.maximum(0.0, 1.0 - x),
     "exponential": lambda x: np.exp(-x),
@@ -207,7 +207,7 @@ class Decay:
     name: str
     sigma: float
 
-    def at(self, distance: NDArray[Any]) -> Floats:
+    def at(self, distance: Array) -> Floats:
         """The weight of each distance."""
         with np.errstate(over="ignore"):  # far beyond a tiny σ: infinitely far, and the weight is 0
             return _FORMULAS[self.name](np.asarray(distance, np.float64) / self.sigma).astype(np.float64)
@@ -227,7 +227,7 @@ def section_scores(matches: Matches, passage: Column, aggregate: Aggregate) -> C
     values, count = aggregate_children(passage.values, matches.section_of_passage, matches.parent_of_section, aggregate == "maximum")
 
     def explain(section: int) -> Node:
-        outline = Outline(matches, int(matches.document_of_section[section]))
+        outline = SectionOutline(matches, int(matches.document_of_section[section]))
         passages, below = outline.passages_in(section), outline.sections_in(section)
         below = below[count[below] > 0]
         parts = np.concatenate([passage.values[passages], values[below]])
@@ -309,7 +309,7 @@ def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, ag
     label = f"{_CALLED[aggregate]} of the other passages, by distance"
 
     def explain(row: int) -> Node:
-        outline = Outline(matches, int(matches.document_of_passage[row]))
+        outline = SectionOutline(matches, int(matches.document_of_passage[row]))
         rows = np.array([other for other in outline.passages if other != row], np.int64)
         distance = outline.distances(row)[rows - outline.passages.start]
         weight = decay.at(distance)
@@ -361,7 +361,7 @@ def _aggregated(
     return Node(label, value, "affine", (total,), 1 / divisor if divisor else 0.0)
 
 
-class Outline:
+class SectionOutline:
     """The sections and passages of one document, to name them in explanations: passages by their number in reading order."""
 
     def __init__(self, matches: Matches, document: int) -> None:

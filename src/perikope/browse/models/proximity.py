@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perikope.browse.matches import Floats, Frequencies, Integers, Matches
+from perikope.browse.matches import Frequencies, Matches
 from perikope.browse.models import Need, Signals, model, needs_titles
 from perikope.browse.models._influence import LABEL, explain
-from perikope.browse.satisfaction import Evaluation
+from perikope.browse.satisfaction import BooleanEvaluator
 from perikope.browse.signals import Column
 from perikope.browse.tags import KIND, LARGEST, is_weight, tag_table
+from perikope.core.arrays import Array, Floats, Integers, Mask
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, write
 from perikope.core.parameters import Grid, Nested, Range
@@ -23,7 +23,7 @@ from perikope.document.tree import Kind
 from perikope.kernels.boolean import covered, reach
 from perikope.kernels.join import count_terms, occurrences_of_ranges
 from perikope.kernels.proximity import AND, AND_NOT, END_IF_EMPTY, LEAF, NOT, OR, OR_LEAF, group_occurrences, mean_influence
-from perikope.query.boolean import And, Near, Not, Or, Same, Tree, Word, words_of
+from perikope.query.boolean import And, Near, Not, Or, QueryTree, Same, Word, words_of
 
 ALL = "all"
 INLINE = "tags"
@@ -167,7 +167,7 @@ def _logical_tags(matches: Matches, logical: object) -> tuple[str, ...] | None:
         return (tags,)  # a tag; that the index has it is looked at before (`perikope.browse.requirements`)
 
 
-_SHAPES: Mapping[str, Callable[[Floats], NDArray[Any]]] = {
+_SHAPES: Mapping[str, Callable[[Floats], Array]] = {
     "triangle": lambda x: np.maximum(0.0, 1.0 - x),
     "gauss": lambda x: np.exp(-x * x / 2),
     "cosine": lambda x: np.where(x < 1.0, (1.0 + np.cos(np.pi * np.minimum(x, 1.0))) / 2, 0.0),
@@ -251,7 +251,7 @@ class Influence:
         span = self._spans_of_occurrences(self.structure.kind_of_span == int(Kind.TITLE))
         return np.where(span >= 0, self.structure.parent_of_span[span], -1)
 
-    def _spans_of_occurrences(self, chosen: NDArray[np.bool_]) -> Integers:
+    def _spans_of_occurrences(self, chosen: Mask) -> Integers:
         runs = self.structure.runs(chosen)
         return runs.spans_of(self.matches.position_of_occurrence, self.matches.first_occurrence_of_document)
 
@@ -264,9 +264,9 @@ class Influence:
         first = np.concatenate([[0], np.cumsum(np.bincount(matches.term_of_occurrence, minlength=len(terms)))])
         if any(not isinstance(leaf, Word) for leaf in self.leaves):
             view, place = _by_element(self)
-            evaluation = Evaluation(view)
+            evaluation = BooleanEvaluator(view)
 
-        def of(leaf: Tree) -> Integers:
+        def of(leaf: QueryTree) -> Integers:
             if isinstance(leaf, Word):
                 numbers = sorted({terms[term] for term in leaf.terms if term in terms})
                 found = [by_term[first[number] : first[number + 1]] for number in numbers]
@@ -336,7 +336,7 @@ def _by_element(influence: Influence) -> tuple[Matches, Integers]:
     return view, order
 
 
-def _words_of_matches(evaluation: Evaluation, tree: Tree) -> NDArray[np.bool_]:
+def _words_of_matches(evaluation: BooleanEvaluator, tree: QueryTree) -> Mask:
     """Which occurrences are words of what a phrase, NEAR or SAME finds; of SAME all its words in a passage in which it holds."""
     matches = evaluation.matches
     wanted = {term for word, negated in words_of(tree) if not negated for term in word.terms}
@@ -346,7 +346,7 @@ def _words_of_matches(evaluation: Evaluation, tree: Tree) -> NDArray[np.bool_]:
         rows = np.flatnonzero(evaluation.inside(tree))
         for first, end in zip(matches.first_occurrence_of_passage[rows], matches.end_occurrence_of_passage[rows], strict=True):
             marked[first:end] = True
-        found: NDArray[np.bool_] = marked & counts[matches.term_of_occurrence]
+        found: Mask = marked & counts[matches.term_of_occurrence]
         return found
     if isinstance(tree, Near):
         # Of a word with two partners both count, not only the nearer one.
@@ -360,7 +360,7 @@ def _words_of_matches(evaluation: Evaluation, tree: Tree) -> NDArray[np.bool_]:
     return marked
 
 
-def _leaves(tree: Tree) -> Iterator[Tree]:
+def _leaves(tree: QueryTree) -> Iterator[QueryTree]:
     """What has occurrences: words, and what is found as one is."""
     match tree:
         case And(children) | Or(children):
@@ -372,13 +372,13 @@ def _leaves(tree: Tree) -> Iterator[Tree]:
             yield tree
 
 
-def _compile(tree: Tree, leaves: Sequence[Tree]) -> tuple[Integers, int]:
+def _compile(tree: QueryTree, leaves: Sequence[QueryTree]) -> tuple[Integers, int]:
     """The program of a tree, and how high its stack grows."""
     number = {leaf: i for i, leaf in enumerate(leaves)}
     steps: list[tuple[int, int]] = []
     highest = 0
 
-    def add(node: Tree, height: int) -> None:
+    def add(node: QueryTree, height: int) -> None:
         nonlocal highest
         highest = max(highest, height)
         match node:
@@ -419,5 +419,5 @@ def _offsets(counts: list[int]) -> Integers:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _joined(arrays: list[Any], kind: type[Any]) -> NDArray[Any]:
+def _joined(arrays: list[Any], kind: type[Any]) -> Array:
     return np.concatenate([np.zeros(0, kind), *arrays])

@@ -33,8 +33,8 @@ from perikope.evaluation.experiment.plan import Plan, SystemPlan
 from perikope.evaluation.experiment.state import State, digest, file_digest, locked, remove_others
 from perikope.evaluation.experiment.topics import (
     CANDIDATES,
-    Ranked,
-    Ranker,
+    RankedTopics,
+    RankerSpec,
     RankingTask,
     Setup,
     TopicWork,
@@ -45,7 +45,7 @@ from perikope.evaluation.experiment.topics import (
 from perikope.evaluation.figures import RECALL_POINTS, precision_curve
 from perikope.evaluation.io.judgements import disagreement
 from perikope.evaluation.io.runs import Run
-from perikope.evaluation.learning.examples import Group, Source
+from perikope.evaluation.learning.examples import Group, JudgedTopics
 from perikope.evaluation.learning.prior import learn_prior_of_run
 from perikope.evaluation.learning.validation import NORMALIZATION, Learner
 from perikope.evaluation.measures import parse_measure, parse_measures, ranked_names
@@ -225,7 +225,7 @@ class _Work:
     number: int
     system: SystemPlan
     state: State
-    rankers: tuple[Ranker, ...] = ()
+    rankers: tuple[RankerSpec, ...] = ()
     tuned: TuningOutcome | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -269,7 +269,7 @@ class _Experiment:
     def run_path(self, system: SystemPlan, documents: int) -> Path:
         return self.folder / "runs" / f"{documents}-{slug(system.name)}.run.gz"
 
-    def sweep(self, documents: int, pool: Pool[TrainingTask | RankingTask, Trained | Ranked]) -> Sweep:
+    def sweep(self, documents: int, pool: Pool[TrainingTask | RankingTask, Trained | RankedTopics]) -> Sweep:
         """All systems with so many documents fetched."""
         label = f"{documents} document{'' if documents == 1 else 's'} fetched"
         finished = {system.name: self._finished(system, documents) for system in self.plan.systems}
@@ -310,7 +310,7 @@ class _Experiment:
             elif system.learn:
                 self._learn(work, documents)
             elif not system.of:
-                work.rankers = (Ranker(str(parse_model(system.model))),)
+                work.rankers = (RankerSpec(str(parse_model(system.model))),)
         by_name = {work.system.name: work for work in works}
         for work in works:
             if work.system.of:
@@ -365,7 +365,7 @@ class _Experiment:
                 self.plan.training.measure if self.plan.training and self.plan.training.measure else self.plan.measures[0]
             )
             work.tuned, numbers = outcome_of(space, matrix, qids, measure, self._fold_of(qids))
-            work.rankers = tuple(Ranker(str(space.models[number])) for number in numbers)
+            work.rankers = tuple(RankerSpec(str(space.models[number])) for number in numbers)
             best = space.settings.index(tuple(work.tuned.chosen[path] for path in space.values))
             kept = {
                 "rankers": [ranker.written() for ranker in work.rankers],
@@ -373,7 +373,7 @@ class _Experiment:
                 "system": system_facts(SystemOutcome(work.system.name, "", {}, (), work.tuned)),
             }
             work.state.write("chosen", kept)
-        work.rankers = tuple(Ranker(**ranker) for ranker in kept["rankers"])
+        work.rankers = tuple(RankerSpec(**ranker) for ranker in kept["rankers"])
         work.tuned = system_of(kept["system"], {}).tuned
 
     def _fold_of(self, qids: Iterable[str]) -> dict[str, int]:
@@ -387,10 +387,10 @@ class _Experiment:
             rankers = []
             for number in range(self.material.folds or 1):
                 taught = [group for group in groups if not self.material.fold or self.material.fold[group.qid] != number]
-                rankers.append(Ranker(combination=learner.fit(taught, normalize)[0].values()))
+                rankers.append(RankerSpec(combination=learner.fit(taught, normalize)[0].values()))
             kept = {"rankers": [ranker.written() for ranker in rankers], "topics": len(groups)}
             work.state.write("chosen", kept)
-        work.rankers = tuple(Ranker(**ranker) for ranker in kept["rankers"])
+        work.rankers = tuple(RankerSpec(**ranker) for ranker in kept["rankers"])
         work.notes.append(
             f"learned by {work.system.method} from {kept['topics']} topics, the best passages of {CANDIDATES} and others drawn by chance"
         )
@@ -408,9 +408,9 @@ class _Experiment:
                 model, note = learn(work.system, taught, documents)
                 models.append(model)
                 notes.append(note)
-            kept = {"rankers": [Ranker(model).written() for model in models], "notes": list(dict.fromkeys(notes))}
+            kept = {"rankers": [RankerSpec(model).written() for model in models], "notes": list(dict.fromkeys(notes))}
             work.state.write("chosen", kept)
-        work.rankers = tuple(Ranker(**ranker) for ranker in kept["rankers"])
+        work.rankers = tuple(RankerSpec(**ranker) for ranker in kept["rankers"])
         work.notes += kept["notes"]
 
     def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[str, str]:
@@ -428,7 +428,7 @@ class _Experiment:
         base = model.parameters["base"]
         assert isinstance(base, Model)
         options = system.search_options(documents, self.plan.k).updated({"model": base})
-        learned = learn_prior_of_run(Source(self.index.snapshot, tuple(topics), self.material.training_judgements, options))
+        learned = learn_prior_of_run(JudgedTopics(self.index.snapshot, tuple(topics), self.material.training_judgements, options))
         weights = tuple(float(f"{weight:.6g}") for weight in learned.weights)
         shown = " ".join(f"{weight:.2f}" for weight in weights)
         return str(replace(model, parameters={**model.parameters, "weights": weights})), f"weights of the tenths: {shown}"
@@ -439,7 +439,7 @@ class _Experiment:
         for number in range(count):
             models = tuple(parse(part.rankers[number if len(part.rankers) > 1 else 0].model) for part in parts)
             model = parse_model(replace(call, arguments={**call.arguments, "models": models}))
-            work.rankers = (*work.rankers, Ranker(str(model)))
+            work.rankers = (*work.rankers, RankerSpec(str(model)))
         work.notes.append(f"puts together {', '.join(work.system.of)}, each as it was chosen")
 
     # Ranking.

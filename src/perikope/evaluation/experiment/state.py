@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Floats
 from perikope.core.errors import LockedError, UsageError
 from perikope.core.files import replacing, replacing_binary
 from perikope.core.locks import take_lock
@@ -67,7 +67,7 @@ class State:
         with replacing(self.folder / f"{name}.json") as file:
             file.write(json.dumps(value, ensure_ascii=False) + "\n")
 
-    def read_scores(self, topics: Sequence[int], settings: int) -> NDArray[np.float64] | None:
+    def read_scores(self, topics: Sequence[int], settings: int) -> Floats | None:
         """The scores of settings for topics by number, a row a topic; None where they are not there."""
         try:
             found = np.load(self._scores(topics), allow_pickle=False)
@@ -75,7 +75,7 @@ class State:
             return None
         return found if found.shape == (len(topics), settings) and found.dtype == np.float64 else None
 
-    def write_scores(self, topics: Sequence[int], scores: NDArray[np.float64]) -> None:
+    def write_scores(self, topics: Sequence[int], scores: Floats) -> None:
         """Keep the scores of settings for topics that follow each other."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with replacing_binary(self._scores(topics)) as file:

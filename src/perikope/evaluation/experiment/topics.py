@@ -24,7 +24,7 @@ from perikope.evaluation.measuring import Measuring, TextFile, TopicFigures
 from perikope.evaluation.tuning.scores import scores_in_view
 from perikope.evaluation.views import Looking, View
 from perikope.index.reader import Snapshot
-from perikope.index.saved_tables import Table
+from perikope.index.saved_tables import SavedTable
 from perikope.query.topic import Topic
 from perikope.search.batch import PreparedTopic
 from perikope.search.naming import PassageNames
@@ -54,7 +54,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranker:
+class RankerSpec:
     """What ranks a topic: a model, or a combination that was learned, both as they can be written down."""
 
     model: str = ""
@@ -93,7 +93,7 @@ class RankingTask:
     chunk: int
     numbers: tuple[int, ...]
     documents: int
-    systems: Mapping[int, tuple[Ranker, ...]]
+    systems: Mapping[int, tuple[RankerSpec, ...]]
     """By number, what ranks the topics of each fold; one ranker where there are no folds."""
     fold: Mapping[str, int]
     runs: Mapping[int, Path]
@@ -101,7 +101,7 @@ class RankingTask:
 
 
 @dataclass(slots=True)
-class Ranked:
+class RankedTopics:
     """What came of ranking topics."""
 
     figures: dict[int, list[TopicFigures]] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class TopicWork:
         self.measuring = Measuring(setup.judgements, setup.text, setup.index)
         self.training = Measuring(setup.training_judgements, setup.training_text, setup.index)
 
-    def __call__(self, task: TrainingTask | RankingTask) -> Trained | Ranked:
+    def __call__(self, task: TrainingTask | RankingTask) -> Trained | RankedTopics:
         """What comes of a task."""
         return self._train(task) if isinstance(task, TrainingTask) else self._rank(task)
 
@@ -158,10 +158,10 @@ class TopicWork:
         """The options of each system's searches, by its number."""
         return {place: self.setup.systems[place].search_options(documents, self.setup.k) for place in systems}
 
-    def _rank(self, task: RankingTask) -> Ranked:
+    def _rank(self, task: RankingTask) -> RankedTopics:
         looking = Looking(self.snapshot, self.setup.judgements, self.names)
         options = self._options(task.systems, task.documents)
-        result = Ranked()
+        result = RankedTopics()
         rankers = {place: [_ready(ranker) for ranker in own] for place, own in task.systems.items()}
         rankings: dict[int, list[tuple[str, list[tuple[str, float]]]]] = {place: [] for place in task.systems}
         for number in task.numbers:
@@ -245,10 +245,10 @@ class _Views:
         return score(combination, normalized)
 
 
-def _ready(ranker: Ranker) -> Model | Combination:
+def _ready(ranker: RankerSpec) -> Model | Combination:
     if ranker.combination is None:
         return parse_model(ranker.model)
-    return combination_of(Table("of the experiment", KIND, ranker.combination))
+    return combination_of(SavedTable("of the experiment", KIND, ranker.combination))
 
 
 def write_packed(path: Path, rankings: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str) -> None:

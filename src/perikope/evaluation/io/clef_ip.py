@@ -18,7 +18,7 @@ from perikope.core.files import replacing
 from perikope.core.names import document_name, encode, normal_path, split_name
 from perikope.document.tree import Place
 from perikope.evaluation.io.lines import columns, number_in, numbered_lines
-from perikope.evaluation.io.marked_up import Piece, pieces
+from perikope.evaluation.io.marked_up import TaggedText, pieces
 from perikope.evaluation.io.scores import Run, check_column, each_once, falling
 from perikope.evaluation.io.topic import Numbered, at_line, without_fields
 from perikope.query.topic import Topic
@@ -96,13 +96,13 @@ def read_topics(path: Path, field: str) -> Iterator[Numbered]:
 def _blocks(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """The fields of each topic, and the line that it begins in."""
     fields: dict[str, str] = {}
-    first_line, opened = 0, Piece("", "", 0)
+    first_line, opened = 0, TaggedText("", "", 0)
     for piece in pieces(path):
         tag, text, line = piece
         if opened.tag:
             if tag != f"/{opened.tag}":
                 raise InputError(f"<{opened.tag}> is not closed", path=path, line=opened.line)
-            opened = Piece("", "", 0)
+            opened = TaggedText("", "", 0)
         if tag in _FIELDS:
             if tag == "tid" and "tid" in fields:
                 yield first_line, fields

@@ -17,7 +17,7 @@ _REMARK = re.compile(r"<!--.*?(?:-->|\Z)|<\?[^<>]*\?>|<![A-Za-z][^<>]*>", re.DOT
 _CHARACTER = re.compile(r"&#?[A-Za-z0-9]{1,32};")
 
 
-class Piece(NamedTuple):
+class TaggedText(NamedTuple):
     """A tag and the text behind it, up to the next one."""
 
     tag: str
@@ -31,7 +31,7 @@ class Piece(NamedTuple):
         return self.line + self.text[: len(self.text) - len(self.text.lstrip())].count("\n")
 
 
-def pieces(path: Path) -> Iterator[Piece]:
+def pieces(path: Path) -> Iterator[TaggedText]:
     """A file cut at its tags; remarks and declarations are left out, and what looks like no tag is text."""
 
     def left_out(remark: re.Match[str]) -> str:
@@ -43,11 +43,11 @@ def pieces(path: Path) -> Iterator[Piece]:
     text = _REMARK.sub(left_out, whole_text(path))
     tag, begin, line = "", 0, 1
     for found in _TAG.finditer(text):
-        yield Piece(tag, text[begin : found.start()], line)
+        yield TaggedText(tag, text[begin : found.start()], line)
         line += text.count("\n", begin, found.start())
         tag, begin = found[1] + found[2].lower(), found.end()
         line += found[0].count("\n")
-    yield Piece(tag, text[begin:], line)
+    yield TaggedText(tag, text[begin:], line)
 
 
 def characters(text: str) -> str:

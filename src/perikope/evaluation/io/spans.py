@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from perikope.browse.structure import Outline
+from perikope.browse.structure import DocumentOutline
 from perikope.core.errors import InputError, PerikopeError, UsageError
 from perikope.core.names import document_name, is_element_path, running_number, split_name
 from perikope.document.tree import Kind, Place
@@ -159,7 +159,7 @@ class PassageRanges:
 
         @cache
         def elements() -> dict[str, int]:
-            outline = Outline(segment, local)
+            outline = DocumentOutline(segment, local)
             return {outline.path(span): span for span, kind in enumerate(outline.kind.tolist()) if kind != Kind.MARK}
 
         def element(path: str) -> tuple[int, int]:

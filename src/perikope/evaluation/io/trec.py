@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perikope.core.errors import InputError, PerikopeError
 from perikope.evaluation.io.lines import beginning
-from perikope.evaluation.io.marked_up import Piece, characters, pieces, topics_in_xml
+from perikope.evaluation.io.marked_up import TaggedText, characters, pieces, topics_in_xml
 from perikope.evaluation.io.topic import Numbered, at_line, from_fields, wanted_fields
 from perikope.query.topic import Topic
 
@@ -37,7 +37,7 @@ def read_topics(path: Path, field: str) -> Iterator[Numbered]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, str, dict[str, str]]]:
-    block: list[Piece] = []
+    block: list[TaggedText] = []
     found = False
     for piece in pieces(path):
         if not block:
@@ -60,7 +60,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, str, dict[str, str]]]:
         raise InputError("the file has no topics: no <top>", path=path, line=1)
 
 
-def _fields(block: list[Piece], path: Path) -> tuple[str, dict[str, str]]:
+def _fields(block: list[TaggedText], path: Path) -> tuple[str, dict[str, str]]:
     texts: dict[str, str] = {}
     last = ""
     for tag, text, line in block[1:]:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.browse.matches import Matches
 from perikope.browse.models.features import FEATURES, FeatureNormalization, normalized_features
 from perikope.browse.ranking import Ranking
-from perikope.browse.signals import Floats
+from perikope.core.arrays import Floats, Integers
 from perikope.core.errors import UsageError
 from perikope.core.parallel import in_parallel, usable_cores
 from perikope.index.reader import Snapshot
@@ -24,7 +23,6 @@ from perikope.search.naming import names_of, rows_of
 from perikope.search.options import SearchOptions
 from perikope.search.steps import Search, search_for
 
-Integers = NDArray[np.int64]
 Judgements = Mapping[str, Mapping[str, int]]
 
 
@@ -67,7 +65,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class JudgedTopics:
     """Topics, judgements and the searches that examples come from."""
 
     snapshot: Snapshot

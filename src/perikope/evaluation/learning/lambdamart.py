@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from perikope.browse.models.combination import Tree
+from perikope.browse.models.combination import RegressionTree
 from perikope.core.errors import MissingExtra, UsageError
 from perikope.evaluation.learning.examples import Group
 
@@ -24,7 +24,7 @@ def fit_trees(
     rate: float = 0.05,
     least: int = 20,
     seed: int = 1,
-) -> tuple[tuple[Tree, ...], str]:
+) -> tuple[tuple[RegressionTree, ...], str]:
     """The trees, and LightGBM's own text of the model; `least` is how many examples a leaf has.
 
     Drawn examples count once: they are negatives, which the lambdas pair with every relevant passage of the topic.
@@ -55,7 +55,7 @@ def fit_trees(
     return found, booster.model_to_string()
 
 
-def _tree(root: dict[str, Any]) -> Tree:
+def _tree(root: dict[str, Any]) -> RegressionTree:
     """A tree of LightGBM as arrays, parents first."""
     rows: list[list[Any]] = []
 
@@ -77,4 +77,4 @@ def _tree(root: dict[str, Any]) -> Tree:
 
     add(root)
     feature, threshold, left, right, value = (tuple(column) for column in zip(*rows, strict=True))
-    return Tree(feature, threshold, left, right, value)
+    return RegressionTree(feature, threshold, left, right, value)

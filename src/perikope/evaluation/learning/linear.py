@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from perikope.browse.signals import Floats
+from perikope.core.arrays import Floats
 from perikope.core.errors import UsageError
 from perikope.evaluation.learning.examples import Group
 

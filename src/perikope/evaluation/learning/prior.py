@@ -13,7 +13,7 @@ from perikope.browse.models import parse_model
 from perikope.browse.models.prior import DESCRIPTION, TENTHS, learn_prior, tenth_of_passage
 from perikope.core.errors import UsageError
 from perikope.core.parallel import in_parallel, usable_cores
-from perikope.evaluation.learning.examples import Source, best_of, check_options
+from perikope.evaluation.learning.examples import JudgedTopics, best_of, check_options
 from perikope.fetch import Candidates
 from perikope.index.reader import Snapshot
 from perikope.query.terms import Query
@@ -44,7 +44,7 @@ class LearnedPrior:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
+class _TenthCounts:
     """Tenths of one topic's passages, -1 outside of descriptions."""
 
     relevant: list[int]
@@ -52,14 +52,14 @@ class _Counted:
     unknown: list[str]
 
 
-def learn_prior_of_run(source: Source, on_topic: Callable[[], object] = lambda: None) -> LearnedPrior:
+def learn_prior_of_run(source: JudgedTopics, on_topic: Callable[[], object] = lambda: None) -> LearnedPrior:
     """Learn from the relevant passages of all topics, found or not, and from the best `k` passages that a search returns for each.
 
     A passage counts once for every topic that it is relevant to, or returned for.
     """
     check_options(source.options)
 
-    def counted(topic: Topic) -> _Counted:
+    def counted(topic: Topic) -> _TenthCounts:
         search, found = source.look_into(topic)
         wanted = [name for name, grade in source.judgements.get(topic.qid, {}).items() if grade > 0]
         # Fetched or not: what a run misses belongs to the judgements all the same.
@@ -67,7 +67,7 @@ def learn_prior_of_run(source: Source, on_topic: Callable[[], object] = lambda: 
         rows = rows_of(source.snapshot, judged, wanted)
         unknown = [name for name in wanted if name not in rows]
         returned = best_of(search, found, source.options.k)
-        return _Counted(_tenths(judged, np.array(list(rows.values()), np.int64)), _tenths(found, returned.rows), unknown)
+        return _TenthCounts(_tenths(judged, np.array(list(rows.values()), np.int64)), _tenths(found, returned.rows), unknown)
 
     topics = []
     for _, of_topic in in_parallel(counted, source.topics, source.threads or usable_cores()):

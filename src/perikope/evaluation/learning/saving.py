@@ -8,11 +8,11 @@ from pathlib import Path
 
 from perikope.browse.models.combination import KIND
 from perikope.core.files import replacing
-from perikope.evaluation.learning.validation import Learned
+from perikope.evaluation.learning.validation import LearnedCombination
 from perikope.index.saved_tables import FOLDER, check_name, delete_table, write_table
 
 
-def save(index: Path, name: str, learned: Learned) -> Path:
+def save(index: Path, name: str, learned: LearnedCombination) -> Path:
     """Save a combination under a name in place of what has it; the same combination gives the same bytes."""
     check_name(name)
     combination = learned.combination

@@ -14,7 +14,7 @@ from perikope.browse.signals import Column, sum_of
 from perikope.core.names import document_name
 from perikope.core.parallel import in_parallel, usable_cores
 from perikope.evaluation.folds import fold_of_documents, fold_of_topic
-from perikope.evaluation.learning.examples import Group, Judgements, Sampling, Source
+from perikope.evaluation.learning.examples import Group, JudgedTopics, Judgements, Sampling
 from perikope.evaluation.learning.lambdamart import fit_trees
 from perikope.evaluation.learning.linear import fit_linear
 from perikope.evaluation.measures import Measure
@@ -55,7 +55,7 @@ class Learner:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class LearnedCombination:
     """A combination of all topics, and how combinations like it did on topics that they were not learned from."""
 
     combination: Combination
@@ -92,7 +92,7 @@ def _shared(fold: Mapping[str, int], judgements: Judgements) -> int:
 
 
 def learn(
-    source: Source,
+    source: JudgedTopics,
     learner: Learner,
     measures: Sequence[Measure],
     *,
@@ -101,7 +101,7 @@ def learn(
     sampling: Sampling | None = None,
     compare: Sequence[str] = (),
     on_topic: Callable[[str], None] = lambda stage: None,
-) -> Learned:
+) -> LearnedCombination:
     """Learn from all topics; the figures are those of combinations that were learned without the topic they rank.
 
     Topics are looked into twice, once for examples and once to be ranked in full: what ranks a topic was fitted to examples of the other
@@ -123,7 +123,7 @@ def learn(
     figures = evaluate_combinations(source, lambda topic: {HELD_OUT: held_out[fold[topic.qid]]}, models, measures, on_topic)
     combination, text = learner.fit(groups, source.normalize)
     first = measures[0].asked or str(measures[0])
-    found = Learned(combination, text, figures, _shared(fold, source.judgements))
+    found = LearnedCombination(combination, text, figures, _shared(fold, source.judgements))
     facts = {
         **source.facts(),
         "sampling": {"model": str(parse_model(source.options.model)), "depth": chosen.depth, "others": chosen.others},
@@ -139,7 +139,7 @@ def learn(
 
 
 def evaluate_combinations(
-    source: Source,
+    source: JudgedTopics,
     combinations: Callable[[Topic], Mapping[str, Combination]],
     models: Mapping[str, Model],
     measures: Sequence[Measure],

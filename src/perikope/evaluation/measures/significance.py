@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from perikope.core.arrays import Floats, Integers
 from perikope.core.errors import MissingExtra, UsageError, unknown
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    Floats = Floats
 
 Values = Sequence[float]
 
@@ -170,7 +168,7 @@ def _randomisation(pairs: Pairs, seed: int) -> Iterator[float]:
             yield 1.0
 
 
-def _as_extreme(differences: Floats, blocks: Iterator[Floats]) -> NDArray[np.int64]:
+def _as_extreme(differences: Floats, blocks: Iterator[Floats]) -> Integers:
     """For each column of differences, the rows of signs that give a sum at least as far from 0."""
     import numpy as np
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from perikope.core.arrays import Floats
 from perikope.core.errors import UsageError
 from perikope.evaluation.figures import quick
 from perikope.evaluation.measures import Measure
@@ -19,7 +17,6 @@ from perikope.query.topic import Topic
 from perikope.search.batch import PreparedTopic
 from perikope.search.options import SearchOptions
 
-Floats = NDArray[np.float64]
 DIGITS = 9
 """Of a mean that decide: what differs less was rounded otherwise."""
 

@@ -17,7 +17,6 @@ from inspect import Parameter as Signature
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.browse.models import MODELS, Model, parse_model
 from perikope.core.errors import UsageError, unknown
@@ -26,7 +25,6 @@ from perikope.core.parameters import Parameter
 
 Search = Literal["grid", "random"]
 Setting = tuple[object, ...]
-Floats = NDArray[np.float64]
 
 MOST_SETTINGS = 100_000
 DIGITS = 9

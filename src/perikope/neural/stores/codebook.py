@@ -17,6 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.core.arrays import Bytes, Floats32, Integers, Unsigned16
 from perikope.core.errors import InputError, UsageError, unknown
 from perikope.index.layout import offsets
 from perikope.kernels.vectors import CENTRED, PLAIN, SCALED, unpack_halves, unpack_integers, unpack_residuals
@@ -30,13 +31,10 @@ _ROUNDS = 6
 _LARGEST = 6e4
 """What float16 can hold, about."""
 
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
-Bytes = NDArray[np.uint8]
 
-HALVES: Floats = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+HALVES: Floats32 = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
 """The number that each pattern of float16 stands for."""
-_OF_INTEGERS: Floats = np.where(np.isfinite(HALVES), HALVES, np.float32(np.inf)).astype(np.float32) / np.float32(127)
+_OF_INTEGERS: Floats32 = np.where(np.isfinite(HALVES), HALVES, np.float32(np.inf)).astype(np.float32) / np.float32(127)
 
 
 @dataclass(frozen=True)
@@ -45,13 +43,13 @@ class Codebook:
 
     code: Code
     dimension: int
-    centroids: Floats
+    centroids: Floats32
     """Of length 1."""
-    levels: Floats
+    levels: Floats32
     """The four values of a residual's dimension."""
 
     @classmethod
-    def fit(cls, code: Code, dimension: int, sample: Floats, *, seed: int = 1) -> Codebook:
+    def fit(cls, code: Code, dimension: int, sample: Floats32, *, seed: int = 1) -> Codebook:
         """Made for vectors like those of a sample; their lengths do not matter."""
         if code not in CODES:
             raise unknown("code of vectors", code, CODES)
@@ -78,7 +76,7 @@ class Codebook:
         """How many bytes a vector takes."""
         return self.head + {"float16": 2 * self.dimension, "int8": self.dimension, "residual": self.dimension // 4}[self.code]
 
-    def pack(self, vectors: Floats) -> Bytes:
+    def pack(self, vectors: Floats32) -> Bytes:
         """Bytes of vectors, a row each."""
         if vectors.size and not float(np.abs(vectors).max()) < _LARGEST:
             raise UsageError("vectors must be finite, and their values below 60,000: this encoder gives others")
@@ -99,7 +97,7 @@ class Codebook:
         head = np.stack([own.astype("<u2"), np.minimum(scale, _LARGEST).astype("<f2").view("<u2")], axis=1)
         return np.concatenate([head.view(np.uint8), packed.astype(np.uint8)], axis=1)
 
-    def unpack(self, rows: Bytes) -> Floats:
+    def unpack(self, rows: Bytes) -> Floats32:
         """Vectors of bytes."""
         vectors = np.empty((rows.shape[0], self.dimension), np.float32)
         self.unpack_values(rows, vectors)
@@ -112,7 +110,7 @@ class Codebook:
             vectors += self.centroids[own] * self._scales(rows)
         return vectors
 
-    def unpack_values(self, rows: Bytes, vectors: Floats) -> None:
+    def unpack_values(self, rows: Bytes, vectors: Floats32) -> None:
         """What follows the head of each row: without the scale, and of a residual code without the centroid."""
         if self.code == "residual":
             unpack_residuals(rows, self._values_of_byte, vectors.view(np.complex128))
@@ -122,11 +120,11 @@ class Codebook:
             unpack_halves(rows.view("<u2"), HALVES, vectors)
 
     @property
-    def scale_of_half(self) -> Floats:
+    def scale_of_half(self) -> Floats32:
         """What values are multiplied with, by the two bytes that say so."""
         return _OF_INTEGERS if self.code == "int8" else HALVES
 
-    def _scales(self, rows: Bytes) -> Floats:
+    def _scales(self, rows: Bytes) -> Floats32:
         return self.scale_of_half[np.ascontiguousarray(rows[:, self.head - 2 : self.head]).view("<u2")]
 
     @cached_property
@@ -145,7 +143,7 @@ def damaged(folder: Path | None = None, what: str = "") -> InputError:
     return InputError(f"is no store of vectors, or is damaged{told}: remove this folder, and `perikope encode` again", path=folder)
 
 
-def nearest(vectors: Floats, centroids: Floats, *, at_once: int = 1 << 12) -> Integers:
+def nearest(vectors: Floats32, centroids: Floats32, *, at_once: int = 1 << 12) -> Integers:
     """The centroid with the largest dot product, for vectors of length 1 the nearest direction."""
     found = np.zeros(vectors.shape[0], np.int64)
     for start in range(0, vectors.shape[0], at_once):
@@ -154,13 +152,13 @@ def nearest(vectors: Floats, centroids: Floats, *, at_once: int = 1 << 12) -> In
     return found
 
 
-def _directions(vectors: Floats) -> tuple[Floats, Floats]:
+def _directions(vectors: Floats32) -> tuple[Floats32, Floats32]:
     """Vectors of length 1, and the lengths that they had."""
     lengths = np.linalg.norm(vectors, axis=1).astype(np.float32)
     return vectors / np.maximum(lengths, 1e-12)[:, None], lengths
 
 
-def _cluster(sample: Floats, count: int, seed: int) -> Floats:
+def _cluster(sample: Floats32, count: int, seed: int) -> Floats32:
     """Spherical k-means: directions around which the vectors lie."""
     generator = np.random.default_rng(seed)
     centroids = sample[np.sort(generator.choice(sample.shape[0], count, replace=False))].copy()
@@ -173,7 +171,7 @@ def _cluster(sample: Floats, count: int, seed: int) -> Floats:
     return centroids
 
 
-def _fit_levels(residuals: Floats, levels: Floats) -> Floats:
+def _fit_levels(residuals: Floats32, levels: Floats32) -> Floats32:
     """The four values with the smallest squared error (Lloyd 1982), from a first guess."""
     for _ in range(12):
         own = np.searchsorted((levels[1:] + levels[:-1]) / 2, residuals)
@@ -184,13 +182,13 @@ def _fit_levels(residuals: Floats, levels: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class CodedDocument:
     """The vectors of a document as they lie in the store."""
 
     rows: Bytes
-    position: NDArray[np.uint16]
+    position: Unsigned16
     """Which token of its text each vector is of."""
-    count: NDArray[np.uint16]
+    count: Unsigned16
     """How many vectors each passage has."""
 
 
@@ -199,7 +197,7 @@ class Found:
     """The vectors of some passages, document by document; packed until they are asked for."""
 
     codebook: Codebook
-    pieces: Sequence[Piece]
+    pieces: Sequence[CodedDocument]
     first_vector: Integers
     """Where each passage's begin; one value more than there are passages."""
     first_of_piece: Integers
@@ -207,7 +205,7 @@ class Found:
     first_passage_of_piece: Integers
 
     @classmethod
-    def of(cls, codebook: Codebook, pieces: Sequence[Piece]) -> Found:
+    def of(cls, codebook: Codebook, pieces: Sequence[CodedDocument]) -> Found:
         """Of pieces, one a document."""
         counts = np.concatenate([np.zeros(0, np.int64), *(piece.count for piece in pieces)])
         sizes = [np.array([getattr(piece, name).shape[0] for piece in pieces], np.int64) for name in ("rows", "count")]
@@ -218,7 +216,7 @@ class Found:
         """How many there are."""
         return self.first_vector.size - 1
 
-    def vectors(self, passage: int) -> tuple[Floats, Integers]:
+    def vectors(self, passage: int) -> tuple[Floats32, Integers]:
         """Those of a passage, and which tokens of its text they are of."""
         number = int(np.searchsorted(self.first_passage_of_piece, passage, "right")) - 1
         first, end = (self.first_vector[passage : passage + 2] - self.first_of_piece[number]).tolist()

@@ -16,7 +16,7 @@ from perikope.neural.models import POOLED_STORE, STORE_IN_CONTEXT, STORE_OF_TOKE
 from perikope.neural.saved import CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER, SavedRanker, load_ranker, save_ranker
 from perikope.neural.stores.codebook import Code
 from perikope.neural.stores.store import FOLDER, MANIFEST, VectorStore
-from perikope.neural.stores.update import Source, TextSource, update_store_from
+from perikope.neural.stores.update import DocumentEncoder, TextSource, update_store_from
 
 _MADE_OF = ("model*.safetensors", "config.json", "tokenizer.json", SETTINGS, CONTEXT_WEIGHTS, CONTEXT_SETTINGS, RANKER)
 """Files of a folder that decide what vectors are; training keeps others beside them."""
@@ -89,7 +89,7 @@ def _load(options: EncodeOptions, old: VectorStore | None, pooled: bool, runtime
     return load_ranker(Path(options.encoder or DEFAULT), dimension=dimension, device=options.device, runtime=runtime)
 
 
-def _source_of(ranker: SavedRanker, pooled: bool) -> tuple[Source, dict[str, Any]]:
+def _source_of(ranker: SavedRanker, pooled: bool) -> tuple[DocumentEncoder, dict[str, Any]]:
     if pooled:
         from perikope.neural.pooled_vectors import encode_pooled
 

@@ -19,13 +19,13 @@ from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
+from perikope.core.arrays import Array, Bytes, Integers
 from perikope.core.errors import InputError, UsageError
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.segments import Segment
-from perikope.neural.stores.codebook import CODES, LEVELS, Bytes, Codebook, Found, Integers, Piece, damaged
+from perikope.neural.stores.codebook import CODES, LEVELS, Codebook, CodedDocument, Found, damaged
 from perikope.neural.triples import passages_of, with_path
 
 FOLDER = "neural"
@@ -198,7 +198,7 @@ class VectorStore:
         """The files of the store that are not as they were written, or gone; all of them are read."""
         return [name for name, known in self.hashes.items() if not (self.folder / name).is_file() or hash_of(self.folder / name) != known]
 
-    def _array(self, name: str, kind: Any, shape: tuple[int | None, ...]) -> NDArray[Any]:
+    def _array(self, name: str, kind: Any, shape: tuple[int | None, ...]) -> Array:
         # These decide about every vector, and are small: a byte that is wrong is found when the store is opened.
         if name in self.hashes and hash_of(self.folder / name) != self.hashes[name]:
             raise ValueError(name)
@@ -241,14 +241,14 @@ class _VectorFile:
         """How many there are."""
         return self._first_passage.size - 1
 
-    def document(self, number: int, matrix: str) -> Piece:
+    def document(self, number: int, matrix: str) -> CodedDocument:
         """What is kept of a document."""
         first, end = self._first_passage[number : number + 2].tolist()
         inside = slice(int(self._first_row[first]), int(self._first_row[end]))
-        return Piece(self.rows[matrix][inside], self._position[inside], self._count[first:end])
+        return CodedDocument(self.rows[matrix][inside], self._position[inside], self._count[first:end])
 
 
-def _mapped(path: Path) -> NDArray[Any]:
+def _mapped(path: Path) -> Array:
     # As a plain array: kernels are compiled for these.
     return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perikope.core import files
+from perikope.core.arrays import Array, Floats32, Integers
 from perikope.core.errors import UsageError
 from perikope.core.locks import take_lock
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
-from perikope.neural.stores.codebook import Code, Codebook, Floats, Integers, damaged
+from perikope.neural.stores.codebook import Code, Codebook, damaged
 from perikope.neural.stores.store import (
     ENCODER,
     FOLDER,
@@ -39,7 +39,7 @@ _SAMPLED_PASSAGES = 32
 """Of a document."""
 _DOCUMENTS_AT_ONCE = 64
 
-Encode = Callable[[Sequence[str]], Iterator[tuple[int, Floats, Integers]]]
+Encode = Callable[[Sequence[str]], Iterator[tuple[int, Floats32, Integers]]]
 """Of texts: the number of each, its vectors, and which tokens they are of; in any order."""
 
 
@@ -47,11 +47,11 @@ Encode = Callable[[Sequence[str]], Iterator[tuple[int, Floats, Integers]]]
 class Encoded:
     """The vectors of a passage: one matrix or several of the same tokens, and which tokens of its text they are of."""
 
-    matrices: tuple[Floats, ...]
+    matrices: tuple[Floats32, ...]
     position: Integers
 
 
-class Source(Protocol):
+class DocumentEncoder(Protocol):
     """What makes vectors of documents."""
 
     @property
@@ -88,14 +88,14 @@ class TextSource:
     matrices: tuple[str, ...] = (VECTORS,)
 
     def encode(self, snapshot: Snapshot, documents: Sequence[int]) -> Iterable[list[Encoded]]:
-        """See `Source`."""
+        """See `DocumentEncoder`."""
         texts = [self._written(snapshot, document) for document in documents]
         found = self._encoded([text for own in texts for text in own])
         first = np.cumsum([0, *map(len, texts)]).tolist()
         return [found[start:end] for start, end in pairwise(first)]
 
     def sample(self, snapshot: Snapshot, document: int, passages: Sequence[int]) -> list[Encoded]:
-        """See `Source`."""
+        """See `DocumentEncoder`."""
         texts = self._written(snapshot, document)
         return self._encoded([texts[passage] for passage in passages])
 
@@ -126,7 +126,7 @@ def update_store(
 def update_store_from(
     snapshot: Snapshot,
     name: str,
-    source: Source,
+    source: DocumentEncoder,
     *,
     code: Code = "residual",
     save_encoder: Callable[[Path], None] | None = None,
@@ -149,7 +149,7 @@ def update_store_from(
 def _update(
     snapshot: Snapshot,
     folder: Path,
-    source: Source,
+    source: DocumentEncoder,
     code: Code,
     save_encoder: Callable[[Path], None] | None,
     facts: dict[str, Any],
@@ -243,7 +243,7 @@ Located = dict[int, tuple[bytes, bool]]
 
 
 def _compare(
-    snapshot: Snapshot, source: Source, old: VectorStore | None
+    snapshot: Snapshot, source: DocumentEncoder, old: VectorStore | None
 ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int], list[Located]]:
     """What a store knows already, the numbers of the documents that are new, and the documents of every segment."""
     kept: dict[bytes, tuple[int, int]] = {}
@@ -262,7 +262,7 @@ def _compare(
     return kept, new, of_segment
 
 
-def _save(path: Path, values: NDArray[Any]) -> None:
+def _save(path: Path, values: Array) -> None:
     """Write an array so that it is on disk before anything names it."""
     file = files.NewFile(path)
     try:
@@ -286,7 +286,7 @@ def _tidy(folder: Path, content: Mapping[str, Any]) -> None:
 
 
 def _fit(
-    snapshot: Snapshot, documents: Mapping[bytes, int], source: Source, code: Code, seed: int
+    snapshot: Snapshot, documents: Mapping[bytes, int], source: DocumentEncoder, code: Code, seed: int
 ) -> tuple[dict[str, Codebook], dict[int, list[Encoded]]]:
     """Codes for vectors like those of some documents, drawn by chance; and what was encoded whole on the way."""
     whole: dict[int, list[Encoded]] = {}
@@ -294,7 +294,7 @@ def _fit(
     if code != "residual":
         return {name: Codebook.fit(code, source.dimension, empty) for name in source.matrices}, whole
     generator = np.random.default_rng(seed)
-    sample: list[list[Floats]] = [[empty] for _ in source.matrices]
+    sample: list[list[Floats32]] = [[empty] for _ in source.matrices]
     count = 0
     # In the order of hashes: how the index came to be must not decide.
     ordered = [documents[key] for key in sorted(documents)]
@@ -318,7 +318,7 @@ def _write(
     folder: Path,
     snapshot: Snapshot,
     documents: Sequence[int],
-    source: Source,
+    source: DocumentEncoder,
     codebooks: Mapping[str, Codebook],
     ready: dict[int, list[Encoded]],
     on_document: Callable[[int], None],

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from perikope.browse.models import parse_model
-from perikope.browse.models.combination import KIND, LinearCombination, Tree, TreeCombination, combination_of
+from perikope.browse.models.combination import KIND, LinearCombination, RegressionTree, TreeCombination, combination_of
 from perikope.browse.models.features import FEATURES, VERSION, features, normalized_features
 from perikope.core.errors import InputError, UsageError
-from perikope.index.saved_tables import Table, read_table, write_table
+from perikope.index.saved_tables import SavedTable, read_table, write_table
 from tests.support.collections import index_of, plain_document
 
 
@@ -127,7 +127,7 @@ def test_a_saved_combination_is_used_by_its_name(index):
 TREES = TreeCombination(
     ("bm25", "length"),
     "minmax",
-    (Tree((0, -1, 1, -1, -1), (0.5, 0.0, 0.25, 0.0, 0.0), (1, -1, 3, -1, -1), (2, -1, 4, -1, -1), (0.1, -0.5, 1.0, 0.75, 1.5)),),
+    (RegressionTree((0, -1, 1, -1, -1), (0.5, 0.0, 0.25, 0.0, 0.0), (1, -1, 3, -1, -1), (2, -1, 4, -1, -1), (0.1, -0.5, 1.0, 0.75, 1.5)),),
 )
 
 
@@ -187,13 +187,13 @@ def tree(**changed):
 )
 def test_what_does_not_fit_is_refused(values, complaint):
     with pytest.raises(InputError, match=re.escape(complaint)) as error:
-        combination_of(Table("mine", KIND, values))
+        combination_of(SavedTable("mine", KIND, values))
     assert "'mine'" in str(error.value)
     assert "learn it again" in str(error.value)
 
 
 def test_a_good_tree_is_taken():
-    assert combination_of(Table("mine", KIND, tree())).trees[0].left == (1, -1, -1)
+    assert combination_of(SavedTable("mine", KIND, tree())).trees[0].left == (1, -1, -1)
 
 
 def test_elements_are_refused(index):

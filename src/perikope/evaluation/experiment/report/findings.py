@@ -45,7 +45,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SweepTable:
     """The systems of a sweep."""
 
     label: str
@@ -83,7 +83,7 @@ class Findings:
     """An outcome, ready to be written in any form."""
 
     outcome: Outcome
-    tables: tuple[Table, ...]
+    tables: tuple[SweepTable, ...]
     overview: Overview | None
     """None where there is one sweep only."""
     topics: int
@@ -100,9 +100,9 @@ def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:
     return Findings(outcome, tables, _overview(outcome, tables), max(counts, default=0), legend, tuple(extra))
 
 
-def _table(outcome: Outcome, sweep: Sweep) -> Table:
+def _table(outcome: Outcome, sweep: Sweep) -> SweepTable:
     columns = [_figures(outcome, sweep, measure) for measure in outcome.measures]
-    return Table(
+    return SweepTable(
         sweep.label,
         tuple(Row(label(number), system, tuple(column[number] for column in columns)) for number, system in enumerate(sweep.systems)),
     )
@@ -127,7 +127,7 @@ def _best(means: Iterable[float]) -> str:
     return figure(max(means, default=0.0))
 
 
-def _overview(outcome: Outcome, tables: Sequence[Table]) -> Overview | None:
+def _overview(outcome: Outcome, tables: Sequence[SweepTable]) -> Overview | None:
     if len(tables) < 2 or not outcome.measures:
         return None
     columns = [{row.system.name: row.figures[0] for row in table.rows} for table in tables]

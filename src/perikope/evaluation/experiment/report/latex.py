@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from perikope.evaluation.experiment.report.findings import Figure, Findings, Table, clean, paragraphs, remarks
+from perikope.evaluation.experiment.report.findings import Figure, Findings, SweepTable, clean, paragraphs, remarks
 
 _ESCAPED = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
@@ -131,7 +131,7 @@ def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", r"\end{table}"])
 
 
-def _settings(table: Table) -> Iterable[tuple[str, list[str]]]:
+def _settings(table: SweepTable) -> Iterable[tuple[str, list[str]]]:
     for row in table.rows:
         settings = breakable(row.system.settings)
         said = [rf"\texttt{{{settings}}}"] if settings else []

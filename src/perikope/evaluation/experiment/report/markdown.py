@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from perikope.evaluation.experiment.report.findings import Figure, Findings, Table, clean, paragraphs, remarks
+from perikope.evaluation.experiment.report.findings import Figure, Findings, SweepTable, clean, paragraphs, remarks
 
 _NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "\\": "&#92;"}
 """As entities: what a backslash before a backslash before a bar means in a table, readers of Markdown do not agree on."""
@@ -72,7 +72,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
 
 
-def _settings(table: Table) -> Iterable[str]:
+def _settings(table: SweepTable) -> Iterable[str]:
     for row in table.rows:
         yield f"- {row.letter} **{escape(row.system.name)}**: {code(row.system.settings)}"
         for line in remarks(row.system):

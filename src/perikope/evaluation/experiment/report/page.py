@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from perikope.evaluation.experiment.report.drawing import escape, name_of
-from perikope.evaluation.experiment.report.findings import ExtraTable, Figure, Findings, Overview, Table, counted, paragraphs, remarks
+from perikope.evaluation.experiment.report.findings import ExtraTable, Figure, Findings, Overview, SweepTable, counted, paragraphs, remarks
 from perikope.evaluation.experiment.report.plots import box_plots, curve_plot, difference_plots, spread_plots, tuning_plots
 
 
@@ -82,7 +82,7 @@ def _overview(overview: Overview | None) -> Iterable[str]:
     yield "</section>"
 
 
-def _sweep(table: Table, anchor: str, findings: Findings) -> Iterable[str]:
+def _sweep(table: SweepTable, anchor: str, findings: Findings) -> Iterable[str]:
     measures = findings.outcome.measures
     yield f'<section id="{anchor}"><h2>{escape(table.label)}</h2>'
     if not table.rows or not measures:
@@ -144,7 +144,7 @@ def _cell(figure: Figure | None) -> str:
     return f'<td data-value="{figure.mean!r}">{text}{beats}</td>'
 
 
-def _settings(table: Table) -> Iterable[str]:
+def _settings(table: SweepTable) -> Iterable[str]:
     yield "<h3>Settings</h3>"
     yield '<dl class="settings">'
     for row in table.rows:
