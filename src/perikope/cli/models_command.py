@@ -47,6 +47,8 @@ def command(name: str | None) -> int:
                 grid = parameter.grid_values()
                 tried = f"; tuning tries {', '.join(write(value) for value in grid)}" if len(grid) > 1 else ""
                 click.echo(f"  {parameter.name}={write(parameter.default)}  {parameter.describe_range()}{tried}")
+                if parameter.help:
+                    click.echo(f"      {parameter.help}")
         if chosen:
             click.echo()
     return 0

@@ -1,6 +1,11 @@
 """Parameters, declared once in a function's signature; everything else that needs them is derived from there.
 
-    def combine(signals, *, alpha: Annotated[float, Range(0, 1), Grid(step=0.1)] = 0.8) -> Column: ...
+    def combine(
+        signals, *, alpha: Annotated[float, Range(0, 1), Grid(step=0.1), "Share of the document's score."] = 0.8
+    ) -> Column: ...
+
+A text in the annotation says what the parameter does. Where annotations are nested, the outermost text counts, so that a
+shared type can be described anew: `beta: Annotated[Share, "Share of the section's score."]`.
 
 Command line, errors, `repr`, tuning grids and documentation read `parameters_of(combine)`.
 """
@@ -82,6 +87,8 @@ class Parameter:
     nested: Nested | None = None
     item: AnyType | None = None
     """The type of the values of a list."""
+    help: str = ""
+    """One sentence: what the parameter does."""
 
     def check(self, owner: str, value: object) -> object:
         """The value in the declared type, or an error that names what is allowed."""
@@ -192,11 +199,16 @@ def _declared(name: str, hint: Any, default: object) -> Parameter:
     nested = _pick(extras, Nested)
     item = get_args(hint)[0] if get_origin(hint) is tuple and nested is None else None
     hint = get_origin(hint) or hint
-    return Parameter(name, hint, default, optional, choices, _pick(extras, Range), _pick(extras, Grid), nested, item)
+    return Parameter(name, hint, default, optional, choices, _pick(extras, Range), _pick(extras, Grid), nested, item, _help(extras))
 
 
 def _pick(extras: tuple[Any, ...], kind: type[Extra]) -> Extra | None:
     return next((extra for extra in extras if isinstance(extra, kind)), None)
+
+
+def _help(extras: tuple[Any, ...]) -> str:
+    """The last text: `Annotated` lists what an inner annotation says before what an outer one says."""
+    return next((extra for extra in reversed(extras) if isinstance(extra, str)), "")
 
 
 def bind(owner: str, declared: Mapping[str, Parameter], given: Mapping[str, object]) -> dict[str, object]:
