@@ -10,11 +10,12 @@ from pathlib import Path
 
 from perikope.core.files import replacing
 from perikope.evaluation.experiment.outcome import Outcome
-from perikope.evaluation.experiment.report.findings import ExtraTable, find
+from perikope.evaluation.experiment.report.findings import find
 from perikope.evaluation.experiment.report.latex import latex_report
 from perikope.evaluation.experiment.report.markdown import markdown_report
 from perikope.evaluation.experiment.report.page import html_report
 from perikope.evaluation.experiment.report.spreadsheet import csv_lines
+from perikope.evaluation.experiment.report.tables import ExtraTable
 
 FILES = ("report.md", "report.tex", "report.html", "values.csv")
 

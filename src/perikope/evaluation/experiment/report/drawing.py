@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape as escape_html
 
-from perikope.evaluation.experiment.report.findings import clean
+from perikope.evaluation.experiment.report.tables import clean
 
 SIZE = 1000
 LABEL = 16

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from perikope.evaluation.experiment.report.findings import Figure, Findings, SweepTable, clean, paragraphs, remarks
+from perikope.evaluation.experiment.report.findings import Findings, SweepTable, remarks
+from perikope.evaluation.experiment.report.tables import Figure, clean, paragraphs
 
 _NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "\\": "&#92;"}
 """As entities: what a backslash before a backslash before a bar means in a table, readers of Markdown do not agree on."""

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from perikope.evaluation.experiment.report.drawing import escape, name_of
-from perikope.evaluation.experiment.report.findings import ExtraTable, Figure, Findings, Overview, SweepTable, counted, paragraphs, remarks
+from perikope.evaluation.experiment.report.findings import Findings, Overview, SweepTable, remarks
 from perikope.evaluation.experiment.report.plots import box_plots, curve_plot, difference_plots, spread_plots, tuning_plots
+from perikope.evaluation.experiment.report.tables import ExtraTable, Figure, counted, paragraphs
 
 
 def html_report(findings: Findings) -> str:
@@ -67,7 +68,7 @@ def _file(name: str) -> str:
 def _sizes(findings: Findings) -> Iterable[str]:
     systems = max((len(table.rows) for table in findings.tables), default=0)
     yield counted(systems, "system")
-    yield counted(findings.topics, "topic")
+    yield from map(escape, findings.topics)
     yield counted(len(findings.outcome.measures), "measure")
     if len(findings.tables) > 1:
         yield counted(len(findings.tables), "sweep")

@@ -24,7 +24,8 @@ from perikope.evaluation.experiment.report.drawing import (
     svg,
     x_marks,
 )
-from perikope.evaluation.experiment.report.findings import Row, chosen_text, counted, figure, value_text
+from perikope.evaluation.experiment.report.findings import Row, chosen_text, value_text
+from perikope.evaluation.experiment.report.tables import counted, figure
 from perikope.evaluation.tuning.outcome import TuningOutcome
 
 HIGHLIGHTED = 8

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 
 from perikope.evaluation.experiment.outcome import Outcome
-from perikope.evaluation.experiment.report.findings import clean
+from perikope.evaluation.experiment.report.tables import clean
 
 
 def csv_lines(outcome: Outcome) -> Iterator[str]:

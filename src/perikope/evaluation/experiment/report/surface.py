@@ -7,8 +7,8 @@ from textwrap import wrap
 
 from perikope.core.files import replacing
 from perikope.evaluation.experiment.report.drawing import LABEL, SIZE, Axis, Picture, escape, grid, number
-from perikope.evaluation.experiment.report.findings import clean
 from perikope.evaluation.experiment.report.plots import SHADES, opacity, tuning_pictures
+from perikope.evaluation.experiment.report.tables import clean
 from perikope.evaluation.tuning.outcome import TuningOutcome
 
 WIDTH = 640
