@@ -1,7 +1,7 @@
-"""Measures of a ranking from the places of its judged results alone: what a grid over thousands of settings can afford.
+"""Measures of a ranking from the ranks of its judged results alone: fast enough for thousands of settings.
 
-A measure of names needs the whole ranking, by name. Most need no more than the ranks of what is judged relevant, and these can be counted
-without sorting: one more than there are better results.
+In general a measure needs the whole ranking by name. Most measures need only the ranks of relevant results, and these
+can be counted without sorting: one more than the number of better results.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _EVERY = np.zeros(0, bool)
 
 @dataclass(frozen=True, slots=True)
 class JudgedRows:
-    """The judged passages of a topic: their rows in the matches, and what the judgements hold beyond the candidates."""
+    """The judged passages of a topic that have rows in the matches, and all judgements of the topic."""
 
     rows: Integers
     grades: Integers
     first_of_document: Integers
-    """The first row of each one's document, and the row behind its last."""
+    """The first row of the document of each judged passage; `end_of_document` is the row after its last."""
     end_of_document: Integers
     judged: Mapping[str, int]
-    """All of them, by name."""
+    """All judgements of the topic, by name."""
     document: Integers
-    """Number of each one's document among the judged ones."""
+    """The number of the document of each judged passage, among the judged documents."""
     documents: Mapping[str, int]
-    """The numbers of the documents by name."""
+    """The numbers of the judged documents, by name."""
 
 
 def judged_rows(matches: Matches, row_of_name: Mapping[str, int], judged: Mapping[str, int]) -> JudgedRows:
@@ -54,25 +54,25 @@ def judged_rows(matches: Matches, row_of_name: Mapping[str, int], judged: Mappin
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanks:
-    """The ranks of judged results from 1, in the ranking and among the results of the same document; 0 where they are not in it."""
+    """Ranks of judged results from 1, in the ranking and among results of the same document; 0 for not ranked."""
 
     rank: Integers
     rank_in_document: Integers
 
 
 def count_places(values: Floats, judged: JudgedRows, order: Integers, eligible: Mask | None, k: int) -> JudgedRanks:
-    """The places of judged rows by their scores, in a ranking of the best `k`; `order` decides between equal scores, smallest first."""
+    """The ranks of judged rows among the best `k` scores; of equal scores, the one with the smaller `order` wins."""
     allowed = _EVERY if eligible is None else eligible
     return JudgedRanks(*count_better(values, order, allowed, judged.rows, judged.first_of_document, judged.end_of_document, k))
 
 
 def find_places(ranking: Ranking, judged: JudgedRows) -> JudgedRanks:
-    """The places of judged rows in a ranking, however it was laid out."""
+    """The ranks of judged rows in a ranking of any presentation."""
     rank = np.zeros(judged.rows.size, np.int64)
     inside = np.zeros(judged.rows.size, np.int64)
-    place = {row: number for number, row in enumerate(ranking.rows.tolist(), 1)}
+    rank_of_row = {row: number for number, row in enumerate(ranking.rows.tolist(), 1)}
     for i, row in enumerate(judged.rows.tolist()):
-        rank[i] = place.get(row, 0)
+        rank[i] = rank_of_row.get(row, 0)
         if rank[i]:
             before = ranking.rows[: rank[i]]
             inside[i] = np.count_nonzero((before >= judged.first_of_document[i]) & (before < judged.end_of_document[i]))
@@ -80,18 +80,18 @@ def find_places(ranking: Ranking, judged: JudgedRows) -> JudgedRanks:
 
 
 ByPlaces = Callable[[JudgedRanks], float]
-"""The value of a topic by the places of what is judged."""
+"""The value of a topic by the ranks of its judged results."""
 
 
 def quick(measure: Measure, judged: JudgedRows) -> ByPlaces | None:
-    """A measure of one topic by places, or None where the places of judged results do not decide it."""
+    """A measure of one topic by ranks; None where the ranks of judged results do not decide its value."""
     make = _QUICK.get(measure.definition.name)
     cutoff = None if measure.cutoff is None else int(measure.cutoff)
     return None if make is None else make(judged, cutoff, measure.arguments)
 
 
 class _Relevant:
-    """What a measure with this cutoff and threshold calls relevant."""
+    """The relevant passages of a topic for a measure with this cutoff and threshold."""
 
     def __init__(self, judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> None:
         rel = int(dict(arguments)["rel"])
@@ -100,7 +100,7 @@ class _Relevant:
         self.total = sum(grade >= rel for grade in judged.judged.values())
 
     def ranks(self, places: JudgedRanks) -> Integers:
-        """Of the relevant results, rising."""
+        """The ranks of the relevant results, ascending."""
         kept = self.is_relevant & (places.rank > 0)
         if self.cutoff is not None:
             kept &= places.rank <= self.cutoff
@@ -189,7 +189,7 @@ _QUICK: Mapping[str, Callable[[JudgedRows, int | None, Sequence[tuple[str, Any]]
 
 
 def precision_curve(ranks: Sequence[int], relevant: int) -> list[float]:
-    """The highest precision at each of 101 recall points, 0, 0.01 … 1, or beyond; `ranks` are those of the relevant results, rising.
+    """Interpolated precision at 101 recall points, 0, 0.01 … 1; `ranks` are those of the relevant results, ascending.
 
     >>> precision_curve([1, 4], 2)[::50]
     [1.0, 1.0, 0.5]
@@ -198,7 +198,8 @@ def precision_curve(ranks: Sequence[int], relevant: int) -> list[float]:
     best = 0.0
     for found in range(len(ranks), 0, -1):
         best = max(best, found / ranks[found - 1])
-        # The points behind the recall before this result, up to that with it; in whole numbers, so that nothing is rounded.
+        # The points after the recall before this result, up to the recall with it; in integers, so that nothing is
+        # rounded.
         before, reached = 100 * (found - 1) // relevant if found > 1 else -1, 100 * found // relevant
         curve[before + 1 : reached + 1] = [best] * (reached - before)
     return curve

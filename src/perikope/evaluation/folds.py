@@ -13,7 +13,7 @@ Judgements = Mapping[str, Mapping[str, int]]
 
 
 def fold_of_topic(qids: Sequence[str], folds: int, seed: int) -> dict[str, int]:
-    """The fold of each topic, drawn at random, in folds of nearly equal size. It depends on the set of topics and not on their order."""
+    """The fold of each topic, drawn at random; folds are even. The order of the topics does not matter."""
     if not 2 <= folds <= len(qids):
         raise UsageError(f"--folds must be from 2 to {len(qids)}, the number of topics, not {folds}")
     order = np.random.default_rng(seed).permutation(len(qids))
@@ -24,7 +24,8 @@ def fold_of_topic(qids: Sequence[str], folds: int, seed: int) -> dict[str, int]:
 def fold_of_documents(qids: Sequence[str], judgements: Judgements, folds: int, seed: int) -> dict[str, int]:
     """As `fold_of_topic`, but topics that share a relevant document are in the same fold.
 
-    A passage that is relevant for a training topic and for a reported one could be recognised by its position and length alone.
+    A passage that is relevant for a training topic and for a reported one could be recognised by its position and
+    length alone.
     """
     groups: dict[str, list[str]] = {}
     for qid, first in group_of_topic(qids, judgements).items():
@@ -45,14 +46,14 @@ def fold_of_documents(qids: Sequence[str], judgements: Judgements, folds: int, s
 
 
 def fold_of_groups(qids: Sequence[str], judgements: Judgements, folds: int, seed: int) -> list[int]:
-    """The fold of each topic, in the order of `qids`, as `fold_of_documents`; with fewer groups than folds, one fold per group."""
+    """The fold of each topic in the order of `qids`, as `fold_of_documents`; at most one fold per group."""
     groups = set(group_of_topic(qids, judgements).values())
     fold = fold_of_documents(qids, judgements, min(folds, len(groups)), seed)
     return [fold[qid] for qid in qids]
 
 
 def group_of_topic(qids: Sequence[str], judgements: Judgements) -> dict[str, str]:
-    """The group of each topic, named by its first topic. Topics that share a relevant document, directly or through others, are in one."""
+    """The group of each topic, named by its first topic: topics that share relevant documents, directly or not."""
     leader = {qid: qid for qid in sorted(qids)}
 
     def lead(qid: str) -> str:

@@ -2,8 +2,8 @@
 
     (1 - w) · minmax(run) + w · minmax(scores)
 
-Both are min-max normalised over the results of a topic; a passage that one of them does not rank has 0 there. The share w is chosen
-on other topics: each fold gets the share that is best for the rest.
+Both are min-max normalised over the results of a topic; a passage that one of them does not rank has 0 there. The
+share w is chosen on other topics: each fold gets the share that is best for the rest.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def fused_rankings(
 ) -> list[list[str]]:
     """The names of the best `depth` results of a topic, for each share of `scores` in the fusion.
 
-    `scores` has one value per passage, -inf for a passage that cannot be a result. `number` is the inverse of `names`. Equal fused scores
-    are ordered by the number of the passage.
+    `scores` has one value per passage, -inf for a passage that cannot be a result. `number` is the inverse of
+    `names`. Equal fused scores are ordered by the number of the passage.
     """
     best = np.argpartition(-scores, min(depth, scores.size) - 1)[:depth]
     best = best[scores[best] > -np.inf]
@@ -48,14 +48,15 @@ def fused_rankings(
 def min_max(values: Floats, over: Floats) -> Floats:
     """Values spread over 0 to 1 by the smallest and largest of `over`; values outside that range become 0 or 1.
 
-    Not a slope and an offset as `browse.signals.min_max` has: the best value must be exactly 1 for ties at equal shares to be ties.
+    Unlike `browse.signals.min_max` it has no slope and offset: the best value must be exactly 1, so that ties stay
+    ties.
     """
     low, high = (over.min(), over.max()) if over.size else (0.0, 1.0)
     return np.clip((values - low) / (high - low if high > low else 1.0), 0.0, 1.0)
 
 
 def choose_shares(values: Floats, fold_of_topic: Integers) -> Integers:
-    """The number of the share for each topic: the best in the mean over the topics of other folds. `values` is (topics, shares)."""
+    """The number of the share for each topic, the best on the topics of other folds; `values` is (topics, shares)."""
     chosen = np.zeros(len(values), np.int64)
     for fold in range(int(fold_of_topic.max()) + 1):
         inside = fold_of_topic == fold

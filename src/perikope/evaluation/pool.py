@@ -1,4 +1,4 @@
-"""Tasks done by several processes: scoring many settings is Python between short kernels, which threads cannot share."""
+"""Tasks done by several processes: scoring many settings is Python between short kernels, which threads cannot do."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def open_pool(
 ) -> Iterator[Pool[Task, Result]]:
     """A pool of `workers` processes, each of which starts with `make(setup)`; a single worker is this process itself.
 
-    `spawned` starts processes from nothing: one that has used a GPU cannot be forked. `make` must then be a function of a module.
+    `spawned` starts new processes, because one that has used a GPU cannot be forked; `make` must then be a module's
+    function.
     """
     if workers == 1:
         yield Pool(make(setup), None)

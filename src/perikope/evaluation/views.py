@@ -1,4 +1,4 @@
-"""One topic, looked into once for all systems that fetch alike: each then only scores and ranks."""
+"""Views of a topic: candidates are fetched and joined once for all systems that fetch alike."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class View:
         return self.search.eligibility.rank(self.matches, score, k, self.eligible(matching_only), self._groups)
 
     def places(self, score: Column, k: int, *, matching_only: bool) -> JudgedRanks:
-        """The places of judged passages among the best `k`."""
+        """The ranks of judged passages among the best `k`."""
         if self.search.eligibility.presentation != FLAT:
             return find_places(self.rank(score, k, matching_only=matching_only), self.judged)
         if self._order is None:
             # Equal scores: by document id, then by position.
-            place = self.matches.place_of_document()[self.matches.document_of_passage]
-            order = np.empty(place.size, np.int64)
-            order[np.argsort(place, kind="stable")] = np.arange(place.size)
+            rank_of_document = self.matches.place_of_document()[self.matches.document_of_passage]
+            order = np.empty(rank_of_document.size, np.int64)
+            order[np.argsort(rank_of_document, kind="stable")] = np.arange(rank_of_document.size)
             self._order = order
         return count_places(score.values, self.judged, self._order, self.eligible(matching_only), k)
 
@@ -66,21 +66,21 @@ class View:
             return names_of(self.search.snapshot, self.matches, ranking.rows)
         if self._name_of_row is None:
             self._name_of_row = self._names.of(self.matches)
-        found: list[str] = self._name_of_row[ranking.rows].tolist()
-        return found
+        names: list[str] = self._name_of_row[ranking.rows].tolist()
+        return names
 
 
 class Looking:
-    """How topics become views."""
+    """Makes views of topics."""
 
     def __init__(self, snapshot: Snapshot, judgements: Mapping[str, Mapping[str, int]], names: PassageNames | None = None) -> None:
         self.snapshot, self.judgements = snapshot, judgements
         self.names = names or PassageNames(snapshot)
 
     def prepare(self, topic: Topic, options: SearchOptions) -> PreparedTopic:
-        """A topic read under the options of a search."""
+        """A topic, prepared under the options of a search."""
         return prepare_topic(self.snapshot, topic, options)
 
     def view(self, asked: PreparedTopic, model: Model | None = None) -> View:
-        """The candidates of a topic; the model counts only where matches depend on it."""
+        """The view of a prepared topic. The model matters only where matches depend on it."""
         return View(asked.search, asked.prepared, self.judgements.get(asked.topic.qid, {}), self.names, model)

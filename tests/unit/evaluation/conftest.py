@@ -5,6 +5,8 @@ import random
 
 import pytest
 
+from perikope.evaluation.experiment.plan import protocol_names, protocol_text
+
 WORDS = ["pump", "rotor", "magnet", "seal", "shaft", "valve", "motor", "blade", "casing", "bearing", "filter", "coil"]
 
 
@@ -82,3 +84,8 @@ def plan_file(files):
     path = files / "experiment.toml"
     path.write_text(PLAN)
     return path
+
+
+def lexical_protocols():
+    """The protocols that need no other kind of system."""
+    return [name for name in protocol_names() if not protocol_text(name).startswith("kind")]

@@ -1,7 +1,7 @@
-"""Results of an experiment: every value of every system, and how its parameters were chosen. They are saved as text and read back unchanged.
+"""Results of an experiment: every value of every system, and how its parameters were chosen.
 
-`experiment.json` holds everything but the values by topic, which are in `values/`, one table per sweep and system. The same content
-gives the same bytes.
+They are saved as text and read back unchanged. `experiment.json` holds everything but the values by topic, which are in
+`values/`, one table per sweep and system. The same content gives the same bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Finished work of an experiment, kept beside its results: an interruption loses only the tasks in hand.
 
-Finished work is known by a fingerprint of everything that it depends on, so that a result is never used for other settings. `State` keeps
-one folder per system and sweep, named by the fingerprint. `FinishedJobs` keeps one file per job, which contains the fingerprint: such
-files can be computed on one machine and copied to another. Files get their names when they are complete.
+Finished work is known by a fingerprint of everything that it depends on, so that a result is never used for other
+settings. `State` keeps one folder per system and sweep, named by the fingerprint. `FinishedJobs` keeps one file per
+job, which contains the fingerprint; such files can be copied between machines. Files get their names when they are
+complete.
 """
 
 from __future__ import annotations

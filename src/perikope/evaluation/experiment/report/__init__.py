@@ -1,6 +1,6 @@
 """The report of an experiment: the same tables as Markdown, LaTeX and one HTML page with plots, and all values as CSV.
 
-Nothing in them depends on the time, the machine or the folder: the same outcome gives the same bytes.
+Files do not depend on the time, the machine or the folder: the same outcome gives the same bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Content of the report, the same in all forms: figures with the best ones marked and the letters of the systems they beat, and settings."""
+"""The content of the report, the same in all forms: figures, letters of systems that they beat, settings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SweepTable:
     rows: tuple[Row, ...]
 
     def topics(self, measures: Iterable[str]) -> tuple[int, ...]:
-        """The numbers of topics that its systems were measured on, ascending; one number where they are all the same."""
+        """The numbers of topics that its systems were measured on, ascending; one number where all are the same."""
         return tuple(sorted({len(row.system.values[measure]) for row in self.rows for measure in measures}))
 
 
@@ -49,7 +49,7 @@ class Overview:
     measure: str
     labels: tuple[str, ...]
     rows: tuple[tuple[str, str, tuple[Figure | None, ...]], ...]
-    """Letter, name and figures of each system; None where a sweep does not have the system. No letters where they differ between sweeps."""
+    """Letter, name and figures of each system; None where a sweep lacks it. No letters where sweeps differ in them."""
 
 
 @dataclass(frozen=True, slots=True)

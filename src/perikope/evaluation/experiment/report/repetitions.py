@@ -1,8 +1,8 @@
-"""Tables over the repetitions of systems: mean and standard deviation over seeds, and which systems differ significantly.
+"""Tables over the repetitions of systems: mean and standard deviation over seeds, and significant differences.
 
-Systems are compared by the Mann–Whitney U test over seeds: the distribution of their values is not known, and no seed of one system belongs
-to a seed of another. With three seeds each the test cannot reach 0.05, with four it can. Where no two systems of a table have enough
-seeds, systems are compared over topics.
+Systems are compared by the Mann–Whitney U test over seeds: the distribution of their values is not known, and no seed
+of one system belongs to a seed of another. With three seeds each the test cannot reach 0.05, with four it can. Where
+no two systems of a table have enough seeds, systems are compared over topics.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _column(systems: Sequence[SystemOutcome], measure: str, *, over_seeds: bool)
 
 
 def _letters(systems: Sequence[SystemOutcome], measure: str, *, over_seeds: bool) -> Mapping[str, str]:
-    """The letters of the systems that each system beats significantly: over seeds, or where there are too few, over topics."""
+    """The letters of the systems that each system beats significantly, over seeds or over topics."""
     if len(systems) < 2:
         return {}
     if over_seeds:

@@ -85,7 +85,7 @@ _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 
 
 def clean(text: str) -> str:
-    """Text in one line, without what no form can show: control characters, lone surrogates, marks that change the writing direction.
+    """Text in one line, without control characters, lone surrogates and marks that change the writing direction.
 
     >>> clean("a\\n b\\x00\\ud800")
     'a b\\ufffd\\ufffd'
