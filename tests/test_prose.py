@@ -56,5 +56,22 @@ def test_links_lead_to_files_and_headings(page: Path):
     assert broken == []
 
 
+def test_the_glossary_names_things_that_are_declared_where_it_says():
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    glossary = page.partition("\n## Glossary\n")[2].partition("\n## ")[0]
+    declared = [
+        (name, path)
+        for names, path in re.findall(r"\| ((?:`[\w.]+`,? )+)in \[[^]]+\]\(([^)]+)\) \|", glossary)
+        for name in re.findall(r"[\w.]+", names)
+    ]
+    assert len(declared) > 20
+    missing = [f"{name} in {path}" for name, path in declared if name.rpartition(".")[2] not in source_of(ROOT / path)]
+    assert missing == []
+
+
+def source_of(path: Path) -> str:
+    return (path / "__init__.py" if path.is_dir() else path).read_text("utf-8")
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= LONGEST_README
