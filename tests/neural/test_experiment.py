@@ -189,7 +189,7 @@ def test_a_collection_is_read_back(file, tmp_path):
         ("seeds = 2", "sedes = 2", "unknown key in .*'sedes'; did you mean 'seeds'"),
         ('name = "folds"', 'name = "context"', "name must be a name of its own"),
         ('runs = { "pumps/asked"', 'runs = { "pumps/learned"', "unknown reported set of topics 'pumps/learned'"),
-        ('kind = "neural"', 'kind = "neutral"', "kind is wrong: unknown system_kind 'neutral'"),
+        ('kind = "neural"', 'kind = "neutral"', "kind is wrong: unknown kind of systems 'neutral'"),
     ],
 )
 def test_a_mistake_in_the_file_is_found_before_anything_is_trained(file, old, new, message):

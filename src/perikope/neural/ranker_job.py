@@ -27,6 +27,11 @@ from perikope.neural.triples import Topics, join_texts, join_topics
 from perikope.neural.workplace import TOKENS, Workplace
 
 
+def share_tokens(setup: JobSetup) -> None:
+    """Tokenize all texts once, on all cores, for the processes of a run."""
+    Workplace.open(setup.folder, setup.machine.get("encoder", "")).save_tokens(setup.scratch / TOKENS)
+
+
 def open_jobs(setup: JobSetup) -> Callable[[Job], Mapping[str, Any]]:
     """A function that does jobs in this process."""
     if not setup.is_alone:

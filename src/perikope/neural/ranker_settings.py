@@ -10,7 +10,8 @@ from typing import Any
 
 from perikope.evaluation.experiment.plan import Plan, check_sets
 from perikope.evaluation.experiment.plan_parts import CollectionPlan, SystemPlan
-from perikope.neural.encoder import DIMENSION, keeping_random_state
+from perikope.neural.defaults import DIMENSION
+from perikope.neural.encoder import keeping_random_state
 from perikope.neural.hgat import HGAT, LATE_FUSION, OWN_FORM
 from perikope.neural.system_keys import K, NeuralKeys, NeuralSystemKeys
 from perikope.neural.training import TrainingSettings
@@ -87,8 +88,8 @@ def read_shared(keys: NeuralKeys, collections: Mapping[str, CollectionPlan]) -> 
     return shared
 
 
-def read_ranker(keys: NeuralSystemKeys, shared: NeuralSettings) -> NeuralRanker:
-    """The settings of one ranker."""
+def read_ranker(keys: NeuralSystemKeys, shared: NeuralSettings) -> dict[str, Any]:
+    """The fields of `SystemPlan` for one ranker."""
     ranker = NeuralRanker(
         keys.trained, keys.dimension, keys.train_on, keys.folds, keys.training, keys.variant, keys.context, keys.late_fusion, keys.kept,
         keys.untrained_shares, keys.neighbours_learn,
@@ -102,7 +103,8 @@ def read_ranker(keys: NeuralSystemKeys, shared: NeuralSettings) -> NeuralRanker:
         keys.check("variant", lambda: _check_attention(keys.variant, keys.dimension or DIMENSION, shared.context_of(ranker)))
     if keys.trained and not keys.folds and not (keys.train_on or shared.train_on):
         raise keys.wrong("train_on", "is missing: there are no topics to train on")
-    return ranker
+    derived = tuple(shared_name(keys.name, share) for share in keys.untrained_shares)
+    return {"ranker": ranker, "seeds": keys.seeds if keys.trained else 1, "is_random": keys.trained, "derived": derived}
 
 
 def _check_attention(variant: str, dimension: int, settings: Mapping[str, Any]) -> None:

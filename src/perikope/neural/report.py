@@ -9,6 +9,7 @@ from typing import Any
 
 from perikope.evaluation.experiment.outcome import average
 from perikope.evaluation.experiment.plan import Plan
+from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.experiment.prepared import COLLECTIONS
 from perikope.evaluation.experiment.report.repetitions import deviation_figure
 from perikope.evaluation.experiment.report.tables import ExtraTable, Figure
@@ -20,8 +21,10 @@ Finished = Mapping[str, Sequence[Mapping[str, Any]]]
 """What the jobs of each ranker learned."""
 
 
-def describe(shared: NeuralSettings, ranker: NeuralRanker) -> str:
+def describe(plan: Plan, system: SystemPlan) -> str:
     """The settings of a ranker in one line."""
+    shared: NeuralSettings = plan.shared
+    ranker: NeuralRanker = system.ranker
     parts = [f"{shared.encoder}, {ranker.dimension} dimensions"]
     if ranker.variant:
         parts.append(f"{ranker.variant}({_listed(shared.context_of(ranker))})")
@@ -48,9 +51,10 @@ def facts(plan: Plan, folder: Path) -> dict[str, str]:
     return {**lines, "training": json.dumps(dict(plan.shared.training), sort_keys=True)}
 
 
-def learned_tables(finished: Finished) -> list[ExtraTable]:
+def learned_tables(plan: Plan, finished: Finished) -> list[ExtraTable]:
     """What graph attention learned: λ and α, and the importance of each relation."""
-    return [table for table in (_lambdas(finished), _relations(finished)) if table.rows]
+    attentive = {name: jobs for name, jobs in finished.items() if plan.system(name).ranker.variant}
+    return [table for table in (_lambdas(attentive), _relations(attentive)) if table.rows]
 
 
 def _lambdas(finished: Finished) -> ExtraTable:

@@ -12,7 +12,7 @@ from perikope.core.options import Options, declared, option
 from perikope.core.parameters import Range
 from perikope.core.values import Notation, OneOf, Real, Switch, Text, Whole
 from perikope.evaluation.experiment.plan_keys import MEASURE, RepeatedExperimentKeys, RepeatedSystemKeys
-from perikope.neural.encoder import DEFAULT, DIMENSION
+from perikope.neural.defaults import DEFAULT, DIMENSION
 from perikope.neural.graph import OPENING, RELATIONS
 
 K = 200

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from perikope.core.errors import PerikopeError
-from perikope.evaluation.experiment.kinds import SYSTEM_KINDS, JobSetup
+from perikope.evaluation.experiment.kinds import JobSetup, system_kind
 from perikope.evaluation.experiment.outcome import VALUES, average
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.prepared import Prepared
@@ -42,7 +42,7 @@ class JobFailure:
 
 def jobs_of(plan: Plan) -> list[Job]:
     """All jobs, those with the first seed first: an experiment that is cut short has values for all rankers."""
-    kind = SYSTEM_KINDS[plan.kind]
+    kind = system_kind(plan.kind)
     fingerprints = {system.name: kind.fingerprint(plan, system) for system in plan.rankers}
     jobs = [Job(system.name, seed, fingerprints[system.name]) for system in plan.rankers for seed in range(1, 1 + system.seeds)]
     return sorted(jobs, key=lambda job: job.seed)
@@ -63,7 +63,7 @@ def run_jobs(folder: Path, *, workers: int = 1, on_job: Callable[[str], None] = 
         workers = min(workers, len(waiting))
         setup = JobSetup(plan.kind, folder, machine, Path(scratch), workers == 1)
         if workers > 1:
-            SYSTEM_KINDS[plan.kind].share(setup)
+            system_kind(plan.kind).share(setup)
         # Spawned, not forked: a process that has used a GPU cannot be forked.
         with open_pool(_open, setup, workers, spawned=True) as pool:
             return list(_failures(plan, pool, waiting, finished, on_job))
@@ -94,7 +94,7 @@ def _failures(
 
 def _open(setup: JobSetup) -> Callable[[Job], Mapping[str, Any] | JobFailure]:
     """The work of a process: the values of a job, or why it failed."""
-    work = SYSTEM_KINDS[setup.kind].open(setup)
+    work = system_kind(setup.kind).open(setup)
 
     def do(job: Job) -> Mapping[str, Any] | JobFailure:
         try:

@@ -17,7 +17,7 @@ from typing import Any
 from perikope.build.indexing import BuildOptions
 from perikope.core.configuration import SUFFIX, Location, Table, parse_toml, read_text
 from perikope.core.errors import InputError, PerikopeError, UsageError, unknown
-from perikope.evaluation.experiment.kinds import SYSTEM_KINDS, SystemKind
+from perikope.evaluation.experiment.kinds import SystemKind, system_kind
 from perikope.evaluation.experiment.outcome import ComparisonSettings
 from perikope.evaluation.experiment.plan_keys import (
     CollectionKeys,
@@ -182,8 +182,10 @@ def _kind(content: Mapping[str, Any], location: Location) -> SystemKind | None:
         raise location.wrong("kind", "must be text")
     if not name:
         return None
-    with location.checking("kind"):
-        return SYSTEM_KINDS[name]
+    try:
+        return system_kind(name)
+    except UsageError as error:
+        raise location.wrong("kind", f"is wrong: {error}") from None
 
 
 def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: TrainingPlan | None) -> dict[str, CollectionPlan]:

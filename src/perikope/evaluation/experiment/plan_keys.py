@@ -157,7 +157,7 @@ class ExperimentKeys(Table):
 class RepeatedSystemKeys(SystemKeys):
     """`[[systems]]` of an experiment whose rankers are repeated with several seeds."""
 
-    seeds: int = option(1, Whole(Range(1)), "Number of repetitions, with the seeds 1, 2, …")
+    seeds: int = option(1, Whole(Range(1)), "Number of repetitions; their seeds count from 1.")
     table: str = option("", Text(), "Title of a separate table in which the system is reported; with all others where left out.")
     also_in: tuple[str, ...] = option((), TEXTS, "Titles of separate tables in which the system is reported too.")
 

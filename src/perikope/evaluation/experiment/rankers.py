@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from perikope.evaluation.experiment.jobs import jobs_of
-from perikope.evaluation.experiment.kinds import SYSTEM_KINDS
+from perikope.evaluation.experiment.kinds import system_kind
 from perikope.evaluation.experiment.outcome import VALUES, Outcome, Sweep, SystemOutcome, Values, average_by_topic
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan
@@ -21,7 +21,7 @@ Finished = Mapping[str, Mapping[int, Mapping[str, Any]]]
 
 def gather(prepared: Prepared, folder: Path) -> tuple[Outcome, list[ExtraTable], list[str]]:
     """The outcome of a prepared experiment, tables of what its rankers learned, and the jobs that are missing."""
-    plan, kind = prepared.plan, SYSTEM_KINDS[prepared.plan.kind]
+    plan, kind = prepared.plan, system_kind(prepared.plan.kind)
     finished, missing = read_finished(plan, folder)
     sweeps = []
     for topics, sweep in prepared.sweeps:
@@ -81,7 +81,7 @@ def _outcomes(
 def _describe(plan: Plan, system: SystemPlan) -> str:
     if system.fuses:
         return f"fusion of {' and '.join(system.of)}, from 0 to 1 each over the results of a topic; the share is chosen on other topics"
-    return SYSTEM_KINDS[plan.kind].describe(plan, system)
+    return system_kind(plan.kind).describe(plan, system)
 
 
 def _notes(system: SystemPlan, name: str, topics: str, jobs: Mapping[int, Mapping[str, Any]]) -> tuple[str, ...]:

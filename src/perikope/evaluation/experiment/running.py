@@ -15,7 +15,7 @@ from perikope.core.parallel import usable_cores
 from perikope.evaluation.experiment.facts import facts_of, notes_on_syntax, uses_trees
 from perikope.evaluation.experiment.indexes import OnProgress, check_collections, open_index, state_of_index
 from perikope.evaluation.experiment.jobs import JobFailure, jobs_of, run_jobs
-from perikope.evaluation.experiment.kinds import SYSTEM_KINDS
+from perikope.evaluation.experiment.kinds import system_kind
 from perikope.evaluation.experiment.lexical import KEPT, LexicalSystems
 from perikope.evaluation.experiment.material import Material, read_material, read_run_of
 from perikope.evaluation.experiment.outcome import FILE, VALUES, Outcome, Sweep
@@ -136,7 +136,7 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
     indexes = {name: open_index(plan, name, folder, on_progress) for name in needed}
     materials = dict(read.materials)
     if plan.kind:
-        qids = SYSTEM_KINDS[plan.kind].prepare(plan, {name: index.folder for name, index in indexes.items()}, folder, on_step)
+        qids = system_kind(plan.kind).prepare(plan, {name: index.folder for name, index in indexes.items()}, folder, on_step)
         materials = {name: material.only(qids[name]) for name, material in materials.items()}
     parts = _parts(plan, folder, indexes, materials, read.runs, on_progress)
     if plan.kind:

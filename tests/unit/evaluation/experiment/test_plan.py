@@ -193,5 +193,5 @@ def test_a_file_with_collections_takes_none_from_the_command_line():
 
 
 def test_an_unknown_kind_of_systems_is_an_error():
-    with pytest.raises(InputError, match="kind is wrong: unknown system_kind 'nonsense'"):
+    with pytest.raises(InputError, match="kind is wrong: unknown kind of systems 'nonsense'"):
         parse_plan(f'kind = "nonsense"\n{NAMED}', "e.toml", Path())
