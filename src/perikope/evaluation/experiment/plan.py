@@ -7,6 +7,7 @@ reported topics `topics` and its training topics `training`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from perikope.build.indexing import BuildOptions
 from perikope.core.configuration import SUFFIX, Location, Table, parse_toml, read_text
 from perikope.core.errors import InputError, PerikopeError, UsageError, unknown
 from perikope.evaluation.experiment.kinds import SystemKind, system_kind
-from perikope.evaluation.experiment.outcome import ComparisonSettings
+from perikope.evaluation.experiment.outcome import ComparisonSettings, slug
 from perikope.evaluation.experiment.plan_keys import (
     CollectionKeys,
     ComparisonKeys,
@@ -54,6 +55,8 @@ class Plan:
     """Numbers of documents to fetch, one sweep each."""
     comparison: ComparisonSettings
     systems: tuple[SystemPlan, ...]
+    names_sets: bool = False
+    """Whether collections and sets of topics have names, which are part of labels and file names then."""
     kind: str = ""
     """The kind of its rankers; empty where there are none."""
     shared: Any = None
@@ -67,11 +70,6 @@ class Plan:
     path: str = ""
     """The name of the file, for errors that are found when other files are read."""
     given: Given = field(default_factory=Given)
-
-    @property
-    def names_sets(self) -> bool:
-        """Whether the file gives collections and sets of topics names, which then are in labels and file names."""
-        return COLLECTION not in self.collections or bool(self.kind)
 
     @property
     def rankers(self) -> tuple[SystemPlan, ...]:
@@ -166,6 +164,7 @@ def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | 
         documents=keys.documents_to_fetch(),
         comparison=_comparison(keys.comparison),
         systems=read_systems(keys, folder, sets, kind, shared),
+        names_sets=bool(keys.collections) or kind is not None,
         kind=keys.kind,
         shared=shared,
         earlier=folder / keys.values if isinstance(keys, RepeatedExperimentKeys) and keys.values else None,
@@ -207,10 +206,16 @@ def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: Tra
     plans = {}
     for name, collection in keys.collections.items():
         table = collection.location.table
+        if wrong := [word for word in (name, *collection.topics) if not _NAME.fullmatch(word)]:
+            raise keys.wrong("collections", f"has a wrong name: {wrong[0]!r}; use letters, digits, points, _ and -")
         topics = {own: _topics(topic_keys, folder, "", "") for own, topic_keys in collection.topics.items()}
         topics = {own: replace(plan, location=(f"{table}.topics.{own}", "file"), options=("", "")) for own, plan in topics.items()}
         plans[name] = replace(_collection(collection, folder, Given()), topics=topics, table=table)
     return plans
+
+
+_NAME = re.compile(r"\w[\w.-]*")
+"""Names of collections and sets of topics: they are part of file names."""
 
 
 def _sets(keys: ExperimentKeys, collections: Mapping[str, CollectionPlan], training: TrainingPlan | None) -> tuple[TopicSet, ...]:
@@ -218,6 +223,8 @@ def _sets(keys: ExperimentKeys, collections: Mapping[str, CollectionPlan], train
     names = keys.report_on or (() if keys.collections else (f"{COLLECTION}/{TOPICS}",))
     if not names:
         raise keys.wrong("report_on", "must name the sets of topics that are reported, as collection/set")
+    if len({slug(name) for name in names}) < len(names):
+        raise keys.wrong("report_on", "names a set twice, or two sets that differ in no letter or digit")
     for key in ("report_on", "train_on"):
         check_sets(keys, key, getattr(keys, key), collections)
     sets = []

@@ -57,6 +57,7 @@ def save_prepared(
 ) -> None:  # fmt: skip
     """Write `prepared.json`. `runs` has the file of each system's run in `runs/`, by system and set of topics."""
     content = {
+        "sources": _sources(plan),
         "plan": _portable(plan, runs),
         "sweeps": [
             {
@@ -75,10 +76,16 @@ def save_prepared(
 
 def check_prepared(plan: Plan, folder: Path) -> None:
     """Raise an error where a folder was prepared for other collections: values of jobs would be of other topics."""
-    if (folder / PREPARED).is_file() and _read(folder).get("plan", {}).get("collections") != json.loads(json.dumps(_collections(plan))):
+    if (folder / PREPARED).is_file() and _read(folder).get("sources") != json.loads(json.dumps(_sources(plan))):
         raise UsageError(
             f"{folder} was made with other collections than {Path(plan.path).name} has now; choose another folder, or remove it"
         )
+
+
+def _sources(plan: Plan) -> Mapping[str, Any]:
+    """The collections as the file or the command line names them: paths do not depend on the working directory."""
+    collections: Mapping[str, Any] = plan.content.get("collections") or _collections(plan)
+    return collections
 
 
 def _portable(plan: Plan, runs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def _outcomes(
         }
         settings = _describe(plan, system) + name.removeprefix(system.name)
         also_in = system.also_in if name == system.name else ()
-        notes = _notes(system, name, topics, jobs)
+        notes = _notes(plan, system, name, topics, jobs)
         values = average_by_topic(repetitions.values(), plan.measures)
         outcomes.append(SystemOutcome(name, settings, values, notes=notes, repetitions=repetitions, table=system.table, also_in=also_in))
     return outcomes
@@ -80,13 +80,17 @@ def _outcomes(
 
 def _describe(plan: Plan, system: SystemPlan) -> str:
     if system.fuses:
-        return f"fusion of {' and '.join(system.of)}, from 0 to 1 each over the results of a topic; the share is chosen on other topics"
+        parts = " and ".join(system.of)
+        return f"fusion of {parts}, each min-max normalised over the results of a topic; the share is chosen on other topics"
     return system_kind(plan.kind).describe(plan, system)
 
 
-def _notes(system: SystemPlan, name: str, topics: str, jobs: Mapping[int, Mapping[str, Any]]) -> tuple[str, ...]:
+def _notes(plan: Plan, system: SystemPlan, name: str, topics: str, jobs: Mapping[int, Mapping[str, Any]]) -> tuple[str, ...]:
     if not system.is_random:
         return ()
     shares = [share for job in jobs.values() if (share := job["shares"].get(name, {}).get(topics)) is not None]
-    of_share = [f"share of the neural system {', '.join(f'{share:.2f}' for share in shares)}"] if shares else []
-    return (f"mean over {counted(len(jobs), 'seed')}", *of_share)
+    note = f"mean over {counted(len(jobs), 'seed')}"
+    if not shares:
+        return (note,)
+    ranker = next(part for part in system.of if not any(part == other.name and other.runs for other in plan.systems))
+    return (note, f"share of {ranker}: {', '.join(f'{share:.2f}' for share in shares)}")

@@ -195,3 +195,15 @@ def test_a_file_with_collections_takes_none_from_the_command_line():
 def test_an_unknown_kind_of_systems_is_an_error():
     with pytest.raises(InputError, match="kind is wrong: unknown kind of systems 'nonsense'"):
         parse_plan(f'kind = "nonsense"\n{NAMED}', "e.toml", Path())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[collections.c]", '[collections."../c"]', r"collections has a wrong name: '\.\./c'"),
+        ('report_on = ["c/t"]', 'report_on = ["c/t", "c/t"]', "report_on names a set twice"),
+    ],
+)
+def test_names_of_sets_are_names_of_files(old, new, message):
+    with pytest.raises(InputError, match=message):
+        parse_plan(NAMED.replace(old, new), "e.toml", Path())
