@@ -1,4 +1,4 @@
-"""`perikope train` and neural studies by `perikope experiment`: from files to a ranker that searches, and to a report."""
+"""`perikope train` and experiments with neural rankers: from files to a ranker that searches, and to a report."""
 
 import json
 import subprocess
