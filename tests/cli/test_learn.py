@@ -62,7 +62,7 @@ def test_a_prior_is_learned_shown_and_used(files, capsys):
     assert by_name.names() == by_number.names() != index.search("pump", model="bm25", k=20).names()
     code, out, _ = run(capsys, "explain", files / "idx", "pump", "d1#@1", "--model", 'position_prior(base=bm25,weights="mine")')
     assert code == 0
-    assert "weight of its place in the description" in out
+    assert "weight of its position in the description" in out
 
 
 def test_the_same_is_learned_every_time_and_says_from_what(files, capsys):

@@ -50,7 +50,7 @@ def test_filters_of_passages_hold():
 @pytest.mark.parametrize(
     ("method", "complaint"),
     [
-        ("minp", "unknown way to rank documents 'minp'; did you mean 'meanp'\\? valid: maxp, sump, firstp, meanp"),
+        ("minp", "unknown document ranking 'minp'; did you mean 'meanp'\\? valid: maxp, sump, firstp, meanp"),
         ("meanp(n=0)", "n=0 is out of range"),
         ("maxp(n=1)", "unknown parameter of maxp 'n'"),
         ("meanp(2)", "takes its parameters by name"),

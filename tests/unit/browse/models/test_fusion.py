@@ -42,7 +42,7 @@ def index():
         ("fuse(weights=1)", "weights must be a list"),
         ("fuse(normalize=l2)", "unknown value of fuse's normalize"),
         ("rrf(k=-1)", "k=-1.0 is out of range"),
-        ("learned(name=5)", "name must be that of a table"),
+        ("learned(name=5)", "name must be the name of a table"),
         ("learned(name=nothing)", "unknown table of fusion 'nothing'; valid: even"),
         ("fuse(models=[bm25,psg],weights=[1,2,3])", "there are 2 models and 3 weights"),
         ("fuse(models=[bm25,psg],weights=[0,0])", "no model has a weight above 0"),
@@ -171,7 +171,7 @@ def tree(**changed):
         (linear(method="forest"), '"method" must be'),
         (linear(training=[]), '"training" must be'),
         (linear(method="lambdamart"), '"trees" must be'),
-        (linear(method="lambdamart", trees=[5]), "tree 1 is not as a tree should be"),
+        (linear(method="lambdamart", trees=[5]), "tree 1 is not a valid tree"),
         (tree(left=[0, -1, -1]), "tree 1"),  # its own parent: a path without an end
         (tree(left=[3, -1, -1]), "tree 1"),
         (tree(right=[-1, -1, -1]), "tree 1"),
@@ -197,7 +197,7 @@ def test_a_good_tree_is_taken():
 
 
 def test_elements_are_refused(index):
-    with pytest.raises(UsageError, match="learned scores passages"):
+    with pytest.raises(UsageError, match="learned ranks passages only"):
         index.search("magnet", model="learned", elements=True)
 
 

@@ -174,7 +174,7 @@ def test_an_explanation_names_the_sections_above_and_what_they_hold():
     assert [label for label in labels if label.startswith("at distance")] == ["at distance 1", "at distance 2", "at distance 3"]
     last = 2 * LISTED + 2
     for section in (f"section of passage {last}", f"section of passage 2 to {last}", "the whole document"):
-        assert f"{section}, average of what is right below" in labels
+        assert f"{section}, average of what is directly below" in labels
     # The passage and the section right below the root count; the empty section does not.
     assert "sum of 2" in labels
 
