@@ -187,7 +187,7 @@ def test_one_run_is_compared_with_nobody(systems, capsys):
     code, table, err = run(capsys, "eval", qrels, worse, "--measures", "RR", "--test", "t")
     assert code == 0
     assert [line.split() for line in table.splitlines()] == [["run", "RR", "queries"], [str(worse), "0.5000", "12"]]
-    assert err == "warning: there is one run, and nothing to compare it with\n"
+    assert err == "warning: --test compares runs, and only one run was given\n"
     # Whoever reads records finds the same keys in them.
     assert json.loads(run(capsys, "eval", qrels, worse, "--measures", "RR", "--test", "t", "--json")[1])["beats"] == {"RR": []}
 
@@ -196,7 +196,7 @@ def test_a_run_is_named_once(systems, capsys, tmp_path):
     qrels, (worse, better, _) = systems
     fails(capsys, f"{worse} is given twice: name each run once", "eval", qrels, worse, better, worse)
     other = f"{tmp_path}/./worse.run"
-    fails(capsys, f"{other} is given twice, before as {worse}", "eval", qrels, worse, other)
+    fails(capsys, f"{other} is given twice, first as {worse}", "eval", qrels, worse, other)
 
 
 def test_what_is_empty_is_told(systems, capsys, tmp_path):

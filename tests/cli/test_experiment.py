@@ -34,7 +34,7 @@ def test_the_best_setting_is_shown_and_saved_as_a_recipe(files, capsys):
     code, out, err = run(capsys, "tune", *given(files), *options, "--save", files / "mine.toml")
     assert (code, err) == (0, "")
     assert "best of 33 settings on 25 topics: qsf_section(" in out
-    assert "on topics that did not choose (3 folds)" in out
+    assert "on held-out topics (3 folds)" in out
     assert len([line for line in out.splitlines() if "alpha=" in line and "beta=" in line and "best" not in line]) == 10
     code, out, _ = run(capsys, "tune", *given(files), *options, "--json")
     record = json.loads(out)

@@ -83,7 +83,7 @@ def test_what_is_no_passage_of_the_index_is_reported(files, capsys):
     code, out, err = run(capsys, "learn", "prior", *given(files), "--model", "bm25", "--name", "mine")
     assert code == 1
     assert "3 relevant passages not in the index, such as d9#@1" in err
-    assert "passed over: topic q4: nothing is judged relevant" in err
+    assert "skipped: topic q4: nothing is judged relevant" in err
     assert "learned from 3 topics" in out
 
 

@@ -158,7 +158,7 @@ def test_what_is_printed(index, capsys):
     code, out, err = run(capsys, "search", index, "--patent", "EP0900100A1", "-k", 1)
     assert (code, err) == (0, "")
     assert "EP-800200-A1#" in out
-    assert run(capsys, "search", index, "--patent", "EP0900100A1", "--filter", "date<1900")[1] == "the conditions leave no document\n"
+    assert run(capsys, "search", index, "--patent", "EP0900100A1", "--filter", "date<1900")[1] == "no document meets the conditions\n"
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_what_is_printed(index, capsys):
     [
         ([], "Missing argument 'QUERY'; or give a patent"),
         (["pump", "--patent", "EP0900100A1"], "not both"),
-        (["pump", "--no-date-limit"], "--no-date-limit is about patents"),
-        (["pump", "--fetch-words", 5], "--fetch-words is about patents"),
-        (["--claim", 1], "say of which"),
+        (["pump", "--no-date-limit"], "--no-date-limit needs a patent"),
+        (["pump", "--fetch-words", 5], "--fetch-words needs a patent"),
+        (["--claim", 1], "name the patent with --patent"),
         (["--patent", "EP0900100A1", "--claims", "A pump", "--claim", 1], "not both"),
         (["--patent", ""], "--patent is empty"),
         (["--claims", " "], "--claims is empty"),
@@ -327,7 +327,7 @@ def test_topics_that_are_patents_teach_too(index, folder, tmp_path, capsys):
         topics.write_text("".join(json.dumps(record) + "\n" for record in records))
         code, _, err = run(capsys, "learn", "export", index, topics, qrels, "--out", tmp_path / "examples.csv", "--depth", 5)
         assert code == 1, "a topic was passed over"
-        assert "passed over: topic 2: there is no EP0999999A1" in err
+        assert "skipped: topic 2: there is no EP0999999A1" in err
         prior = run(capsys, "learn", "prior", index, topics, qrels, "--name", "mine", "--model", "bm25")
     finally:
         topics.unlink()

@@ -89,14 +89,14 @@ def test_a_parameter_that_is_wrong_is_refused(model, message):
 
 
 def test_neighbours_leave_something_for_the_passage(index):
-    with pytest.raises(UsageError, match="they may be 1 at most"):
+    with pytest.raises(UsageError, match="add up to more than 1"):
         index.search("pump", model="psg_neighbor(left=0.75,right=0.5)")
     assert len(index.search("pump", model="psg_neighbor(left=0.75,right=0.25)")) == 4
 
 
 def test_characters_of_matches_without_texts_are_refused(index):
     matches = replace(index.search("pump").matches, characters=Matches.__dataclass_fields__["characters"].default)
-    with pytest.raises(UsageError, match="count in tokens"):
+    with pytest.raises(UsageError, match="use unit=token"):
         parse_model("plm(unit=char)").score(matches)
 
 

@@ -21,7 +21,7 @@ def test_it_stands_around_any_model():
 @pytest.mark.parametrize("weights", ["[1,2,3]", "[1,1,1,1,1,1,1,1,1,-1]", '["a",1,1,1,1,1,1,1,1,1]', "[]"])
 def test_weights_are_uniform_or_ten_numbers(weights):
     index = index_of([plain_document("d1", "Pump", "A pump.")])
-    with pytest.raises(UsageError, match="a list of ten numbers of at least 0"):
+    with pytest.raises(UsageError, match="a list of ten numbers from 0"):
         index.search("pump", model=f"position_prior(weights={weights})")
 
 
