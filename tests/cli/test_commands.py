@@ -1,4 +1,4 @@
-"""The commands as a stranger uses them, in processes of their own or in this one."""
+"""The commands as a new user calls them, in a new process or in this one."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Priors of position learned through the command line."""
+"""`perikope learn prior`: learn a position prior, show it and use it."""
 
 import json
 
@@ -18,7 +18,7 @@ def run(capsys, *arguments):
 
 
 def document(id, word, part="description"):
-    """A description of ten passages of five words, the word in every second; and an abstract."""
+    """A description of ten passages of five words, with `word` in every second passage, and an abstract."""
     sections = [
         {"title": word, "part": part, "passages": [f"{word if i % 2 == 0 else 'shaft'} two three four five" for i in range(10)]},
         {"part": "abstract", "passages": [f"about a {word}"]},
@@ -45,7 +45,8 @@ def given(files):
 def test_a_prior_is_learned_shown_and_used(files, capsys):
     code, out, err = run(capsys, "learn", "prior", *given(files), "--model", "bm25", "--name", "mine")
     assert code == 0
-    # Returned: every second passage of d1 for q1 and of d2 for q2. Relevant: tenths 1 and 5, 1 again, and 10 of a document not fetched.
+    # The run returns every second passage of d1 for q1 and of d2 for q2. Relevant are tenths 1 and 5 for q1, and for q2
+    # tenths 1 and 10, the latter in a document that is not fetched.
     relevant, returned = [2, 0, 0, 0, 1, 0, 0, 0, 0, 1], [2, 0] * 5
     weights = [(r / 4) / (p / 10) if p else 1.0 for r, p in zip(relevant, returned, strict=True)]
     assert weights == [2.5, 1, 0, 1, 1.25, 1, 0, 1, 0, 1]

@@ -1,4 +1,4 @@
-"""What `perikope search` says where it finds nothing, and documents as what it looks into and returns."""
+"""`perikope search`: messages without results, candidates from a run, and documents as results."""
 
 import json
 
@@ -56,8 +56,8 @@ def test_documents_are_ranked_by_their_passages(index, capsys):
     lines = said(capsys, *options).splitlines()
     assert [line.split()[0] for line in lines] == ["1.", "2."]
     assert {line.split("  ")[-1] for line in lines} == {"d 1", "d2"}
-    found = [json.loads(line) for line in said(capsys, *options, "--json", "-k", 1).splitlines()]
-    assert [(hit["rank"], hit["document"]) for hit in found] == [(1, lines[0].split("  ")[-1])]
+    hits = [json.loads(line) for line in said(capsys, *options, "--json", "-k", 1).splitlines()]
+    assert [(hit["rank"], hit["document"]) for hit in hits] == [(1, lines[0].split("  ")[-1])]
     assert said(capsys, index, "zeppelin", "--document-ranking", "maxp") == "no passage contains any of these words"
     fails(capsys, "leave --document-ranking out", "search", *options, "--for-model", "9")
     fails(capsys, "unknown", "search", index, "pump", "--document-ranking", "minp")
@@ -66,8 +66,8 @@ def test_documents_are_ranked_by_their_passages(index, capsys):
 def test_documents_of_a_run_are_looked_into(index, tmp_path, capsys):
     run_file = tmp_path / "other.run"
     run_file.write_text("7 Q0 d%201#@2 1 0.5 x\n")
-    found = [json.loads(line) for line in said(capsys, index, "pump", "--candidates", run_file, "--json").splitlines()]
-    assert {hit["document"] for hit in found} == {"d 1"}
+    hits = [json.loads(line) for line in said(capsys, index, "pump", "--candidates", run_file, "--json").splitlines()]
+    assert {hit["document"] for hit in hits} == {"d 1"}
     run_file.write_text("7 Q0 d2 1 0.5 x\n8 Q0 d2 1 0.5 x\n")
     fails(capsys, "has 2 topics, and a search needs a run with one", "search", index, "pump", "--candidates", run_file)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(name="demo")
 def command() -> int:
-    """Index the example documents of perikope and show how context changes the ranking of passages.
+    """Show on example documents how context changes the ranking of passages.
 
     \b
     Example:

@@ -19,7 +19,9 @@ from perikope.cli.output import verbatim
 @click.option("--dot", is_flag=True, help="Print the graph in the DOT language of Graphviz.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: nodes and edges.")
 def command(index: str, document: str, svg: IO[str] | None, dot: bool, as_json: bool) -> int:
-    """Show the graph of a document that neural rankers use: its sections and passages, their order and references.
+    """Show the graph of a document's sections and passages, which neural rankers use.
+
+    The edges are the order of the passages, the structure of the sections, and references.
 
     \b
     Example:

@@ -25,7 +25,7 @@ from perikope.cli.output import count, printable
 @click.option("--format", default="auto", show_default=True, metavar="NAME", help="Format of the files; see `perikope formats`.")
 @click.option("--language", metavar="CODE", help="Language of documents that do not state it.  [default: en, or that of the index]")
 @click.option("--stemmer", metavar="NAME", help="Stemmer: snowball, porter or none.  [default: snowball]")
-@click.option("--stopwords", metavar="LIST", help="Stop words: default, none, or a file with one word per line.  [default: default]")
+@click.option("--stopwords", metavar="LIST", help="Stop words: default, none, or a file of words.  [default: default]")
 @click.option(
     "--segment",
     default="markup",

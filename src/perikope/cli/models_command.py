@@ -19,7 +19,7 @@ Entry = tuple[str, Callable[..., Any], Iterable["Parameter"]]
 @click.command(name="models")
 @click.argument("name", required=False, metavar="[NAME]")
 def command(name: str | None) -> int:
-    """List what scores passages (--model), fetches documents (--fetch), expands queries (--expand) and ranks documents.
+    """List models of passages, fetch models, expansions and document rankings.
 
     With a NAME, show its formula and parameters. A name may belong to several kinds: all of them are shown.
 

@@ -12,7 +12,7 @@ from perikope.cli.output import printable
 @click.command(name="recipes")
 @click.argument("name", required=False, metavar="[NAME|FILE]")
 def command(name: str | None) -> int:
-    """List the recipes. With a NAME, or a recipe FILE, show its values and their sources.
+    """List the recipes: options of published systems. With a NAME, or a recipe FILE, show its values and their sources.
 
     \b
     Examples:

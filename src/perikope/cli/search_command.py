@@ -57,12 +57,11 @@ def command(
     patent: str | None,
     claims: str | None,
     chosen: tuple[str, ...],
-    context: bool,
-    full: bool,
     for_model: int | None,
     as_json: bool,
     document_ranking: str,
     search: GivenSearch,
+    **display: bool,
 ) -> int:
     """Search an index and print the best passages.
 
@@ -99,7 +98,7 @@ def command(
     elif for_model is not None:
         _show_for_model(results, for_model, as_json)
     else:
-        _show_hits(results, as_json, context=context, full=full)
+        _show_hits(results, as_json, **display)
     if not len(results):
         _tell_why_nothing(opened, topic, options, to_stderr=for_model is not None, quiet=as_json)
     return 0

@@ -117,9 +117,10 @@ _SECONDS = 60.0
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Seed of all random choices.")
 @click.option("--device", default="", metavar="NAME", help="Device: cpu or cuda.  [default: cuda if there is a GPU]")
 def command(index: str, topics: str, qrels: str, folder: str, **options: Any) -> int:
-    """Fine-tune an encoder on the topics of an index, alone or with graph attention (--variant), for `perikope encode`.
+    """Fine-tune an encoder on judged topics of an index, for `perikope encode`.
 
-    The epoch with the best score on validation topics is saved, or the untrained ranker if no epoch is better.
+    With --variant, graph attention is learned together with the encoder. The epoch with the best score on validation
+    topics is saved, or the untrained ranker if no epoch is better.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ import click
 
 @click.command(name="warmup")
 def command() -> int:
-    """Compile all kernels into the user's cache, so that later commands start within about a second.
+    """Compile all kernels into the user's cache, so that later commands start fast.
 
     \b
     Example:

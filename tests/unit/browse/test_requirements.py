@@ -1,4 +1,4 @@
-"""A model whose subject the index lacks says so."""
+"""Models warn, or raise, if the index lacks the titles, sections, parts or tags that they need."""
 
 import warnings
 
@@ -46,9 +46,9 @@ CASES = {
 
 @pytest.mark.parametrize("model", CASES)
 def test_what_is_lacking_is_said_and_the_search_done(bare, model):
-    with pytest.warns(ModelWarning, match=CASES[model]) as found:
+    with pytest.warns(ModelWarning, match=CASES[model]) as caught:
         assert len(bare.search("rotor", model=model)) == 1
-    assert {warning.filename for warning in found} == {__file__}
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_rescoring_says_it_too(bare):
@@ -60,7 +60,7 @@ NAMED = {
     "prox_h(weights=tags(chapter=2))": "unknown tag 'chapter'; valid: b, ",
     "prox_hw(weights=tags(chapter=2,part=3))": "unknown tag 'chapter'; valid: b, ",
     "prox(logical=[seq])": "unknown tag of elements 'seq'; did you mean 'sec'? valid: ",
-    "prox(logical=[b])": "unknown tag of elements 'b'",  # a mark bounds nothing
+    "prox(logical=[b])": "unknown tag of elements 'b'",  # a mark is not an element
     "prox(logical=chapter)": "unknown table of tags 'chapter'",
     "fuse(models=[bm25,prox(logical=[seq])])": "unknown tag of elements 'seq'",
 }
@@ -68,9 +68,9 @@ NAMED = {
 
 @pytest.mark.parametrize("model", NAMED)
 def test_tags_that_were_named_must_be_there(structured, model):
-    with pytest.raises(UsageError) as found:
+    with pytest.raises(UsageError) as error:
         structured.search("rotor", model=model)
-    assert NAMED[model] in str(found.value)
+    assert NAMED[model] in str(error.value)
 
 
 def test_of_several_tags_the_missing_ones_are_said(structured):

@@ -1,4 +1,4 @@
-"""PLM at its edges: what it says of itself, and what it refuses."""
+"""Edge cases of `plm` and `psg_neighbor`: explanations and errors."""
 
 import math
 from dataclasses import replace
@@ -58,7 +58,7 @@ def test_a_passage_without_a_word_has_nothing_but_its_document(index, kernel, un
 
 
 def test_a_title_is_context_too(index):
-    """The document's title holds the only occurrence that is near the first passage."""
+    """The document's title contains the only occurrence near the first passage."""
     titled = index_of([plain_document("d1", "Pump", "A seal.", *["Nothing here."] * 50, "Pump"), FILLER])
     untitled = index_of([plain_document("d1", "Seal", "A seal.", *["Nothing here."] * 50, "Pump"), FILLER])
     scores = [{hit.passage: hit.score for hit in one.search("pump", model="plm(sigma=5,lam=0)", k=100)} for one in (titled, untitled)]
