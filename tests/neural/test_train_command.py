@@ -178,7 +178,7 @@ def test_the_attention_of_what_training_starts_from_is_left_out(train, tmp_path)
     ("options", "said"),
     [
         (("--variant", "NOLB"), "did you mean 'NO_LB'"),
-        (("--layers", 1, "--no-residual"), "--layers, --residual: only graph attention"),
+        (("--layers", 1, "--no-residual"), "--layers, --residual needs graph attention"),
         (("--variant", "BASE", "--relations", "order,nonsense"), "unknown relation 'nonsense'"),
         (("--negatives-from", "same_doc+nowhere"), "unknown strategy of negatives 'nowhere'"),
         (("--ranked-by", "bm25"), "--negatives-from ranked"),

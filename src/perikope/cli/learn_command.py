@@ -111,7 +111,7 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
     path = write_table(Path(index), name, KIND, learned.table.values())
     click.echo("\n".join(lines_of_tags(learned.table)))
     click.echo(f"{count(len(learned.table.rows), 'tag')} learned from {count(learned.table.queries, 'topic')} into {path}")
-    show_problems("no relevant text", [f"topic {qid}" for qid in learned.without_relevant])
+    show_problems("skipped", [f"topic {qid}: no relevant text" for qid in learned.without_relevant])
     _show_unknown(learned.unknown)
     return 1 if learned.unknown else 0
 
