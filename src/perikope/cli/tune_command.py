@@ -111,9 +111,9 @@ def command(index: str, topics: str, qrels: str, search: GivenSearch, **options:
 
 def _check_files(options: dict[str, Any], settings: int) -> None:
     """Raise before anything is read if --save or --plot cannot be written."""
+    from perikope.core.configuration import SUFFIX
     from perikope.core.errors import UsageError
     from perikope.search.recipe_files import check_target
-    from perikope.search.recipes import SUFFIX
 
     if options["save"]:
         check_target(Path(options["save"]), "a recipe", SUFFIX)
