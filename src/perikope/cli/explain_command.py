@@ -16,7 +16,7 @@ from perikope.search.options import OPTIONS, PATENTS
 @click.argument("query", metavar="QUERY")
 @click.argument("passage", metavar="DOCUMENT#PASSAGE")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the explanation as a tree.")
-@search_options(without={"candidates", "k", *(name for name, one in OPTIONS.items() if one.group == PATENTS)})
+@search_options(without={"candidates", "k", *(name for name, option in OPTIONS.items() if option.group == PATENTS)})
 def command(index: str, query: str, passage: str, as_json: bool, search: GivenSearch) -> int:
     """Explain the score of a passage for a query, step by step.
 

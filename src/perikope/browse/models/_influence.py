@@ -148,8 +148,8 @@ def _group(unit: _Unit, key: tuple[int, ...], tokens: list[int], value: float) -
     where = f"token {first}" if first == last else f"{len(tokens)} tokens from {first} to {last}"
     name = _name(unit.influence.leaves[leaf])
     if occurrence < 0:
-        return Node(f"{where}, not reached by {name}" if leaf >= 0 else f"{where}, where NOT gives all it can", value)
-    label = f"{where}, decided by {name} {_place(unit, occurrence)}"
+        return Node(f"{where}, not reached by {name}" if leaf >= 0 else f"{where}, where NOT has its largest value", value)
+    label = f"{where}, decided by {name} {_location(unit, occurrence)}"
     curve, low, _ = unit.curve(occurrence)
     given = math.fsum(curve[token - low] for token in tokens)
     if slope > 0:
@@ -171,8 +171,8 @@ def _at(unit: _Unit, tree: QueryTree, token: int) -> Node:
     match tree:
         case Not(child):
             inner = _at(unit, child, token)
-            less = Node("1 less it", 1.0 - inner.value, "affine", (inner,), -1.0, 1.0)
-            return Node("NOT", max(0.0, less.value), "max", (less, Node("at least", 0.0)))
+            complement = Node("1 minus it", 1.0 - inner.value, "affine", (inner,), -1.0, 1.0)
+            return Node("NOT", max(0.0, complement.value), "max", (complement, Node("at least", 0.0)))
         case And(children) | Or(children):
             every = isinstance(tree, And)
             nodes = sorted((_at(unit, child, token) for child in children), key=lambda node: node.value if every else -node.value)
@@ -185,15 +185,16 @@ def _at(unit: _Unit, tree: QueryTree, token: int) -> Node:
     occurrence = int(leaf.occurrence[token])
     if occurrence < 0:
         return Node(f"{_name(tree)} does not reach it", 0.0)
-    return _weighted(unit, f"{_name(tree)} {_place(unit, occurrence, token)}", occurrence, float(leaf.values[token]))
+    return _weighted(unit, f"{_name(tree)} {_location(unit, occurrence, token)}", occurrence, float(leaf.values[token]))
 
 
-def _place(unit: _Unit, occurrence: int, token: int | None = None) -> str:
+def _location(unit: _Unit, occurrence: int, token: int | None = None) -> str:
+    """The location of an occurrence in words: its position, its weighted tag, and its distance from `token`."""
     influence = unit.influence
     position = int(influence.matches.position_of_occurrence[occurrence])
     tag = int(influence.tag_of_occurrence[occurrence])
     inside = f" in <{influence.structure.tags[tag]}>" if tag >= 0 else ""
-    title = ", the title of it all" if influence.titled_of_occurrence[occurrence] >= 0 else ""
+    title = ", in the title of the element" if influence.titled_of_occurrence[occurrence] >= 0 else ""
     away = abs(unit.first + token - position) if token is not None else 0
     return f"at {position}{inside}{title}" + (f", {away} away" if away and not title else "")
 

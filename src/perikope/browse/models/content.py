@@ -72,7 +72,7 @@ def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "p
     `statistics` says whether idf and average length are counted over documents or over passages, for any `unit`.
     Compared with the average document all passages are short, so their length hardly matters. That helps where long
     passages are relevant (Evidence Inference, qsf_v_title: nDCG@10 0.48 with the average document, 0.32 with the
-    average passage).
+    average passage and the same idf).
     """
     text, background = _texts(matches, unit), _background(matches, statistics)
     frequencies = text.frequencies

@@ -63,8 +63,8 @@ def fuse(
     """The weighted sum of the scores of several models.
 
     `Σ_m w_m · norm(score_m(p))`, with equal weights unless they are given. `normalize` applies to the candidate
-    passages: `minmax` is `(x - min) / (max - min)`, `sum` is `(x - min) / Σ (x - min)`, `zscore` is `(x - mean) /
-    deviation`, and `none` leaves scores unchanged (Fox and Shaw 1994; Montague and Aslam 2001).
+    passages: `minmax` is `(x - min) / (max - min)`, `sum` is `(x - min) / Σ (x - min)`, `zscore` is
+    `(x - mean) / deviation`, and `none` leaves scores unchanged (Fox and Shaw 1994; Montague and Aslam 2001).
     """
     columns = list(signals.values())
     weight_of_model = (1 / len(columns),) * len(columns) if weights is None else weights

@@ -124,10 +124,10 @@ def poisson_signals(
 def pl2(signals: Signals) -> Column:
     """PL2 of the passage alone, with the statistics of passages: no context.
 
-    `Σ_t w_t · (n log2(1/f) + f log2(e) + log2(2πn)/2 + n (log2(n) - log2(e))) / (n + 1)` with `n = tf log2(1 + c l_avg
-    / l_p)` and `f` the mean number of occurrences of t per passage, in the collection or in the candidate documents.
-    Uninformative words have a negative weight (Amati and van Rijsbergen 2002; Gobeill and Ruch 2012 rank passages with
-    it).
+    `Σ_t w_t · (n log2(1/f) + f log2(e) + log2(2πn)/2 + n (log2(n) - log2(e))) / (n + 1)` with
+    `n = tf log2(1 + c l_avg / l_p)` and `f` the mean number of occurrences of t per passage, in the collection or in
+    the candidate documents. Uninformative words have a negative weight (Amati and van Rijsbergen 2002; Gobeill and Ruch
+    2012 rank passages with it).
     """
     return signals["content"]
 

@@ -55,13 +55,13 @@ def positional_signals(
 def plm(signals: Signals, *, lam: Lambda = 0.9) -> Column:
     """The occurrences in the document, weighted by their distance to the passage, mixed with the score of the document.
 
-    `(1 - λ) · PLM(p) / Σ PLM + λ · doc(d) / Σ doc` with `PLM(p) = Σ_{t ∈ q ∩ d} ln(N / N_t) Σ_{o ∈ Occ(t, d)}
-    Σ_{j=0..k} f(o, x_j)` and `x_j = s + j (e - s) / k`, for a passage p from s to e in k = `points` intervals. The
-    kernel f is `exp(-(o - x)² / 2σ²)`, or a trapezoid: 1 in the passages that contain o, and falling by 1/σ per
-    position outside. σ is in tokens or characters, and by default 2000 for the Gaussian and 100,000 for the trapezoid.
-    doc and `normalize` are as in psg_doc (Carmel, Shtok and Kurland 2013, equation 4). The model sums single
-    occurrences at their positions, so it has no `content` parameter: BM25 and likelihoods are functions of the number
-    of occurrences in a text.
+    `(1 - λ) · PLM(p) / Σ PLM + λ · doc(d) / Σ doc` with
+    `PLM(p) = Σ_{t ∈ q ∩ d} ln(N / N_t) Σ_{o ∈ Occ(t, d)} Σ_{j=0..k} f(o, x_j)` and `x_j = s + j (e - s) / k`, for a
+    passage p from s to e in k = `points` intervals. The kernel f is `exp(-(o - x)² / 2σ²)`, or a trapezoid: 1 in the
+    passages that contain o, and falling by 1/σ per position outside. σ is in tokens or characters, and by default 2000
+    for the Gaussian and 100,000 for the trapezoid. doc and `normalize` are as in psg_doc (Carmel, Shtok and Kurland
+    2013, equation 4). The model sums single occurrences at their positions, so it has no `content` parameter: BM25 and
+    likelihoods are functions of the number of occurrences in a text.
     """
     return (1 - lam) * signals["passage"] + lam * signals["document"]
 
@@ -161,10 +161,10 @@ def quadrature(points: int) -> tuple[Floats, Floats, Integers, Floats]:
     (Golub and Welsch 1969), whose squared norms are products of `β_i = i² ((k+1)² - i²) / (4 (4i² - 1)) · (2/k)²`. Its
     error is `f^(2m)(ξ) / (2m)! · (k+1) β_1 … β_m`.
 
-    Consider a Gaussian at distance d from the middle of a passage of half-length y, both in units of σ. Then `|f^(n)| ≤
-    yⁿ (d + y + κ)ⁿ f`, with κ the n-th root of the n-th moment of a normal variable (a Hermite polynomial is, up to
-    signs, the moment of a shifted one), and no f in the passage is more than `exp(dy + y²/2)` times their mean. The
-    last table has, by d and rule, the largest y for which the relative error stays below 1e-10.
+    Consider a Gaussian at distance d from the middle of a passage of half-length y, both in units of σ. Then
+    `|f^(n)| ≤ yⁿ (d + y + κ)ⁿ f`, with κ the n-th root of the n-th moment of a normal variable (a Hermite polynomial
+    is, up to signs, the moment of a shifted one), and no f in the passage is more than `exp(dy + y²/2)` times their
+    mean. The last table has, by d and rule, the largest y for which the relative error stays below 1e-10.
     """
     most = min(points, 24)
     degree = np.arange(1, most + 1)

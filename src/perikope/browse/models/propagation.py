@@ -176,12 +176,13 @@ def qsf_section_propagate(
 ) -> Column:
     """The passage, with its titles, mixed with its document and with all sections above it, weighted by proximity.
 
-    `QSF_sectionPropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where `propag(q,
-    g)` is the average (or maximum) over all sections s above g of `Sim_sec(q, s) · w(x)`, with x the distance in edges.
-    `weight` is `gauss`, `exp(-x² / 2σ²)`, as in the paper; `triangle`, `max(0, 1 - x / σ)`; `exponential`, `exp(-x /
-    σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. `aggregate` applies to Sim_sec too; `weighted` divides the
-    sum by the sum of the weights instead of the number of sections, and averages in Sim_sec (Albarede et al. 2021,
-    equations 9, 10 and 13). `content` and `statistics` are as in qsf_v. The model ranks passages, not elements.
+    `QSF_sectionPropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where
+    `propag(q, g)` is the average (or maximum) over all sections s above g of `Sim_sec(q, s) · w(x)`, with x the
+    distance in edges. `weight` is `gauss`, `exp(-x² / 2σ²)`, as in the paper; `triangle`, `max(0, 1 - x / σ)`;
+    `exponential`, `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. `aggregate` applies to Sim_sec
+    too; `weighted` divides the sum by the sum of the weights instead of the number of sections, and averages in Sim_sec
+    (Albarede et al. 2021, equations 9, 10 and 13). `content` and `statistics` are as in qsf_v. The model ranks
+    passages, not elements.
     """
     return _mix(signals, alpha, beta)
 
@@ -212,14 +213,14 @@ def qsf_passage_propagate(
 ) -> Column:
     """The passage, with its titles, mixed with its document and with its other passages, weighted by proximity.
 
-    `QSF_passagePropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where `propag(q,
-    g)` is the average (or maximum) over the other passages g' of the document of `Sim_title(q, g') · w(x)`, with x the
-    distance in edges of the tree of sections and passages; it is 0 for the only passage of a document. `weight` is
-    `gauss`, `exp(-x² / 2σ²)`, as in the paper; `triangle`, `max(0, 1 - x / σ)`; `exponential`, `exp(-x / σ)`;
-    `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. The aggregate `weighted` divides the sum by the sum of the
-    weights instead of the number of passages: then a passage does not gain merely from having many passages nearby
-    (Albarede et al. 2021, equations 11 to 13). `content` and `statistics` are as in qsf_v. The model ranks passages,
-    not elements.
+    `QSF_passagePropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where
+    `propag(q, g)` is the average (or maximum) over the other passages g' of the document of `Sim_title(q, g') · w(x)`,
+    with x the distance in edges of the tree of sections and passages; it is 0 for the only passage of a document.
+    `weight` is `gauss`, `exp(-x² / 2σ²)`, as in the paper; `triangle`, `max(0, 1 - x / σ)`; `exponential`,
+    `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. The aggregate `weighted` divides the sum by the
+    sum of the weights instead of the number of passages: then a passage does not gain merely from having many passages
+    nearby (Albarede et al. 2021, equations 11 to 13). `content` and `statistics` are as in qsf_v. The model ranks
+    passages, not elements.
     """
     return _mix(signals, alpha, beta)
 

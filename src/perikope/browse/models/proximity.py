@@ -121,14 +121,15 @@ def _needs_weighted_tags(parameters: Mapping[str, object]) -> Iterator[Need]:
 def prox(signals: Signals) -> Column:
     """The mean influence of the Boolean query on the text, which is higher the nearer its words are to each other.
 
-    `Σ_x p_q(x) ÷ number of tokens x of the unit`, with `p_t(x) = max over occurrences i of t of max(0, (k - |x - i|) /
-    k)` for a word, the minimum for AND, the maximum for OR and `max(0, 1 - p)` for NOT at each token. An occurrence
-    reaches only tokens with the same deepest logical element; `logical` names the tags of these elements. A phrase,
-    NEAR, ADJ or SAME counts as one word, which occurs at all words of its matches inside one element. Words without
-    operators are joined by AND. `shape` says how influence falls with x = distance ÷ k: `triangle`, `max(0, 1 - x)`, as
-    in the paper; `gauss`, `exp(-x² / 2)`; `cosine`, `(1 + cos πx) / 2` up to 1; `circle`, `√(1 - x²)` up to 1; or
-    `rectangle`, 1 up to 1. With `titles`, a word in a title has its full influence on the whole element with that title
-    (Beigbeder, Géry and Largeron 2015, equations 2 to 6).
+    `Σ_x p_q(x) ÷ number of tokens x of the unit`, with
+    `p_t(x) = max over occurrences i of t of max(0, (k - |x - i|) / k)` for a word, the minimum for AND, the maximum for
+    OR and `max(0, 1 - p)` for NOT at each token. An occurrence reaches only tokens with the same deepest logical
+    element; `logical` names the tags of these elements. A phrase, NEAR, ADJ or SAME counts as one word, which occurs at
+    all words of its matches inside one element. Words without operators are joined by AND. `shape` says how influence
+    falls with x = distance ÷ k: `triangle`, `max(0, 1 - x)`, as in the paper; `gauss`, `exp(-x² / 2)`; `cosine`,
+    `(1 + cos πx) / 2` up to 1; `circle`, `√(1 - x²)` up to 1; or `rectangle`, 1 up to 1. With `titles`, a word in a
+    title has its full influence on the whole element with that title (Beigbeder, Géry and Largeron 2015, equations 2 to
+    6).
     """
     return signals["influence"]
 
