@@ -54,7 +54,7 @@ class View:
             return find_places(self.rank(score, k, matching_only=matching_only), self.judged)
         if self._order is None:
             # Equal scores: by document id, then by position.
-            rank_of_document = self.matches.place_of_document()[self.matches.document_of_passage]
+            rank_of_document = self.matches.id_rank_of_document()[self.matches.document_of_passage]
             order = np.empty(rank_of_document.size, np.int64)
             order[np.argsort(rank_of_document, kind="stable")] = np.arange(rank_of_document.size)
             self._order = order
