@@ -171,8 +171,8 @@ def _average_precision_inside(judged: JudgedRows, cutoff: int | None, arguments:
             return 0.0
         kept = kept[np.lexsort((places.rank_in_document[kept], judged.document[kept]))]
         document = judged.document[kept]
-        found = np.arange(kept.size) - np.searchsorted(document, document) + 1
-        return float(np.sum(found / places.rank_in_document[kept] / relevant[document])) / documents
+        number = np.arange(kept.size) - np.searchsorted(document, document) + 1
+        return float(np.sum(number / places.rank_in_document[kept] / relevant[document])) / documents
 
     return value
 
@@ -196,10 +196,10 @@ def precision_curve(ranks: Sequence[int], relevant: int) -> list[float]:
     """
     curve = [0.0] * RECALL_POINTS
     best = 0.0
-    for found in range(len(ranks), 0, -1):
-        best = max(best, found / ranks[found - 1])
+    for number in range(len(ranks), 0, -1):
+        best = max(best, number / ranks[number - 1])
         # The points after the recall before this result, up to the recall with it; in integers, so that nothing is
         # rounded.
-        before, reached = 100 * (found - 1) // relevant if found > 1 else -1, 100 * found // relevant
+        before, reached = 100 * (number - 1) // relevant if number > 1 else -1, 100 * number // relevant
         curve[before + 1 : reached + 1] = [best] * (reached - before)
     return curve

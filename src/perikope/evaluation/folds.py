@@ -65,6 +65,6 @@ def group_of_topic(qids: Sequence[str], judgements: Judgements) -> dict[str, str
     for qid in leader:
         for name, grade in sorted(judgements.get(qid, {}).items()):
             if grade > 0:
-                one, other = lead(qid), lead(first.setdefault(document_name(name), qid))
-                leader[max(one, other)] = min(one, other)
+                first_leader, second_leader = lead(qid), lead(first.setdefault(document_name(name), qid))
+                leader[max(first_leader, second_leader)] = min(first_leader, second_leader)
     return {qid: lead(qid) for qid in leader}

@@ -57,12 +57,12 @@ def _read_collection(plan: Plan, name: str, index: Path) -> Collection:
     snapshot = Snapshot.open(index)
     texts = read_texts(snapshot)
     topics = {}
-    for own, topics_plan in plan.collections[name].topics.items():
+    for set_name, topics_plan in plan.collections[name].topics.items():
         (table, key), (option, _) = topics_plan.location, topics_plan.options
-        ranked_by = plan.shared.ranked_by if _is_drawn_from_rankings(plan, f"{name}/{own}") else ""
+        ranked_by = plan.shared.ranked_by if _is_drawn_from_rankings(plan, f"{name}/{set_name}") else ""
         forms = (topics_plan.form, topics_plan.field, topics_plan.judgement_form)
         with plan.reading(table, key, option):
-            topics[own] = read_judged(
+            topics[set_name] = read_judged(
                 Index.open(index),
                 texts,
                 topics_plan.file,

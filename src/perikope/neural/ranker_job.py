@@ -36,15 +36,15 @@ def open_jobs(setup: JobSetup) -> Callable[[Job], Mapping[str, Any]]:
     """A function that does jobs in this process."""
     if not setup.is_alone:
         torch.set_num_threads(1)
-    place = Workplace.open(setup.folder, setup.machine.get("encoder", ""), None if setup.is_alone else setup.scratch / TOKENS)
+    workplace = Workplace.open(setup.folder, setup.machine.get("encoder", ""), None if setup.is_alone else setup.scratch / TOKENS)
     device = setup.machine.get("device") or ("cuda" if torch.cuda.is_available() else "cpu")
-    return lambda job: run_job(place, place.plan.system(job.system), job.seed, device)
+    return lambda job: run_job(workplace, workplace.plan.system(job.system), job.seed, device)
 
 
-def run_job(place: Workplace, system: SystemPlan, seed: int, device: str) -> dict[str, Any]:
+def run_job(workplace: Workplace, system: SystemPlan, seed: int, device: str) -> dict[str, Any]:
     """The values of a ranker and its fusions by system, set of topics and measure, and what was learned."""
     start = time.perf_counter()
-    job = _RankerJob(place, system, seed, device)
+    job = _RankerJob(workplace, system, seed, device)
     scores, learned = job.scored()
     values: dict[str, Any] = {}
     shares: dict[str, dict[str, float]] = {}
@@ -52,9 +52,9 @@ def run_job(place: Workplace, system: SystemPlan, seed: int, device: str) -> dic
         for topics, all_scores in scores_by_set.items():
             eligible = job.among_fetched(topics, all_scores)
             values.setdefault(name, {})[topics] = job.measured(topics, eligible)
-            for fusion, other in place.plan.fusions_of(name):
+            for fusion, other in workplace.plan.fusions_of(name):
                 if topics in other.runs:
-                    fused, share = job.fused(topics, eligible, place.runs[other.name, topics])
+                    fused, share = job.fused(topics, eligible, workplace.runs[other.name, topics])
                     values.setdefault(fusion.name, {})[topics] = fused
                     shares.setdefault(fusion.name, {})[topics] = share
     return {"values": values, "shares": shares, **learned, "seconds": time.perf_counter() - start}
@@ -64,7 +64,7 @@ def run_job(place: Workplace, system: SystemPlan, seed: int, device: str) -> dic
 class _RankerJob:
     """One ranker with one seed. Scores are arrays of (topics, passages), by set of topics."""
 
-    place: Workplace
+    workplace: Workplace
     system: SystemPlan
     seed: int
     device: str
@@ -78,17 +78,17 @@ class _RankerJob:
     @property
     def shared(self) -> NeuralSettings:
         """The settings of all rankers."""
-        shared: NeuralSettings = self.place.plan.shared
+        shared: NeuralSettings = self.workplace.plan.shared
         return shared
 
     def scored(self) -> tuple[dict[str, Floats32], dict[str, Any]]:
         """The scores of all passages for all reported topics, and what was learned."""
-        reported = [topics.name for topics in self.place.plan.sets]
+        reported = [topics.name for topics in self.workplace.plan.sets]
         if not self.ranker.trained:
             return {name: self._score(self._untrained(), name) for name in reported}, {}
         if self.ranker.folds:
             return self._cross_validated(reported)
-        sets = [self.place.set_of(name) for name in self.ranker.train_on or self.shared.train_on]
+        sets = [self.workplace.set_of(name) for name in self.ranker.train_on or self.shared.train_on]
         learned, ranker = self._train([collection for collection, _ in sets], [topics for _, topics in sets])
         return {name: self._score(ranker, name) for name in reported}, learned
 
@@ -99,7 +99,7 @@ class _RankerJob:
         for name in reported:
             if self.ranker.train_on and name not in self.ranker.train_on:
                 continue
-            collection, topics = self.place.set_of(name)
+            collection, topics = self.workplace.set_of(name)
             fold_of_topic = _folds(topics, self.ranker.folds, self.seed)
             scores[name] = np.zeros((len(topics), len(collection.texts.names)), np.float32)
             for fold in range(int(fold_of_topic.max()) + 1):
@@ -110,7 +110,7 @@ class _RankerJob:
 
     def _untrained(self) -> TrainableRanker:
         with keeping_random_state():
-            return TrainableRanker(self.place.encoders[self.ranker.dimension].copied().to(self.device), ())
+            return TrainableRanker(self.workplace.encoders[self.ranker.dimension].copied().to(self.device), ())
 
     def _train(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], TrainableRanker]:
         with keeping_random_state(torch.device(self.device)):
@@ -121,7 +121,7 @@ class _RankerJob:
         settings = self.shared.training_of(self.ranker, self.seed)
         texts = join_texts([collection.texts for collection in collections])
         joined = join_topics([collection.texts for collection in collections], topics)
-        encoder = self.place.encoders[self.ranker.dimension].copied().to(self.device)
+        encoder = self.workplace.encoders[self.ranker.dimension].copied().to(self.device)
         before = {name: value.detach().clone() for name, value in encoder.state_dict().items()}
         written = texts.written(heading_path=settings.heading_path)
         ranker = TrainableRanker(encoder, written)
@@ -141,7 +141,7 @@ class _RankerJob:
 
     def _score(self, ranker: TrainableRanker, name: str, topics: Topics | None = None) -> Floats32:
         """The scores of all passages for the topics of a set, or for some of them."""
-        collection, all_topics = self.place.set_of(name)
+        collection, all_topics = self.workplace.set_of(name)
         heading_path = self.shared.training_of(self.ranker).heading_path
         moved = ranker.moved(collection.texts, collection.graphs, heading_path=heading_path)
         moved.eval()
@@ -150,7 +150,7 @@ class _RankerJob:
 
     def _score_untrained(self, name: str) -> Floats32:
         """The scores of the untrained encoder, computed once per process."""
-        known = self.place.untrained_scores
+        known = self.workplace.untrained_scores
         key = name, self.ranker.dimension, self.shared.training_of(self.ranker).heading_path
         if key not in known:
             known[key] = self._score(self._untrained(), name)
@@ -167,31 +167,31 @@ class _RankerJob:
 
     def among_fetched(self, name: str, scores: Floats32) -> Floats32:
         """Scores with -inf for passages of documents that were not fetched."""
-        is_fetched = self.place.fetched.get(name)
+        is_fetched = self.workplace.fetched.get(name)
         return scores if is_fetched is None else np.where(is_fetched, scores, np.float32(-np.inf))
 
     def measured(self, name: str, scores: Floats32) -> dict[str, list[float]]:
         """The values of each measure, topic by topic."""
-        collection, topics = self.place.set_of(name)
-        names, depth = collection.texts.names, self.place.plan.k
+        collection, topics = self.workplace.set_of(name)
+        names, depth = collection.texts.names, self.workplace.plan.k
         rankings = [
             [names[passage] for passage in np.argsort(-row, kind="stable")[:depth].tolist() if row[passage] > -np.inf] for row in scores
         ]
         return self._values(rankings, topics)
 
     def _values(self, rankings: Sequence[Sequence[str]], topics: Topics) -> dict[str, list[float]]:
-        measures = {name: parse_measure(name) for name in self.place.plan.measures}
+        measures = {name: parse_measure(name) for name in self.workplace.plan.measures}
         pairs = list(zip(rankings, topics.judged, strict=True))
         return {name: [round(float(measure(ranking, judged)), 6) for ranking, judged in pairs] for name, measure in measures.items()}
 
     def fused(self, name: str, scores: Floats32, run: Run) -> tuple[dict[str, list[float]], float]:
         """The values of the fusion with a run, and the mean share of the ranker in it; see `evaluation.fusion`."""
-        collection, topics = self.place.set_of(name)
-        names, number, depth = collection.texts.names, collection.texts.number, self.place.plan.k
+        collection, topics = self.workplace.set_of(name)
+        names, number, depth = collection.texts.names, collection.texts.number, self.workplace.plan.k
         by_share = [
             fused_rankings(row, run.get(qid, {}), names, number, depth) for qid, row in zip(topics.qids, scores, strict=True)
         ]  # fmt: skip
-        main = parse_measure(self.place.plan.measures[0])
+        main = parse_measure(self.workplace.plan.measures[0])
         values = np.array([[main(ranking, judged) for ranking in row] for row, judged in zip(by_share, topics.judged, strict=True)])
         chosen = choose_shares(values, _folds(topics, FOLDS, 1)).tolist()
         rankings = [row[share] for row, share in zip(by_share, chosen, strict=True)]

@@ -46,7 +46,7 @@ def facts(plan: Plan, folder: Path) -> dict[str, str]:
     lines = {"encoder": plan.shared.encoder}
     for name in plan.collections:
         collection = Collection.load(folder / COLLECTIONS / name)
-        sets = ", ".join(f"{own} {len(topics):,}" for own, topics in collection.topics.items())
+        sets = ", ".join(f"{set_name} {len(topics):,}" for set_name, topics in collection.topics.items())
         lines[name] = f"{len(collection.texts.documents):,} documents, {len(collection.texts.names):,} passages; topics: {sets}"
     return {**lines, "training": json.dumps(dict(plan.shared.training), sort_keys=True)}
 

@@ -96,11 +96,11 @@ class Choosing:
             missing = []
             for work in works:
                 space = work.system.space
-                kept = None if space is None else work.state.read_scores(numbers, len(space.settings))
-                if kept is None:
+                known_scores = None if space is None else work.state.read_scores(numbers, len(space.settings))
+                if known_scores is None:
                     missing.append(work.number)
                 else:
-                    scores[work.number][chunk] = kept
+                    scores[work.number][chunk] = known_scores
             if missing:
                 tasks.append(TrainingTask(chunk, numbers, documents, tuple(missing)))
         state_of = {work.number: work.state for work in works}
@@ -121,43 +121,43 @@ class Choosing:
     def _tune(self, work: Work, scores: Mapping[int, Mapping[int, Any]]) -> None:
         space = work.system.space
         assert space is not None
-        kept = work.state.read("chosen")
-        if kept is None:
+        chosen = work.state.read("chosen")
+        if chosen is None:
             by_chunk = scores[work.number]
             matrix = np.ascontiguousarray(np.concatenate([by_chunk[chunk] for chunk in sorted(by_chunk)]).T)
             qids = [topic.qid for topic in self.material.training_topics]
             work.tuned, numbers = outcome_of(space, matrix, qids, parse_measure(self.tuning_measure), self.material.fold_of(qids))
             work.rankers = tuple(RankerSpec(str(space.models[number])) for number in numbers)
             best = space.settings.index(tuple(work.tuned.chosen[path] for path in space.values))
-            kept = {
+            chosen = {
                 "rankers": [ranker.written() for ranker in work.rankers],
                 "best": str(space.models[best]),
                 "system": system_facts(SystemOutcome(work.system.name, "", {}, (), work.tuned)),
             }
-            work.state.write("chosen", kept)
-        work.rankers = tuple(RankerSpec(**ranker) for ranker in kept["rankers"])
-        work.tuned = system_of(kept["system"], {}).tuned
+            work.state.write("chosen", chosen)
+        work.rankers = tuple(RankerSpec(**ranker) for ranker in chosen["rankers"])
+        work.tuned = system_of(chosen["system"], {}).tuned
 
     def _fit(self, work: Work, groups: Sequence[Group]) -> None:
-        kept = work.state.read("chosen")
-        if kept is None:
+        chosen = work.state.read("chosen")
+        if chosen is None:
             learner = Learner(work.system.method, seed=self.plan.seed)
             normalize = NORMALIZATION[work.system.method]
             rankers = []
             for number in range(self.material.folds or 1):
                 taught = [group for group in groups if not self.material.fold or self.material.fold[group.qid] != number]
                 rankers.append(RankerSpec(combination=learner.fit(taught, normalize)[0].values()))
-            kept = {"rankers": [ranker.written() for ranker in rankers], "topics": len(groups)}
-            work.state.write("chosen", kept)
-        work.rankers = tuple(RankerSpec(**ranker) for ranker in kept["rankers"])
+            chosen = {"rankers": [ranker.written() for ranker in rankers], "topics": len(groups)}
+            work.state.write("chosen", chosen)
+        work.rankers = tuple(RankerSpec(**ranker) for ranker in chosen["rankers"])
         work.notes.append(
-            f"learned by {work.system.method} from {kept['topics']} topics, the best passages of {CANDIDATES} and others drawn by chance"
+            f"learned by {work.system.method} from {chosen['topics']} topics, the best passages of {CANDIDATES} and others drawn by chance"
         )
 
     def _learn(self, work: Work, documents: int) -> None:
         """Learn weights of tags or of positions, for each fold from the topics of the other folds."""
-        kept = work.state.read("chosen")
-        if kept is None:
+        chosen = work.state.read("chosen")
+        if chosen is None:
             models, notes = [], []
             learn = self._learned_tags if work.system.learn == "tags" else self._learned_prior
             for number in range(self.material.folds or 1):
@@ -167,10 +167,10 @@ class Choosing:
                 model, note = learn(work.system, taught, documents)
                 models.append(model)
                 notes.append(note)
-            kept = {"rankers": [RankerSpec(model).written() for model in models], "notes": list(dict.fromkeys(notes))}
-            work.state.write("chosen", kept)
-        work.rankers = tuple(RankerSpec(**ranker) for ranker in kept["rankers"])
-        work.notes += kept["notes"]
+            chosen = {"rankers": [RankerSpec(model).written() for model in models], "notes": list(dict.fromkeys(notes))}
+            work.state.write("chosen", chosen)
+        work.rankers = tuple(RankerSpec(**ranker) for ranker in chosen["rankers"])
+        work.notes += chosen["notes"]
 
     def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[str, str]:
         judged = {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}

@@ -41,22 +41,22 @@ def open_index(plan: Plan, name: str, folder: Path, on_progress: OnProgress) -> 
     collection = plan.collections[name]
     if collection.index is not None:
         return Index.open(collection.index)
-    made, state = index_folder(folder, name), State(folder, state_of_index(name))
-    sources = {str(path): _files_digest(path) for path in collection.documents}
+    path, state = index_folder(folder, name), State(folder, state_of_index(name))
+    sources = {str(document): _files_digest(document) for document in collection.documents}
     settings = {key: value for key, value in asdict(collection.build).items() if key not in ("memory", "workers", "wait")}
     wanted = digest([__version__, sorted(sources.values()), settings])
     if state.read("made") == wanted:
-        return Index.open(made)
-    shutil.rmtree(made, ignore_errors=True)
+        return Index.open(path)
+    shutil.rmtree(path, ignore_errors=True)
     stage = "index" if name == COLLECTION else f"index of {name}"
     on_progress(stage, 0, 1)
     # By one process: how documents are cut into segments must not depend on the machine.
-    report = build(str(made), list(sources), replace(collection.build, workers=1))
+    report = build(str(path), list(sources), replace(collection.build, workers=1))
     if report.skipped:
         raise UsageError(f"some documents cannot be read: {report.skipped[0]}")
     state.write("made", wanted)
     on_progress(stage, 1, 1)
-    return Index.open(made)
+    return Index.open(path)
 
 
 def index_folder(folder: Path, name: str) -> Path:

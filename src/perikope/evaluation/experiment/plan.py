@@ -208,8 +208,10 @@ def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: Tra
         table = collection.location.table
         if wrong := [word for word in (name, *collection.topics) if not _NAME.fullmatch(word)]:
             raise keys.wrong("collections", f"has a wrong name: {wrong[0]!r}; use letters, digits, points, _ and -")
-        topics = {own: _topics(topic_keys, folder, "", "") for own, topic_keys in collection.topics.items()}
-        topics = {own: replace(plan, location=(f"{table}.topics.{own}", "file"), options=("", "")) for own, plan in topics.items()}
+        topics = {set_name: _topics(topic_keys, folder, "", "") for set_name, topic_keys in collection.topics.items()}
+        topics = {
+            set_name: replace(plan, location=(f"{table}.topics.{set_name}", "file"), options=("", "")) for set_name, plan in topics.items()
+        }
         plans[name] = replace(_collection(collection, folder, Given()), topics=topics, table=table)
     return plans
 
@@ -229,13 +231,13 @@ def _sets(keys: ExperimentKeys, collections: Mapping[str, CollectionPlan], train
         check_sets(keys, key, getattr(keys, key), collections)
     sets = []
     for name in names:
-        collection, _, own = name.partition("/")
+        collection, _, set_name = name.partition("/")
         others = [other for other in keys.train_on if other.startswith(f"{collection}/") and other != name]
         chosen = training
         if others and (training is None or training.topics is None):
             topics = collections[collection].topics[others[0].partition("/")[2]]
             chosen = TrainingPlan(topics=topics, sample=topics.sample)
-        sets.append(TopicSet(name, collections[collection], collections[collection].topics[own], chosen))
+        sets.append(TopicSet(name, collections[collection], collections[collection].topics[set_name], chosen))
     return tuple(sets)
 
 

@@ -109,9 +109,9 @@ def _collections(plan: Plan) -> dict[str, Any]:
             {"documents": [str(path) for path in collection.documents]} if collection.documents else {"index": str(collection.index)}
         )
         topics = {}
-        for own, topics_plan in collection.topics.items():
+        for set_name, topics_plan in collection.topics.items():
             keys = {"file": topics_plan.file, "judgements": topics_plan.judgements}
-            topics[own] = keys if topics_plan.sample is None else {**keys, "sample": topics_plan.sample}
+            topics[set_name] = keys if topics_plan.sample is None else {**keys, "sample": topics_plan.sample}
         tables[name] = {**documents, "topics": topics}
     return tables
 

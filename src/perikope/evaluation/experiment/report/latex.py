@@ -141,5 +141,5 @@ def _settings(table: SweepTable) -> Iterable[tuple[str, list[str]]]:
 
 def _described(items: Iterable[tuple[str, list[str]]]) -> str:
     """Names and what is said of them."""
-    lines = [rf"\item[{{{name}}}] \mbox{{}}" + "".join(f"\\\\\n{line}" for line in said) for name, said in items]
+    lines = [rf"\item[{{{name}}}] \mbox{{}}" + "".join(f"\\\\\n{line}" for line in texts) for name, texts in items]
     return "\n".join([r"\begin{description}\raggedright", *lines, r"\end{description}"])

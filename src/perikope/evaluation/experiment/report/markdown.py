@@ -18,11 +18,11 @@ def escape(text: str) -> str:
     >>> print(escape("a_b | <b> *50%*"))
     a\_b &#124; &lt;b&gt; \*50%\*
     """
-    escaped = re.sub(r"[&<>|\\]|([`*_\[\]~#$])", lambda found: "\\" + found[1] if found[1] else _NAMED[found[0]], clean(text))
+    escaped = re.sub(r"[&<>|\\]|([`*_\[\]~#$])", lambda match: "\\" + match[1] if match[1] else _NAMED[match[0]], clean(text))
     # An address would become a link.
-    escaped = re.sub(r"(?i)(://|www(?=\.))", lambda found: found[0].replace(":", "&#58;") if ":" in found[0] else "ww&#119;", escaped)
+    escaped = re.sub(r"(?i)(://|www(?=\.))", lambda match: match[0].replace(":", "&#58;") if ":" in match[0] else "ww&#119;", escaped)
     # A line that begins like a list, a rule or an underline would be taken for one.
-    return re.sub(r"^(\d+)([.)])|^([-+=])", lambda found: f"{found[1]}\\{found[2]}" if found[2] else f"\\{found[3]}", escaped)
+    return re.sub(r"^(\d+)([.)])|^([-+=])", lambda match: f"{match[1]}\\{match[2]}" if match[2] else f"\\{match[3]}", escaped)
 
 
 def code(text: str) -> str:

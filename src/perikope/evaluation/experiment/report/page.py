@@ -100,7 +100,7 @@ def _sweep(table: SweepTable, anchor: str, findings: Findings) -> Iterable[str]:
         yield box_plots(table.rows, main)
     if len(table.rows) > 1 and first.system.values[main]:
         yield f"<h3>{escape(main)} against {escape(first.system.name)}, topic by topic</h3>"
-        yield '<p class="how">One bar a topic, sorted: what a system gains or loses against the first one.</p>'
+        yield '<p class="how">One bar per topic, sorted: what a system gains or loses against the first one.</p>'
         yield difference_plots(table.rows, main)
     if all(row.system.curve for row in table.rows) and (curves := curve_plot(table.rows)):
         yield "<h3>Precision and recall</h3>"
