@@ -1,4 +1,4 @@
-"""From files to an index: by one process or several, once or again and again."""
+"""Build an index from files, with one process or several, and update it."""
 
 import gzip
 import json
