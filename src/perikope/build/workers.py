@@ -149,7 +149,7 @@ def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: C
     """Distribute tasks to this process and `workers - 1` others; an error in one ends all of them and is raised here.
 
     This process works too, since it is ready at once, while others may take a second to start. `on_documents` is called
-    with the number of documents of each finished task.
+    with the number of documents of each finished task, and the task.
     """
     context = process_context()
     forked = context.get_start_method() == "fork"

@@ -168,7 +168,7 @@ class Facets:
         return range(self.at_least(keys, prefix), self.at_least(keys, prefix + b"\xff"))
 
     def documents(self, keys: Array) -> Array:
-        """The documents of keys (in ascending order), concatenated; numbers are ascending within a key, and checked."""
+        """The documents of keys (in ascending order), concatenated; a number outside the segment is an error."""
         documents: Array
         if keys.size and int(keys[-1]) - int(keys[0]) == keys.size - 1:
             documents = self._document[int(self.first_document[keys[0]]) : int(self.first_document[keys[-1] + 1])]

@@ -167,7 +167,7 @@ class PostingsWriter:
         """Add the postings of the next terms.
 
         `first_posting` holds the first posting of each term and the end of the last. `parts` has one set of bits per
-        posting, `part_frequency` the frequencies that `invert_parts` returns; both are None in an index with one part.
+        posting, `part_frequency` the frequencies that `invert_parts` returns; both are None in a segment with one part.
         """
         first_window, number, first_of_window, low = cut_windows(first_posting, document)
         self._first_window.append(first_window[1:] + self._windows)

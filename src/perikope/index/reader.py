@@ -209,8 +209,8 @@ class Snapshot:
     def terms_with_prefix(self, prefix: str, most: int) -> tuple[int, list[str]]:
         """The number of terms that begin with `prefix`, and their sorted names; no names if there are more than `most`.
 
-        If one segment has more than `most`, the number is that of this segment alone. Terms of deleted documents count
-        until a merge.
+        If a segment alone has more than `most`, the number is that of the segment with the most. Terms of deleted
+        documents count until a merge.
         """
         numbers_by_segment = [segment.terms_with_prefix(prefix.encode("utf-8", "surrogatepass")) for segment in self.segments]
         longest = max((numbers.size for numbers in numbers_by_segment), default=0)

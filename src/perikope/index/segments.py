@@ -25,7 +25,7 @@ from perikope.kernels.strings import hash_strings
 from perikope.kernels.tokens import decode_tokens
 
 _REMEMBERED = 32
-"""The number of results that `Segment.remember` keeps; the mask of a filter takes one byte per document."""
+"""The number of results that `Segment.remember` keeps; the mask of a filter takes one bit per document."""
 
 _COUNTED = ("documents", "tokens", "indexed_tokens", "passages", "passage_tokens")
 

@@ -66,8 +66,8 @@ class Index:
     ) -> Index:
         """Make an empty index in a new or empty folder.
 
-        `language` is that of texts that name none. `stopwords` is `default`, `none` or a list of words. For `memory`
-        see `Index`.
+        `language` is the main language: its stop words are left out of queries in all languages. `stopwords` is
+        `default`, `none` or a list of words. For `memory` see `Index`.
         """
         chosen = stopwords if isinstance(stopwords, str) else tuple(stopwords)
         create(Path(folder), Analyzer(stemmer, chosen), language)  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ class Index:
 
     @property
     def languages(self) -> list[str]:
-        """The languages of the documents; the default language of the index is first."""
+        """The languages of the documents; the main language of the index is first."""
         return list(self._snapshot.languages)
 
     @property

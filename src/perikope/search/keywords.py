@@ -75,8 +75,8 @@ class SearchKeywords(PatentKeywords, total=False):
     """Expand the query with words of the best documents, then fetch again: bo1 or rm3."""
     also_nearest: str
     """
-    Also score passages of the documents nearest to the query by the vectors of this store, as many as are fetched;
-    see `perikope encode`.
+    Also score passages of the documents nearest to the query by the vectors of this store, at most the number that
+    documents sets; see `perikope encode`.
     """
     rescore: str | Model
     """
@@ -119,7 +119,7 @@ class SearchKeywords(PatentKeywords, total=False):
     """Leave out results that overlap a better result."""
     drop_unmatched: bool
     """
-    With no-overlap: leave out documents in which nothing has a score. Without this option, such a document is one
+    With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is one
     result.
     """
     group_by_document: bool | Literal["", "fetch", "score"]

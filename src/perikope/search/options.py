@@ -85,8 +85,8 @@ class SearchOptions(Options):
     )  # fmt: skip
     also_nearest: str = option(
         "", Text(),
-        "Also score passages of the documents nearest to the query by the vectors of this store, as many as are fetched; see "
-        "`perikope encode`.",
+        "Also score passages of the documents nearest to the query by the vectors of this store, at most the number "
+        "that documents sets; see `perikope encode`.",
         together=True, group=FETCH, metavar="STORE", surfaces=[RECIPE],
     )  # fmt: skip
     rescore: str = option(
@@ -156,7 +156,7 @@ class SearchOptions(Options):
     no_overlap: bool = option(False, Switch(), "Leave out results that overlap a better result.", group=RESULTS, surfaces=[RECIPE])
     drop_unmatched: bool = option(
         False, Switch(),
-        "With no-overlap: leave out documents in which nothing has a score. Without this option, such a document is one result.",
+        "With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is one result.",
         group=RESULTS, surfaces=[RECIPE],
     )  # fmt: skip
     group_by_document: Literal["", "fetch", "score"] = option(
