@@ -55,7 +55,7 @@ def test_the_first_layer_of_no_out_has_no_attention_of_its_own():
     for switches in ({"no_out": True}, {"no_self": True}, {"no_out": True, "no_self": True}):
         plan, _ = plan_of(3, 20, **switches)
         assert messages(plan)[0] <= messages(base)[0]
-    assert plan_of(3, 20, no_out=True)[0].layers[0].sign_of_term.min() == -1  # sums of BASE with something taken out
+    assert plan_of(3, 20, no_out=True)[0].layers[0].sign_of_summand.min() == -1  # sums of BASE with something taken out
 
 
 def test_no_out_needs_the_neighbours_of_each_target():
