@@ -146,7 +146,7 @@ def test_a_code_keeps_lengths(index, saved, code):
             kept = found.vectors(passage)[0]
             assert kept.shape == plain.shape
             np.testing.assert_allclose(np.linalg.norm(kept, axis=1), np.linalg.norm(plain, axis=1), rtol=0.03)
-    assert {name: book.bytes_a_token for name, book in store.codebooks.items()}.keys() == {"vectors", "content"}
+    assert {name: book.bytes_per_vector for name, book in store.codebooks.items()}.keys() == {"vectors", "content"}
 
 
 def test_a_document_is_encoded_again_when_its_graph_changes(index, saved, tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from perikope.neural import maxsim
 from perikope.neural.maxsim import max_sim, refined_max_sim
-from perikope.neural.stores.codebook import CODES, Codebook, CodedDocument, Found
+from perikope.neural.stores.codebook import CODES, Codebook, CodedDocument, PackedVectors
 
 
 def unit(generator, count, dimension=16):
@@ -22,7 +22,7 @@ def found_of(book, vectors, counts, cut):
     counts = np.array(counts, np.uint16)
     border = int(counts[:cut].sum())
     rows, tokens = book.pack(vectors), np.arange(vectors.shape[0]).astype(np.uint16)
-    return Found.of(
+    return PackedVectors.of(
         book, [CodedDocument(rows[:border], tokens[:border], counts[:cut]), CodedDocument(rows[border:], tokens[border:], counts[cut:])]
     )
 
@@ -92,4 +92,4 @@ def test_a_code_without_centroids_is_compared_whole(small_blocks):
 
 def test_no_passages():
     book = Codebook.fit("residual", 16, np.zeros((0, 16), np.float32))
-    assert max_sim(np.zeros((2, 16), np.float32), Found.of(book, [])).shape == (0,)
+    assert max_sim(np.zeros((2, 16), np.float32), PackedVectors.of(book, [])).shape == (0,)

@@ -76,7 +76,7 @@ def test_a_code_gives_back_what_it_took_nearly(seed, code, count):
     vectors, lengths = unit(generator, count), generator.uniform(0.01, 40, (count, 1)).astype(np.float32)
     book = Codebook.fit(code, 16, vectors * lengths)
     rows = book.pack(vectors * lengths)
-    assert rows.shape == (count, book.bytes_a_token)
+    assert rows.shape == (count, book.bytes_per_vector)
     assert rows.dtype == np.uint8
     found = book.unpack(rows) / lengths
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol={"float16": 2e-3, "int8": 0.03, "residual": 2e-3}[code])
@@ -88,7 +88,7 @@ def test_a_code_gives_back_what_it_took_nearly(seed, code, count):
 def test_a_residual_code_takes_36_bytes_at_128_dimensions_and_is_what_its_definition_says():
     vectors = unit(np.random.default_rng(1), 300, 128)
     book = Codebook.fit("residual", 128, vectors)
-    assert book.bytes_a_token == 36
+    assert book.bytes_per_vector == 36
     packed, found = book.pack(vectors), book.unpack(book.pack(vectors))
     for row, bytes_, back in zip(vectors[:20], packed[:20], found[:20], strict=True):
         own = int(np.argmax(book.centroids @ row))
@@ -328,7 +328,7 @@ def test_rows_of_a_segment_that_are_damaged_are_refused(index, encoder):
     folder = made(index, encoder).folder
     for path in folder.glob("segment-*.npy"):
         np.save(path, np.load(path) + 50)
-    with pytest.raises(InputError, match="make it again"):
+    with pytest.raises(InputError, match="rows of a segment"):
         VectorStore(folder).missing(index._snapshot)
 
 

@@ -450,7 +450,7 @@ class _Layer(nn.Module):
         return _gather(answers, batch.index(ranges(first, first + rows_of_message)))
 
     def _in(self, relation: str, rows: Tensor, first: int, end: int) -> Tensor:
-        """Project `rows` (rows, dimension) by rows `first` to `end` of a relation's weights for query, key and value."""
+        """Project `rows` (rows, dimension) by rows `first` to `end` of a relation's query, key and value weights."""
         attention = self._attention_of(relation)
         return functional.linear(rows, attention.in_proj_weight[first:end], attention.in_proj_bias[first:end])
 
