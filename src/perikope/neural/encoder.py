@@ -330,8 +330,8 @@ class Encoder(nn.Module):
     def remember(self, texts: Sequence[str], *, query: bool = False, cut: tuple[Integers, Integers] | None = None) -> None:
         """Keep the token ids of texts that are encoded repeatedly, as in training.
 
-        Tokenising takes longer than encoding on a GPU. `cut` is what the method `cut` returned for these texts, perhaps
-        in another process.
+        Tokenising takes longer than encoding on a GPU. `cut` is what the method `cut` returned for these texts, arrays
+        (tokens,) and (texts + 1,), perhaps in another process.
         """
         limit, marker = self._limits(query)
         tokens, first = cut or self.cut(texts, query=query)

@@ -254,11 +254,15 @@ class HGAT(nn.Module):
 
 
 def _check_settings(dimension: int, heads: int, layers: int, relations: Sequence[str]) -> None:
+    """Raise an error if a relation is unknown, or if layers, heads and dimension do not fit."""
     for name in relations:
         if name not in (*RELATIONS, OPENING):
             raise unknown("relation", name, (*RELATIONS, OPENING))
     if layers < 1 or heads < 1 or dimension % heads:
-        raise UsageError(f"there must be at least one layer, and heads that divide the dimension: not {layers}, {heads}, {dimension}")
+        raise UsageError(
+            f"there must be at least one layer, and heads that divide the dimension: not {layers} layers, and {heads} heads for "
+            f"dimension {dimension}"
+        )
 
 
 class LateFusion(nn.Module):

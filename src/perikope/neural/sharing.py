@@ -193,7 +193,10 @@ class _Planner:
         return np.where(differs, states, states % self.nodes)
 
     def changed_states(self, targets: Integers, layers: int) -> list[Integers]:
-        """The states that differ from BASE and are needed: one sorted array for the input and one per layer."""
+        """The states that differ from BASE and are needed for `targets` (n,): one sorted array (states,) per layer.
+
+        The first array is that of the input, which is empty.
+        """
         targets = np.unique(targets)
         needed = [targets + nodes_of_context(targets, self.nodes)]
         while len(needed) <= layers // 2:
@@ -218,7 +221,7 @@ class _Planner:
         return np.unique(np.concatenate(states))
 
     def _spread(self, states: Integers) -> Integers:
-        """The sorted states that receive a message from one of `states`."""
+        """The states (m,) that receive a message from one of `states` (n,), sorted."""
         context, node = self.split(states)
         which, reached = self.neighbours.outgoing(node)
         context, source = context[which], node[which]
@@ -226,7 +229,7 @@ class _Planner:
         return np.unique(reached[is_sent] + nodes_of_context(context[is_sent], self.nodes))
 
     def _spread_back(self, states: Integers) -> Integers:
-        """`states` and those that send a message to one of them, sorted."""
+        """`states` (n,) and those that send a message to one of them: (m,), sorted."""
         context, node = self.split(states)
         which, source, _ = self.neighbours.incoming(node)
         return np.union1d(states, source + nodes_of_context(context[which], self.nodes)).astype(np.int64)
@@ -234,8 +237,8 @@ class _Planner:
     def layer(self, states: Integers, changed_before: Integers, also: Integers) -> tuple[LayerPlan, Integers]:
         """The plan of one layer that computes `states`, and the states of the previous layer that it needs.
 
-        All arrays are sorted codes of states: `changed_before` differ from BASE in the previous layer, and `also` are
-        added to the states that are returned.
+        All arrays are sorted codes of states (n,): `changed_before` differ from BASE in the previous layer, and `also`
+        are added to the states that are returned.
         """
         context, node = self.split(states)
         which, source, relation = self.neighbours.incoming(node)
@@ -362,11 +365,11 @@ class _Sums:
         all_codes = np.union1d(groups.distinct_codes, bases).astype(np.int64)
         # Sorted by relation, so that each relation is projected at once.
         order = np.argsort(all_codes % relations, kind="stable")
-        rank = np.empty_like(order)
-        rank[order] = np.arange(order.size)
+        number_of_code = np.empty_like(order)
+        number_of_code[order] = np.arange(order.size)
 
         def number(codes: Integers) -> Integers:
-            numbers: Integers = rank[np.searchsorted(all_codes, codes)]
+            numbers: Integers = number_of_code[np.searchsorted(all_codes, codes)]
             return numbers
 
         chosen = [np.flatnonzero(direct), np.flatnonzero(plus), np.flatnonzero(minus)]

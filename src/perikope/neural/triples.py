@@ -222,6 +222,7 @@ def _pool(texts: Texts, topics: Topics, topic: int, positive: int, source: Sourc
 
 
 def _pool_of_documents(texts: Texts, documents: Integers) -> _Pool:
+    """The passages of `documents` (n,), given by their numbers, as a pool of n ranges."""
     first = texts.first_passage[documents]
     return _Pool(first, texts.first_passage[documents + 1] - first)
 

@@ -34,8 +34,8 @@ class EncodeOptions:
     dimension: int | None = None
     """Values per token vector, 128 by default; 0 keeps the encoder's width. A trained encoder has its own."""
     code: Code | None = None
-    """How vectors are packed: `float16`, `int8` or `residual`. The default is `residual`, which is the smallest, or
-    `float16` with `pooled`, where there are few vectors."""
+    """How vectors are packed: `float16`, `int8` or `residual`. The default is `residual`, which takes the fewest bytes;
+    with `pooled` it is `float16`."""
     heading_path: bool | None = None
     """Whether the text of a passage follows its heading path; by default as the ranker was trained, else true."""
     pooled: bool = False
