@@ -251,10 +251,7 @@ def colbert_signals(
     *,
     store: Annotated[str, Grid((STORE_OF_TOKENS,)), "Name of a store of token vectors, made by `perikope encode`."] = STORE_OF_TOKENS,
     refine: Annotated[
-        int,
-        Range(0, 1e9),
-        Grid((0,)),
-        "Passages to compare by vectors: the best by centroids. 0 compares all; fewer are faster and less exact.",
+        int, Range(0, 1e9), Grid((0,)), "Number of passages compared exactly, the best by centroids alone; 0 compares all exactly."
     ] = 0,
 ) -> Signals:
     """MaxSim with the token vectors of a store."""
@@ -277,9 +274,9 @@ def hgat_signals(
     matches: Matches,
     *,
     store: Annotated[
-        str, Grid((STORE_IN_CONTEXT,)), "Name of a store of vectors in context, made by `perikope encode --encoder FOLDER`."
+        str, Grid((STORE_IN_CONTEXT,)), "Name of a store that `perikope encode` made with a trained ranker."
     ] = STORE_IN_CONTEXT,
-    variant: Annotated[Variant, Grid(("",)), "Expected variant of the store; an error if it has another. Empty accepts any."] = "",
+    variant: Annotated[Variant, Grid(("",)), "Variant that the store must have been made with; an empty text accepts any."] = "",
 ) -> Signals:
     """MaxSim with vectors of passages in context and, with late fusion, of passages alone, each with its weight."""
     snapshot = snapshot_of(matches)
@@ -313,9 +310,7 @@ def hgat(signals: Signals) -> Column:
 def vector_signals(
     matches: Matches,
     *,
-    store: Annotated[
-        str, Grid((POOLED_STORE,)), "Name of a store with one vector per passage, made by `perikope encode --pooled` or `add_vectors`."
-    ] = POOLED_STORE,
+    store: Annotated[str, Grid((POOLED_STORE,)), "Name of a store with one vector per passage."] = POOLED_STORE,
 ) -> Signals:
     """The similarity by one vector per passage."""
     snapshot = snapshot_of(matches)
