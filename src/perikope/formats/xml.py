@@ -15,19 +15,12 @@ from pathlib import Path
 from perikope.core.errors import UnreadableFile
 from perikope.document.tree import Document
 from perikope.formats import FORMATS, Format, Source, reader
-from perikope.formats._clef_ip import ClefIpWalk
-from perikope.formats._epo import FulltextWalk, PublishedWalk
 from perikope.formats._profile import Profile, load
-from perikope.formats._uspto import Application1, Grant2, GrantOrApplication
+from perikope.formats._traversal import read_document
 from perikope.formats._xml import Problems, XmlDocument, chunks, trees
-from perikope.formats._xml_walk import Walk
+from perikope.formats.walks import WALKS, Walk
 
 SUFFIXES = (".xml", ".nxml")
-WALKS: dict[str, type[Walk]] = {
-    "clef-ip": ClefIpWalk, "epo": PublishedWalk, "epo-fulltext": FulltextWalk, "uspto": GrantOrApplication, "uspto-grant-2": Grant2,
-    "uspto-application-1": Application1,
-}  # fmt: skip
-"""Schemas that a profile alone does not describe, by the name of their profile."""
 
 
 @reader("xml", suffixes=SUFFIXES, split=chunks)
@@ -36,7 +29,7 @@ def read(source: Source) -> Iterator[Document]:
     problems = Problems()
     for tree in trees(source, problems):
         with problems:
-            document = walk_for(tree, source).document()
+            document = read_document(walk_for(tree, source), tree, source)
             problems.read += 1
             yield document
     problems.report()
@@ -52,7 +45,7 @@ def walk_for(tree: XmlDocument, source: Source) -> Walk:
         why = f"but without what {' or '.join(for_root)} must hold" if for_root else f"none of {roots}"
         message = f"is XML with the root <{tree.root.tag}>, {why}; write a profile for it and give it as --format PROFILE.toml"
         raise UnreadableFile(message, path=source.path, line=tree.first_line)
-    return WALKS.get(profile.name, Walk)(profile, tree, source)
+    return WALKS[profile.walk](profile, tree.root)
 
 
 def profiles_of(format: str) -> list[Profile]:

@@ -17,6 +17,9 @@ Element = etree._Element
 LONGEST = 120
 """Characters of a paragraph that may be a heading."""
 DEEPEST = 6
+"""The deepest level of a heading whose words say it."""
+DEEPEST_TAGGED = 9
+"""The deepest level of a heading whose attribute says it."""
 
 _SAYING = """
 field background summary disclosure description drawing drawings figure figures art example examples embodiment embodiments reference
@@ -68,32 +71,38 @@ _MARKS = frozenset(("b", "i", "u", "it", "bold", "italic", "sub", "sup", "o", "s
 _VOWELS = frozenset("AEIOUYÄÖÜÉÈÀ")
 
 
+def heading_level(text: str, outline: int = 1) -> tuple[int, int]:
+    """The level of a heading, and the level that headings of unknown level after it are counted from.
+
+    Main headings have level 1, numbered ones one more than their number has parts. A heading of unknown level is one below `outline`,
+    which is what this function returned second for the heading before.
+
+    >>> heading_level("EXAMPLES"), heading_level("2.1 Rotor", 1), heading_level("Notes", 3)
+    ((1, 1), (3, 3), (4, 3))
+    """
+    text = _without_number(text)
+    numbering = _NUMBERING.match(text)
+    if _EXAMPLE.match(text):
+        level = 2
+    elif numbering and numbering["parts"]:
+        level = min(DEEPEST, 2 + numbering["parts"].count("."))
+    elif numbering and numbering["bracket"]:
+        return min(DEEPEST, max(3, outline + 1)), outline
+    elif numbering:
+        level = 3 if "-" in numbering["letter"] else 2
+    elif is_main(text) or is_capitals(text):
+        level = 1
+    else:
+        return min(DEEPEST, outline + 1), outline
+    return level, level
+
+
 class Headings:
-    """Which paragraphs of one description are headings, and of which level."""
+    """Which paragraphs of one description are headings."""
 
     def __init__(self, is_numbered: Callable[[Element], bool]) -> None:
         self._is_numbered = is_numbered
         self._mostly_numbered: dict[Element, bool] = {}
-        self._above = 1
-
-    def level(self, text: str) -> int:
-        """The level of a heading that follows those asked for before: 1 for the main ones, one more for each step of numbering."""
-        text = _without_number(text)
-        numbering = _NUMBERING.match(text)
-        if _EXAMPLE.match(text):
-            level = 2
-        elif numbering and numbering["parts"]:
-            level = min(DEEPEST, 2 + numbering["parts"].count("."))
-        elif numbering and numbering["bracket"]:
-            return min(DEEPEST, max(3, self._above + 1))
-        elif numbering:
-            level = 3 if "-" in numbering["letter"] else 2
-        elif is_main(text) or is_capitals(text):
-            level = 1
-        else:
-            return min(DEEPEST, self._above + 1)
-        self._above = level
-        return level
 
     def is_heading(self, element: Element, text: str) -> bool:
         """Whether a paragraph of a description is a heading."""

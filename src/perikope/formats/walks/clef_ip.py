@@ -1,0 +1,36 @@
+"""The walk through a patent of CLEF-IP or MAREC, which number paragraphs in several ways."""
+
+from __future__ import annotations
+
+import re
+
+from perikope.formats._profile import Profile
+from perikope.formats._xpaths import Element
+from perikope.formats.walks import walk
+from perikope.formats.walks.patent import ParagraphNumber, PatentWalk
+
+_COUNTED = re.compile(r"([pP]-?)([0-9]{1,5})")
+"""The number that MAREC gives a paragraph: `p0042`, `P-42`."""
+_PRINTED = ("EP", "US")
+"""Countries whose publications are printed with these numbers. International applications have only those that authors wrote."""
+
+
+@walk("clef-ip")
+class ClefIpWalk(PatentWalk):
+    """The walk through a `patent-document`."""
+
+    def __init__(self, profile: Profile, root: Element) -> None:
+        super().__init__(profile, root)
+        publication = self.bibliography.publication
+        self.country = publication.country if publication else ""
+        self.numbers_in_abstract = [paragraph.get("num") or "" for paragraph in root.iterfind("abstract//p")]
+
+    def paragraph_number(self, element: Element) -> ParagraphNumber:
+        """The number that MAREC counts, less the paragraphs of the abstract where the printed numbers leave these out."""
+        match = _COUNTED.fullmatch(element.get("num") or "")
+        if not match:
+            return super().paragraph_number(element)
+        number = int(match[2])
+        if self.country == "US":
+            number -= sum(written.startswith(match[1]) for written in self.numbers_in_abstract)
+        return ParagraphNumber(f"{number:04d}", self.country in _PRINTED) if number > 0 else ParagraphNumber("", False)
