@@ -235,7 +235,8 @@ def parse(content: Mapping[str, Any], name: str, path: object = None) -> Profile
         raise keys.wrong("passages", "must list at least one tag")
     if "patent" in keys.given and keys.walk == "general":
         raise keys.wrong("walk", 'must name a walk that reads [patent]: write walk = "patent"')
-    name = keys.name or name
+    name, rules = keys.name or name, _rules(keys)
+    _check_patent(keys.patent, rules)
     return Profile(
         name=name,
         format=keys.format or name,
@@ -247,7 +248,7 @@ def parse(content: Mapping[str, Any], name: str, path: object = None) -> Profile
         languages=tuple(map(attribute_name, keys.languages)),
         ids=tuple(map(attribute_name, keys.ids)),
         semantic=keys.semantic,
-        rules=_rules(keys),
+        rules=rules,
         tags=keys.tags,
         metadata=keys.metadata,
         patent=keys.patent,
@@ -269,12 +270,15 @@ class _Properties:
     def __init__(self, keys: ProfileKeys) -> None:
         self.keys = keys
         self.of: dict[str, dict[str, Any]] = {}
+        self._key_of_role: dict[str, str] = {}
 
     def add(self, key: str, path: str, **values: Any) -> None:
         """Add properties of a path; a second role is an error."""
         properties = self.of.setdefault(path, {})
         if "role" in values and properties.get("role", values["role"]) is not values["role"]:
-            raise self.keys.wrong(key, f"names {path!r}, which another key gives another role; a tag has one")
+            raise self.keys.wrong(key, f"names {path!r}, which {self._key_of_role[path]} names too; a tag has one role")
+        if "role" in values:
+            self._key_of_role.setdefault(path, key)
         properties.update(values)
 
     def has(self, path: str, **values: Any) -> bool:
@@ -348,3 +352,12 @@ def _check_attributes(keys: ProfileKeys, path: str, values: Mapping[str, Any]) -
         raise keys.wrong("titles", f"takes the title of {path!r} from an attribute, but {path!r} is not listed under sections")
     if "labelled_by" in values and values.get("role") is not Role.TITLE:
         raise keys.wrong("labels", f"takes the number of {path!r} from an attribute, but {path!r} is not listed under titles")
+
+
+def _check_patent(keys: PatentKeys, rules: Rules) -> None:
+    """Check that the tags of description and claims have the roles that the patent walk relies on."""
+    roles = {"description": Role.SECTION, "claim_sets": Role.SECTION, "claims": Role.PASSAGE, "paragraphs": Role.PASSAGE}
+    for key in keys.given & roles.keys():
+        for tag in getattr(keys, key):
+            if not any(rule.role is roles[key] for _, rule in rules.get(tag, ())):
+                raise keys.wrong(key, f"names {tag!r}, which is not listed under {roles[key].name.lower()}s")
