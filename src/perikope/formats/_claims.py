@@ -45,6 +45,9 @@ class ListOfClaims(NamedTuple):
     """Number, line and position in the line of each claim, as `claim_starts` finds them."""
 
 
+_ONLY_SET = ClaimSet("", 1)
+
+
 @dataclass(slots=True)
 class Claims:
     """All claims of a document."""
@@ -54,7 +57,7 @@ class Claims:
     by_id: dict[str, Claim] = field(default_factory=dict)
     by_file_id: dict[str, Claim] = field(default_factory=dict)
     """The claims by the ids that their elements have in the file."""
-    main_set: ClaimSet = ClaimSet("", 1)
+    main_set: ClaimSet = _ONLY_SET
     """The set that the description means by a claim: the first in the document's language, else the first of all."""
 
 
@@ -135,7 +138,9 @@ def cut_claims(lines: Sequence[Line], starts: Sequence[tuple[int, int, int]]) ->
 
 
 def cut(run: Run, raw: str, first: int, last: int) -> Run:
-    """The part of a run that comes from the characters `first` to `last` of its raw text, which differs in white space only.
+    """The part of a run that comes from the characters `first` to `last` of its raw text.
+
+    Raw text and run differ in white space only.
 
     >>> cut(Run("1. A pump. 2. A rotor.", [("b", 14, 21)], []), "1. A\\n pump. 2. A rotor.", 12, 24)
     Run(text='2. A rotor.', marks=[('b', 3, 10)], refs=[])

@@ -43,7 +43,7 @@ class NumberField:
     words: bool = False
 
     def values(self, root: Element) -> list[Parts]:
-        """The parts of each number. Where an element holds several numbers, the second date belongs to the second, and so on."""
+        """The parts of each number; if an element holds several, the second date belongs to the second number."""
         if self.words:
             return [(*parts, "") for element in elements(self.path, root) for parts in cited_patents(text_of(element))]
         return [parts for element in elements(self.path, root) for parts in self._in(element)]
@@ -118,7 +118,7 @@ TITLES = PathList(TitleValue(), "XPaths or tables of a path")
 
 @dataclass(frozen=True, kw_only=True)
 class PatentKeys(Table):
-    """The keys of the table `[patent]`. XPaths start at the root of the document, except where their sentence names another element."""
+    """The keys of the table `[patent]`. XPaths start at the root unless their sentence names another element."""
 
     numbers: str = option(
         "docdb", OneOf(("docdb", "uspto")), "How numbers are written: as in DOCDB, or in the fixed widths of the US office."

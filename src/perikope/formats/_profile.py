@@ -1,11 +1,11 @@
 """Profiles: TOML files that say what the tags of an XML schema mean. `ProfileKeys` declares their keys.
 
-For each role a profile lists the tags that have it. A tag is written alone (`p`), or with the tags around it: `table-wrap/caption` is a
-caption directly inside a table-wrap, and `front/*` is any element directly inside a front. If several entries fit, the longest one
-counts; of two with the same length, the one without the star.
+For each role a profile lists the tags that have it. A tag is written alone (`p`), or with the tags around it:
+`table-wrap/caption` is a caption directly inside a table-wrap, and `front/*` is any element directly inside a front. If
+several entries fit, the longest one counts; of two with the same length, the one without the star.
 
-Values (id, title, language, cites, metadata) are XPaths, or tables of `path`, `join`, `between` and `form`. A tag without a role is
-transparent: its text belongs to the text around it.
+Values (id, title, language, cites, metadata) are XPaths, or tables of `path`, `join`, `between` and `form`. A tag
+without a role is transparent: its text belongs to the text around it.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Rule:
     preformatted: bool = False
 
     def citation_of(self, element: Element) -> str:
-        """How people cite an element: the form with the attributes of the element; empty where one of them is missing."""
+        """How people cite an element: the form with its attributes; empty where one of them is missing."""
         values = [(element.get(name) or "", number) for name, number in _GAP.findall(self.citation)]
         if not all(value.isdecimal() if number else value for value, number in values):
             return ""

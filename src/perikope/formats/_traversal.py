@@ -1,8 +1,9 @@
-"""The traversal of an XML document: goes through its elements once, asks profile and walk what each means, and builds the document."""
+"""The traversal of an XML document: goes through it once, asks profile and walk, and builds the document."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from perikope.document.tree import Document, Kind, Place, TreeBuilder
 from perikope.formats._inline import Inline, Run
@@ -19,13 +20,13 @@ def read_document(walk: Walk, tree: XmlDocument, source: Source) -> Document:
 
 
 def front_of(walk: Walk, tree: XmlDocument, source: Source) -> Front:
-    """What a walk knows about a document before its text is read; without an id of its own, the file and the line are its id."""
+    """What a walk knows about a document before its text is read; without an id, the file and the line are the id."""
     front = walk.front()
     return front if front.id else front._replace(id=source.id if tree.is_alone else f"{source.id}:{tree.first_line}")
 
 
 class _Traversal:
-    """The state of going through one document."""
+    """The state of the traversal of one document."""
 
     def __init__(self, walk: Walk, front: Front, source: Source) -> None:
         self._walk, self._front, self._source = walk, front, source
@@ -74,28 +75,37 @@ class _Traversal:
         return document if len(inside) == len(document.references) else replace(document, references=inside)
 
     def _blocks(self, element: Element, path: str) -> None:
-        """The content of an element that may hold blocks."""
+        """Read the content of an element that may hold blocks."""
         self._loose(element.text)
         counts: dict[str, int] = {}
         rules = self._rules_inside(element)
+        leading: _LeadingTitle | None = None
         for child in element:
             tag = child.tag
             counts[tag] = number = counts.get(tag, 0) + 1
-            self._block(child, f"{path}/{tag}[{number}]", rules.get(tag) or self._rule(child, rules))
+            child_path, rule = f"{path}/{tag}[{number}]", rules.get(tag) or self._rule(child, rules)
+            if rule.leads and self._leads(child, rule):
+                # The section that follows adds it.
+                leading = _LeadingTitle(child, child_path, self._offset)
+                self._offset += _length(child)
+            else:
+                self._block(child, child_path, rule, leading)
+                leading = None
             self._loose(child.tail)
 
     def _rules_inside(self, element: Element) -> dict[str, Rule]:
-        """What tags mean right inside an element, as far as it was seen."""
+        """What tags mean directly inside an element, as far as they were met."""
         return self._rules.setdefault(element.tag, {})
 
     def _rule(self, element: Element, rules: dict[str, Rule]) -> Rule:
-        """What an element means, noted for the next one of its kind where its tag and its parent's are all that matters."""
+        """What an element means; kept in `rules` if only its tag and its parent's tag decide."""
         rule, is_general = self._profile.rule_of(element)
         if is_general:
             rules[element.tag] = rule
         return rule
 
-    def _block(self, element: Element, path: str, rule: Rule) -> None:
+    def _block(self, element: Element, path: str, rule: Rule, leading: _LeadingTitle | None = None) -> None:
+        """Read an element among blocks; `leading` is a title before it that belongs to it."""
         if element.tag in self._walk.replaced and (replacement := self._walk.replacement(element, path, self._offset, self._run_at)):
             self._replace(element, path, replacement)
             return
@@ -105,10 +115,7 @@ class _Traversal:
             case Role.PASSAGE | Role.ROW | Role.HEADING:
                 self._passage(element, path, rule)
             case Role.SECTION | Role.ELEMENT:
-                self._container(element, path, rule)
-            case Role.TITLE if rule.leads and self._leads(element, rule):
-                # The section that follows adds it.
-                self._offset += _length(element)
+                self._container(element, path, rule, leading)
             case Role.TITLE if rule.leads:
                 self._passage(element, path, rule)
             case Role.TITLE:
@@ -140,12 +147,12 @@ class _Traversal:
             case None:
                 self._blocks(element, path)
 
-    def _container(self, element: Element, path: str, rule: Rule) -> None:
+    def _container(self, element: Element, path: str, rule: Rule, leading: _LeadingTitle | None = None) -> None:
         self._flush()
         start = self._offset
         kind = Kind.ELEMENT if rule.role in (Role.ELEMENT, Role.SEMANTIC) else Kind.SECTION
         if kind is Kind.SECTION and self._is_hollow(element, rule):
-            # A reference list, say, of which nothing is text: a section without anything cannot be found, nor referred to.
+            # A reference list without text, for example: an empty section cannot be found, nor referred to.
             self._offset += _length(element)
             return
         number = self._builder.open(
@@ -160,7 +167,10 @@ class _Traversal:
         if rule.titled_by and (title := " ".join((element.get(rule.titled_by) or "").split())):
             self._builder.title(title)
             around.has_title = True
-        self._leading_title(element, path)
+        if leading:
+            inside, self._offset = self._offset, leading.offset
+            self._title(leading.element, leading.path)
+            self._offset = inside
         self._blocks(element, path)
         self._flush()
         self._leave_label()
@@ -173,17 +183,6 @@ class _Traversal:
         """Whether the section that a title stands before follows it and has content."""
         section = title.getnext()
         return section is not None and section.tag == rule.leads and not self._is_hollow(section, self._profile.rule(section))
-
-    def _leading_title(self, section: Element, path: str) -> None:
-        """Add the title that stands directly before a section."""
-        title = section.getprevious()
-        if title is None or not (leads := self._profile.rule(title).leads) or leads != section.tag:
-            return
-        number = 1 + sum(1 for _ in title.itersiblings(str(title.tag), preceding=True))
-        after = self._offset
-        self._offset -= _length(title) + len(title.tail or "")
-        self._title(title, f"{path.rpartition('/')[0]}/{title.tag}[{number}]")
-        self._offset = after
 
     def _title(self, element: Element, path: str) -> None:
         self._flush()
@@ -285,20 +284,20 @@ class _Traversal:
         return run
 
     def _gathered(self, element: Element, path: str) -> Run:
-        """The text of an element that becomes one block, with its marks."""
+        """The text and marks of an element that becomes one block."""
         self._gather(element)
         self._settle_lifted(element, path)
         return self._inline.take(keep=self._keeps_space)
 
     def _settle_lifted(self, element: Element, path: str) -> None:
-        """Give the blocks that were met inside an element their paths: they are few, so that paths are not kept on the way to them."""
+        """Give the blocks that were met inside an element their XPaths; they are few, so these are not tracked."""
         if self._lifted_here:
             paths = _paths_inside(element, path)
             self._lifted += [(block, paths[block], offset) for block, offset in self._lifted_here]
             self._lifted_here = []
 
     def _release(self) -> None:
-        """Blocks that stood inside a passage follow it: a passage holds none."""
+        """Read the blocks that were met inside a passage after it: a passage holds no blocks."""
         if not self._lifted:
             return
         lifted, self._lifted = self._lifted, []
@@ -310,7 +309,7 @@ class _Traversal:
         self._offset = after
 
     def _loose(self, text: str | None) -> None:
-        """Text that stands directly inside an element that holds blocks."""
+        """Read text directly inside an element that holds blocks."""
         if text:
             around = self._around[-1]
             if not around.loose_from:
@@ -322,14 +321,14 @@ class _Traversal:
             self._offset += len(text)
 
     def _run(self, element: Element, path: str, rule: Rule) -> None:
-        """An inline element among blocks."""
+        """Read an inline element among blocks."""
         around = self._around[-1]
         around.loose_from = around.loose_from or self._offset + 1
         self._inside(element, rule)
         self._settle_lifted(element, path)
 
     def _flush(self) -> None:
-        """Make a passage of the loose text so far."""
+        """Make a passage of the loose text so far, if any."""
         around = self._around[-1]
         if not around.loose_from:
             return
@@ -345,7 +344,7 @@ class _Traversal:
         self._release()
 
     def _gather(self, element: Element) -> None:
-        """The text of an element that holds no blocks, with its marks."""
+        """Collect the text and marks of an element that becomes one block."""
         inline, text, keep = self._inline, element.text, self._keeps_space
         if text:
             inline.text(text, keep=keep)
@@ -361,12 +360,12 @@ class _Traversal:
                 self._offset += len(tail)
 
     def _inside(self, element: Element, rule: Rule) -> None:
-        """An element inside a passage."""
+        """Collect the text and marks of an element inside a passage."""
         inline, role = self._inline, rule.role
         if role is None:
             self._gather(element)
         elif role is Role.CELL:
-            # Only cells with text are set off from each other: the empty ones say where the columns are, not what they hold.
+            # Only cells with text are separated: empty ones have no content to find.
             if _has_text(element):
                 inline.separate()
             around, self._in_cell = self._in_cell, True
@@ -402,7 +401,7 @@ class _Traversal:
             inline.text(" ")
 
     def _gap(self) -> None:
-        """A new line, except in a row, which is one."""
+        """Begin a new line; in a row, which is one line, write a space."""
         if self._in_cell:
             self._inline.text(" ")
         else:
@@ -416,14 +415,14 @@ class _Traversal:
             self._inline.text(", ".join(map(self._name_of, targets)))
 
     def _name_of(self, id: str) -> str:
-        """The title of what has an id, else the id: so do readers, and style sheets, call it."""
+        """The title of the element with an id, else the id: what a style sheet prints for a reference."""
         if self._titles is None:
             self._titles = {}
             waiting = [self._root]
             while waiting:
                 element = waiting.pop()
                 rule = self._profile.rule(element)
-                # What is not text has no title here: a reference goes by the name of its list, `RFC2119`.
+                # Skipped elements have no title: a reference to one reads as its id, `RFC2119`.
                 if rule.role is not Role.SKIPPED:
                     names = filter(None, map(element.get, self._profile.ids))
                     self._titles |= {name: self._title_of(element, rule) for name in names if name not in self._titles}
@@ -431,7 +430,7 @@ class _Traversal:
         return self._titles.get(id) or id
 
     def _title_of(self, element: Element, rule: Rule) -> str:
-        """The title of an element, which stands right inside it or in what is said about it."""
+        """The title of an element: directly inside it, or inside a transparent child."""
         if rule.titled_by and (title := element.get(rule.titled_by)):
             return " ".join(title.split())
         for child in element:
@@ -442,7 +441,7 @@ class _Traversal:
         return ""
 
     def _is_hollow(self, element: Element, rule: Rule) -> bool:
-        """Whether nothing in an element is text, or can be referred to."""
+        """Whether an element holds neither text nor anything that can be referred to."""
         if rule.role is Role.SKIPPED:
             return True
         if _is_there(element.text) or rule.titled_by or any(map(element.get, self._profile.ids)):
@@ -450,7 +449,7 @@ class _Traversal:
         return all(not _is_there(child.tail) and self._is_hollow(child, self._profile.rule(child)) for child in element)
 
     def _labelled(self, run: Run) -> Run:
-        """The run with the number that stands before it."""
+        """The run with the label before it, if there is one."""
         if not self._label:
             return run
         label, self._label = self._label, ""
@@ -460,7 +459,7 @@ class _Traversal:
         return Run(f"{label} {run.text}", [(tag, start + shift, end + shift) for tag, start, end in run.marks], run.refs)
 
     def _leave_label(self) -> None:
-        """A number that nothing followed is text all the same."""
+        """Make a passage of a label that nothing followed."""
         if self._label:
             self._builder.places[self._builder.passage(self._label, "label")] = self._label_place
             self._label = ""
@@ -485,19 +484,27 @@ class _Traversal:
         self._builder.places[number] = Place(path, start, self._offset)
 
 
+class _LeadingTitle(NamedTuple):
+    """A title directly before the section that has it."""
+
+    element: Element
+    path: str
+    offset: int
+
+
 @dataclass(slots=True)
 class _Container:
-    """An element that is open."""
+    """An open element."""
 
     number: int
     tag: str
     path: str
     has_title: bool
-    """Or text, after which a title is no longer the title of all of it."""
+    """Whether it has a title, or text, after which a title is a passage."""
     loose_from: int = 0
-    """Where the loose text begins that was not yet made a passage, plus 1; 0 where there is none."""
+    """The offset where loose text begins that is no passage yet, plus 1; 0 where there is none."""
     name: str = ""
-    """What people call it."""
+    """What people call it, such as `Figure 2`; empty where it has no name."""
 
 
 def _is_there(text: str | None) -> bool:
@@ -514,7 +521,7 @@ def _has_text(element: Element) -> bool:
 
 
 def _paths_inside(element: Element, path: str) -> dict[Element, str]:
-    """The path of every element inside one."""
+    """The XPath of every element inside one."""
     paths = {element: path}
     counts: dict[tuple[Element, str], int] = {}
     for inner in element.iterdescendants():
@@ -527,11 +534,11 @@ def _paths_inside(element: Element, path: str) -> dict[Element, str]:
 
 def _around_blocks(profile: Profile, root: Element) -> set[Element]:
     """The elements that hold blocks."""
-    found: set[Element] = set()
+    holders: set[Element] = set()
     for element in root.iter():
         if profile.rule(element).role in BLOCKS:
             for around in element.iterancestors():
-                if around in found:
+                if around in holders:
                     break
-                found.add(around)
-    return found
+                holders.add(around)
+    return holders

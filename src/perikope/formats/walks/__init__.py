@@ -1,7 +1,8 @@
 """Walks: the decisions about a document that tags alone do not settle. A profile names its walk.
 
-The traversal (`formats/_traversal.py`) goes through a document and asks the walk at each step. A walk answers and keeps nothing: each
-method depends on its arguments, on the profile and on the document's tree only, so that the order of the questions does not matter.
+The traversal (`formats/_traversal.py`) goes through a document and asks the walk at each step. A walk answers and keeps
+nothing: each method depends on its arguments, the profile and the document's tree only, so that the order of the
+questions does not matter.
 
 A walk is one class in a file of this folder:
 
@@ -141,7 +142,7 @@ class Walk:
         return self.profile.id_of(block.element)
 
     def citation(self, block: Block) -> str:
-        """How people cite a passage, besides the document's name; empty where only the names of elements around it count."""
+        """How people cite a passage inside the document; empty where only names of elements around it count."""
         return block.rule.citation_of(block.element) if block.rule.citation else ""
 
     def links(self, front: Front, blocks: Sequence[Added]) -> Links:

@@ -12,7 +12,7 @@ from perikope.formats.walks.patent import ParagraphNumber, PatentWalk
 _COUNTED = re.compile(r"([pP]-?)([0-9]{1,5})")
 """The number that MAREC gives a paragraph: `p0042`, `P-42`."""
 _PRINTED = ("EP", "US")
-"""Countries whose publications are printed with these numbers. International applications have only those that authors wrote."""
+"""Countries whose publications are printed with these numbers; international applications are not."""
 
 
 @walk("clef-ip")
@@ -26,7 +26,7 @@ class ClefIpWalk(PatentWalk):
         self.numbers_in_abstract = [paragraph.get("num") or "" for paragraph in root.iterfind("abstract//p")]
 
     def paragraph_number(self, element: Element) -> ParagraphNumber:
-        """The number that MAREC counts, less the paragraphs of the abstract where the printed numbers leave these out."""
+        """The number that MAREC counts; in US files without the abstract, which the printed numbers leave out."""
         match = _COUNTED.fullmatch(element.get("num") or "")
         if not match:
             return super().paragraph_number(element)

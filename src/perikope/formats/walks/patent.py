@@ -1,7 +1,7 @@
 """The walk through a patent: headings that are only paragraphs, claims, and references that are made in words.
 
-The table `[patent]` of the profile says where everything stands. The document gets the sections bibliography, abstract, description and
-claims, with one passage per claim.
+The table `[patent]` of the profile says where everything is. The document has the sections bibliography, abstract,
+description and claims, with one passage per claim.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class PatentWalk(Walk):
     # Rules that a schema may override.
 
     def paragraph_number(self, element: Element) -> ParagraphNumber:
-        """The number of a paragraph: as `paragraph_number` of the profile finds it, else as it stands before the text."""
+        """The number of a paragraph: what the profile's `paragraph_number` finds, else the one before its text."""
         for path in self.keys.paragraph_number:
             for text in texts(path, element):
                 if re.fullmatch("[0-9]{1,5}", text) and int(text):
@@ -79,6 +79,7 @@ class PatentWalk(Walk):
     # The steps of the walk.
 
     def front(self) -> Front:
+        """The general front with the bibliographic data of the patent."""
         front, patent = super().front(), self.bibliography
         cites = [*front.cites, *(number.id for number in patent.cites)]
         return Front(
@@ -90,6 +91,7 @@ class PatentWalk(Walk):
         )
 
     def replacement(self, element: Element, path: str, offset: int, run_of: RunOf) -> Replacement | None:
+        """The passages of the bibliographic data, or of an element that holds several claims."""
         if element.tag in self.keys.bibliography:
             return self._bibliography(element, path, offset)
         if element in self.claims.lists:
@@ -97,6 +99,7 @@ class PatentWalk(Walk):
         return None
 
     def heading(self, block: Block) -> Heading | None:
+        """The level of a heading element, or of a paragraph of the description that is a heading."""
         element, text = block.element, block.text
         if block.rule.role is Role.HEADING:
             level, outline = heading_level(text, block.outline)
@@ -107,6 +110,7 @@ class PatentWalk(Walk):
         return None
 
     def id_of(self, block: Block) -> str:
+        """The id of a claim (`claim-3`), or of a paragraph by its number (`p0042`) or subject (`fig-3`)."""
         element = block.element
         if element.tag in self.keys.claims:
             return self.claims.of_element[element].id if element in self.claims.of_element else ""
@@ -118,6 +122,7 @@ class PatentWalk(Walk):
         return "-".join(first).replace("figure", "fig").lower() if first else ""
 
     def citation(self, block: Block) -> str:
+        """The number of a claim (`claim 3`) or the printed number of a paragraph (`[0042]`)."""
         element = block.element
         if element.tag in self.keys.claims:
             return f"claim {self.claims.of_element[element].number}" if element in self.claims.of_element else ""
@@ -127,6 +132,7 @@ class PatentWalk(Walk):
         return super().citation(block)
 
     def links(self, front: Front, blocks: Sequence[Added]) -> Links:
+        """References that passages make in words or by ids of claims, and all cited patents."""
         blocks = [block for block in blocks if block.within != BIBLIOGRAPHY]
         targets = self._targets(blocks)
         references = dict.fromkeys(
@@ -179,7 +185,7 @@ class PatentWalk(Walk):
         if self.keys.cites_in_text:
             for element in dict.fromkeys(block.element for block in blocks if not block.is_heading):
                 cited.update((number.id, None) for number in publications(self.keys, self.keys.cites_in_text, element))
-        # A patent that is cited by number only is not cited once more where a publication of it is, and never by itself.
+        # A patent cited without a kind is left out if one of its publications is cited, or is this document.
         known = {id.rpartition("-")[0] for id in (front.id, *cited) if id.count("-") == 2}
         return [id for id in cited if id and id != front.id and id not in known]
 
@@ -239,7 +245,7 @@ def _beginning(element: Element) -> str:
 
 
 def _target(thing: Thing, targets: Mapping[Thing, str]) -> str:
-    """The id of a thing; for figure 3B that of 3 where only that is described, and for 3 that of 3A; empty where there is none."""
+    """The id of a thing, or ""; figure 3B may be described as figure 3, and figure 3 as 3A."""
     what, which = thing
     if (target := targets.get(thing)) or what != "figure":
         return target or ""

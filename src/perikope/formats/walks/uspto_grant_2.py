@@ -15,6 +15,6 @@ class UsptoGrant2Walk(PatentWalk):
     """The walk through a `PATDOC`."""
 
     def is_heading(self, element: Element, text: str) -> bool:
-        """Whether a paragraph is a centred line (`LVL` 7) that is no sentence, or has the words or capitals of a main heading."""
+        """Whether a paragraph is a centred line (`LVL` 7) that is no sentence, or looks like a main heading."""
         is_line = element.get("LVL") == "7" and len(text) <= LONGEST and not text.endswith(_ENDS) and not text[:1].islower()
         return is_line or is_main(text) or is_capitals(text)
