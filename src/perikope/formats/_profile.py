@@ -219,8 +219,7 @@ class Profile:
 
     def tag_of(self, element: Element) -> str:
         """The tag that the span of an element gets."""
-        tag = str(element.tag)
-        return self.tags.get(tag, tag)
+        return self.tags.get(element.tag) or str(element.tag)
 
 
 def load(path: Path) -> Profile:

@@ -30,7 +30,10 @@ def text_of(element: Element) -> str:
 
 def items(path: etree.XPath, element: Element) -> list[Element | str]:
     """What an XPath finds: elements, or texts where it finds attributes or computes a value."""
-    result = path(element)
+    try:
+        result = path(element)
+    except etree.XPathError as error:
+        raise UsageError(f"the XPath {path.path!r} of a profile cannot be evaluated ({error}); change it") from None
     return [item if isinstance(item, etree._Element) else str(item) for item in (result if isinstance(result, list) else [result])]
 
 

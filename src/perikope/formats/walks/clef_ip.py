@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
-from perikope.formats._profile import Profile
 from perikope.formats._xpaths import Element
 from perikope.formats.walks import walk
 from perikope.formats.walks.patent import ParagraphNumber, PatentWalk
@@ -19,11 +19,15 @@ _PRINTED = ("EP", "US")
 class ClefIpWalk(PatentWalk):
     """The walk through a `patent-document`."""
 
-    def __init__(self, profile: Profile, root: Element) -> None:
-        super().__init__(profile, root)
-        publication = self.bibliography.publication
-        self.country = publication.country if publication else ""
-        self.numbers_in_abstract = [paragraph.get("num") or "" for paragraph in root.iterfind("abstract//p")]
+    @cached_property
+    def country(self) -> str:
+        """The country of the publication; empty where it is unknown."""
+        return self.bibliography.publication.country if self.bibliography.publication else ""
+
+    @cached_property
+    def numbers_in_abstract(self) -> list[str]:
+        """The numbers of the paragraphs of the abstract, as the file writes them."""
+        return [paragraph.get("num") or "" for paragraph in self.root.iterfind("abstract//p")]
 
     def paragraph_number(self, element: Element) -> ParagraphNumber:
         """The number that MAREC counts; in US files without the abstract, which the printed numbers leave out."""

@@ -57,13 +57,17 @@ class PatentWalk(Walk):
         self.is_printed = bool(keys.printed(root))
         self._paragraphs = frozenset(keys.paragraphs)
         self._description = frozenset(keys.description)
-        self._headings = Headings(lambda element: bool(self.paragraph_number(element).written))
+        self._numbers = numbers = self._numbered_paragraphs()
+        self._headings = Headings(lambda element: element in numbers)
         self._levels = _tagged_levels(keys.heading_level, profile, root)
 
     # Rules that a schema may override.
 
     def paragraph_number(self, element: Element) -> ParagraphNumber:
-        """The number of a paragraph: what the profile's `paragraph_number` finds, else the one before its text."""
+        """The number of a paragraph: what the profile's `paragraph_number` finds, else the one before its text.
+
+        All paragraphs are numbered when the walk is made, so an overriding method must not rely on a constructor of its own.
+        """
         for path in self.keys.paragraph_number:
             for text in texts(path, element):
                 if re.fullmatch("[0-9]{1,5}", text) and int(text):
@@ -116,8 +120,8 @@ class PatentWalk(Walk):
             return self.claims.of_element[element].id if element in self.claims.of_element else ""
         if block.within not in self._description or (element.tag not in self._paragraphs and block.rule.role is not Role.HEADING):
             return ""
-        if number := self.paragraph_number(element).written:
-            return f"p{number}"
+        if number := self._numbers.get(element):
+            return f"p{number.written}"
         first = next(iter(named_first(_beginning(element))), None)
         return "-".join(first).replace("figure", "fig").lower() if first else ""
 
@@ -127,8 +131,8 @@ class PatentWalk(Walk):
         if element.tag in self.keys.claims:
             return f"claim {self.claims.of_element[element].number}" if element in self.claims.of_element else ""
         if element.tag in self._paragraphs and block.within in self._description:
-            number = self.paragraph_number(element)
-            return f"[{number.written}]" if number.is_printed else ""
+            number = self._numbers.get(element)
+            return f"[{number.written}]" if number and number.is_printed else ""
         return super().citation(block)
 
     def links(self, front: Front, blocks: Sequence[Added]) -> Links:
@@ -144,6 +148,12 @@ class PatentWalk(Walk):
         )
         return Links(list(references), self._cites(front, blocks))
 
+    def _numbered_paragraphs(self) -> Mapping[Element, ParagraphNumber]:
+        """The numbers of all paragraphs and headings that have one."""
+        elements = self.root.iter(*self._paragraphs, *_heading_tags(self.profile))
+        numbers = ((element, self.paragraph_number(element)) for element in elements)
+        return {element: number for element, number in numbers if number.written}
+
     # What the text refers to.
 
     def _targets(self, blocks: Sequence[Added]) -> Mapping[Thing, str]:
@@ -152,8 +162,8 @@ class PatentWalk(Walk):
         for block in blocks:
             if not block.name or block.within not in self._description or block.name in self.claims.by_id:
                 continue
-            if number := self.paragraph_number(block.element).written:
-                targets.setdefault(("paragraph", number), block.name)
+            if number := self._numbers.get(block.element):
+                targets.setdefault(("paragraph", number.written), block.name)
             for thing in named_first(_beginning(block.element)):
                 targets.setdefault(thing, block.name)
             if block.id and not block.is_heading:
@@ -229,12 +239,15 @@ class PatentWalk(Walk):
         return shown
 
 
+def _heading_tags(profile: Profile) -> list[str]:
+    return [tag for tag, entries in profile.rules.items() if any(rule.role is Role.HEADING for _, rule in entries)]
+
+
 def _tagged_levels(attribute: str, profile: Profile, root: Element) -> Mapping[str, int]:
     """The levels of headings by the values of an attribute; empty where all headings have the same value."""
     if not attribute:
         return {}
-    tags = [tag for tag, entries in profile.rules.items() if any(rule.role is Role.HEADING for _, rule in entries)]
-    values = {element.get(attribute) or "" for element in root.iter(*tags)}
+    values = {element.get(attribute) or "" for element in root.iter(*_heading_tags(profile))}
     numbers = {value: re.search("[0-9]{1,9}", value) for value in values}
     return {value: min(DEEPEST_TAGGED, int(number[0])) for value, number in numbers.items() if number} if len(values) > 1 else {}
 
