@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from perikope.core.errors import InputError, PerikopeError, unknown
-from perikope.core.options import Declared, Options, checked_options, declared, option
+from perikope.core.options import Declared, Option, Options, checked_options, declared, option
 from perikope.core.values import ValueKind
 
 SUFFIX = ".toml"
@@ -277,6 +277,16 @@ def named_tables(keys: type[Table], help: str) -> Any:
 def options_table(options: type[Options], names: Callable[[], Iterable[str]], help: str) -> Any:
     """Declare a key whose value is a table of some of the options of a class; its value has those that are given."""
     return option(None, _SomeOptions(options, names), help)
+
+
+def inner_table(key_option: Option) -> tuple[str, type[Table]] | None:
+    """The declared table of a key, with the way a file writes its name (`[{}]`, `[[{}]]`); None for a key with another value."""
+    kind = key_option.kind
+    if isinstance(kind, _OneTable):
+        return "[{}]", kind.keys
+    if isinstance(kind, _ManyTables):
+        return "[[{}]]", kind.keys
+    return ("[{}.NAME]", kind.keys) if isinstance(kind, _NamedTables) else None
 
 
 def free_table(item: ValueKind, help: str) -> Any:

@@ -66,7 +66,7 @@ class PatentWalk(Walk):
     def paragraph_number(self, element: Element) -> ParagraphNumber:
         """The number of a paragraph: what the profile's `paragraph_number` finds, else the one before its text.
 
-        All paragraphs are numbered when the walk is made, so an overriding method must not rely on a constructor of its own.
+        All paragraphs are numbered when the walk is made, so an override must not need a constructor of its own.
         """
         for path in self.keys.paragraph_number:
             for text in texts(path, element):
