@@ -12,6 +12,7 @@ from perikope.core.errors import InputError, UsageError
 from perikope.core.names import split_name
 from perikope.document.tree import Place
 from perikope.formats import sources
+from perikope.formats._traversal import front_of
 from perikope.formats._xml import XmlDocument, trees, whole_text
 from perikope.formats.xml import walk_for
 from perikope.search.facade import Index
@@ -49,7 +50,7 @@ def open_original(index: Index, passage: str, path: str | PathLike[str], *, form
     for candidate in sources(path, format=format, hashes=False, on_problem=lambda _: None, select=lambda entry, _: entry.id == source):
         files += 1
         for tree in trees(candidate):
-            if walk_for(tree, candidate).builder.id == document and (original := _at(tree, candidate.path, place)):
+            if front_of(walk_for(tree, candidate), tree, candidate).id == document and (original := _at(tree, candidate.path, place)):
                 return original
     if not files:
         raise InputError(f"holds no file {source!r}, which {document} was read from; give the path that was indexed", path=path)
