@@ -76,7 +76,7 @@ def test_what_others_add_to_a_topic_is_passed_over(tmp_path: Path) -> None:
         ("<tid>a</tid>\n<tfile>x</tfile>\n<tclaims>/a/b", 3, "<tclaims> is not closed"),
         ("<tid>a</tid>\n<tfile>x</tfile>\n<tfile>y</tfile>", 3, "<tfile> stands twice in one topic"),
         ("<tid>a</tid>\nEP-1-A1.xml\n<tfile>x</tfile>", 2, "there is text outside of a field: 'EP-1-A1.xml'"),
-        ("<tid>a</tid>\n<tfile>x</tfile>\n<tclaims>/a/claim[last()]</tclaims>", 1, "is no path of an element"),
+        ("<tid>a</tid>\n<tfile>x</tfile>\n<tclaims>/a/claim[last()]</tclaims>", 1, "is not the path of an element"),
         ("<tid>a b</tid>\n<tfile>x</tfile>", 1, "the query id 'a b' holds white space"),
         ("<tid>a</tid>\n<tfile>x</tfile>\n<tid>a</tid>\n<tfile>y</tfile>", 3, "query id 'a' stands in the file twice"),
         ("<!-- no end\n<tid>a</tid>", 1, "does not end"),
@@ -122,7 +122,7 @@ def test_judgements_with_commas_are_all_relevant(tmp_path: Path) -> None:
     [
         ("t Q0 EP-1-A1 /a/b", r"expected 5 columns \(topic Q0 document xpath relevance\), found 4"),
         ("t Q0 EP-1-A1 /a/b yes", "the relevance must be a whole number"),
-        ("t Q0 EP-1-A1 a/b 1", "'a/b' is no path of an element"),
+        ("t Q0 EP-1-A1 a/b 1", "'a/b' is not the path of an element"),
         ("t Q0 EP-1-A1 /a[1]/b[1] 1", "judged twice"),
         ("t,EP-1-A1", "found 1"),
     ],

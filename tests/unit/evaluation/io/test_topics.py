@@ -65,7 +65,7 @@ def test_a_patent_may_stand_instead_of_a_query(tmp_path: Path) -> None:
         ("t.jsonl", '{"qid": "q2"}', "the object has no 'query'"),
         ("t.jsonl", '{"qid": "q2", "patent": ""}', "the query of 'q2' is empty"),
         ("t.jsonl", '{"qid": "q2", "patent": 7}', "'patent' must be text"),
-        ("t.jsonl", '{"qid": "q2", "patent": "EP1", "claims": ["3"]}', "'3' is no path of an element"),
+        ("t.jsonl", '{"qid": "q2", "patent": "EP1", "claims": ["3"]}', "'3' is not the path of an element"),
         ("t.jsonl", '{"qid": "q2", "patent": "EP1", "claims": [3]}', "'claims' must be a text or a list of texts"),
         ("t.jsonl", '{"qid": "q2", "query": "pump", "claims": ["/a/claim"]}', "names claims, but no patent"),
         ("t.jsonl", '{"qid": "q2", "patent": "EP1", "family": {"x": 1}}', "'family' must be text"),
