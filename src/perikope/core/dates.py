@@ -13,10 +13,12 @@ _MONTH = re.compile(
 
 
 def iso_date(text: str) -> str:
-    """Convert a date to the form 2001-03-15, or 2001-03, or 2001 where day or month are missing; "" where it is no date.
+    """Convert a date to the form 2001-03-15, or 2001-03 or 2001 where the rest is missing; "" where it is not a date.
 
-    >>> iso_date("20010315"), iso_date("2004 7 1"), iso_date("19420300"), iso_date("2008-09-25T02:04:44Z"), iso_date("May")
-    ('2001-03-15', '2004-07-01', '1942-03', '2008-09-25', '')
+    >>> iso_date("20010315"), iso_date("2004 7 1"), iso_date("19420300"), iso_date("2008-09-25T02:04:44Z")
+    ('2001-03-15', '2004-07-01', '1942-03', '2008-09-25')
+    >>> iso_date("May")
+    ''
     >>> iso_date("2012 May"), iso_date("2004 June 1"), iso_date("7 Sept. 1998"), iso_date("March 3, 2001")
     ('2012-05', '2004-06-01', '1998-09-07', '2001-03-03')
     """

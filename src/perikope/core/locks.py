@@ -1,7 +1,7 @@
 """One writer at a time: a lock on a file. The operating system releases it when its holder ends, even by a crash.
 
-The lock is `flock` on POSIX systems and a locked byte on Windows; both are tried without waiting. The lock file is never
-removed: otherwise two processes could each lock a file of that name.
+The lock is `flock` on POSIX systems and a locked byte on Windows; both are tried without waiting. The lock file is
+never removed: otherwise two processes could each lock a file of that name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ else:
 
 
 class Lock:
-    """A lock that this process holds until `release` or until its end. A forked child does not hold its parent's lock."""
+    """A lock that this process holds until `release` or until its end; a forked child does not hold it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._process = descriptor, os.getpid()
@@ -60,8 +60,8 @@ class Lock:
             descriptor, self._descriptor = self._descriptor, -1
             _descriptors.discard(descriptor)
             try:
-                # Closing is not enough: Windows may release the lock later, and a program that is being started has a copy
-                # of the descriptor for a moment.
+                # Closing is not enough: Windows may release the lock later, and a program that is being started has a
+                # copy of the descriptor for a moment.
                 _unlock(descriptor)
             finally:
                 os.close(descriptor)
@@ -74,7 +74,7 @@ class Lock:
 
 
 def take_lock(folder: Path, wait: float = 0.0, *, advice: str = ", or wait for it (--wait SECONDS)") -> Lock:
-    """Lock a folder. While another writer has the lock, wait up to `wait` seconds, then raise `LockedError` with `advice`."""
+    """Lock a folder. While another writer has the lock, wait up to `wait` seconds, then raise `LockedError`."""
     try:
         # Programs that this process starts do not inherit the descriptor: Python opens all files in this way.
         descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)

@@ -61,7 +61,7 @@ def running_number(number: int) -> str:
 
 
 def element_path(steps: Iterable[tuple[str, int]]) -> str:
-    """The path of an element: tags from the document down, each with its number (from 1) among siblings of the same tag.
+    """The path of an element: tags from the document down, each numbered (from 1) among siblings of the same tag.
 
     >>> element_path([("article", 1), ("sec", 2)])
     '/article[1]/sec[2]'

@@ -39,7 +39,7 @@ class Option:
     help_off: str = ""
     """For a switch that is on by default: what the command-line option that turns it off does."""
     restricts: bool = False
-    """Whether an empty value would widen the search. Commands refuse it: it mostly comes from an unset shell variable."""
+    """Whether an empty value would widen the search. Commands refuse it: mostly, a shell variable is not set."""
     together: bool = False
     """Whether the option needs all candidates at once, so that candidates cannot be joined in batches."""
     local: bool = False
@@ -85,7 +85,7 @@ def _declared(options: Any) -> Mapping[str, Option]:
 
 @cache
 def _defaults(options: Any) -> Any:
-    """The options with all defaults. A contract test checks them; checking here would import the parsers of notations."""
+    """The options with all defaults, unchecked: a check would import the parsers of notations. A test checks them."""
     instance = object.__new__(options)
     instance.__dict__.update({name: option.default for name, option in declared(options).items()})
     return instance
@@ -127,7 +127,7 @@ class Options:
 
 
 def checked_options(options: type[Options], given: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Canonical values of the given options. A name that is unknown or not among `names` raises an error with the valid ones."""
+    """Canonical values of the given options. A name that is not among `names` (default: all options) is an error."""
     known = declared(options)
     valid = known if names is None else list(names)
     for name in given:

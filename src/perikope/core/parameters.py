@@ -28,7 +28,7 @@ from perikope.core.grammar import Call, write
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values a number may have. Both ends are included, unless `low_open` excludes the low end; None means no limit."""
+    """The values a number may have. Both ends are included, unless `low_open`; None means no limit."""
 
     low: float | None = None
     high: float | None = None
@@ -57,7 +57,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """Marks a parameter whose value is an entry of a registry, such as a model inside a model; with `each`, a list of them."""
+    """Marks a parameter whose value is a registry entry, such as a model in a model; with `each`, a list of them."""
 
     resolve: Callable[[Call | str], object]
     each: bool = False
@@ -212,7 +212,7 @@ def _help(extras: tuple[Any, ...]) -> str:
 
 
 def bind(owner: str, declared: Mapping[str, Parameter], given: Mapping[str, object]) -> dict[str, object]:
-    """Check the given values against the declarations and fill in the defaults; `owner` names the function in errors."""
+    """Check the given values against the declarations and fill in defaults; errors call the function `owner`."""
     for name in given:
         if name not in declared:
             raise unknown(f"parameter of {owner}", name, list(declared))

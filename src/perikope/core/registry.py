@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """All entries of one kind, by name. They come from the modules of `package` and the entry points `perikope.<kind>s`."""
+    """All entries of one kind, by name, from the modules of `package` and the entry points `perikope.<kind>s`."""
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
@@ -58,7 +58,7 @@ class Registry(Generic[T]):
     def _discover(self) -> None:
         if self._discovered:
             return
-        # No lock is needed: a second thread waits for the lock of the import, and a forked child inherits no lock of ours.
+        # No lock is needed: a second thread waits for the import's lock. A forked child would inherit a lock of ours.
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
             importlib.import_module(f"{self._package}.{module.name}")

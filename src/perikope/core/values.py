@@ -20,7 +20,7 @@ from perikope.core.parameters import Range
 
 
 class ValueKind(ABC):
-    """The values that an option accepts. `check` returns a value's canonical form, or raises an error that names the option."""
+    """The values that an option accepts. `check` returns the canonical form, or raises an error with its name."""
 
     annotation: ClassVar[str] = "object"
     """The type that a Python caller may pass, as source code."""
@@ -82,7 +82,7 @@ class Notation(Text):
     """The function that parses it, as `module:function`. It is imported at the first check, so that declaring an option
     does not import numpy."""
     object_type: str = ""
-    """The class of objects that may be given in place of the text, as `module:class`; `str` of an object is its text."""
+    """The class of objects that may be given in place of the text, as `module:class`; their `str` is the text."""
     required: bool = False
     """Whether an empty text is an error; otherwise it means none."""
 
