@@ -83,7 +83,7 @@ def test_judgements_or_runs_without_characters_say_what_is_needed(index, spans, 
     fails(capsys, "names passages: say with --index where these stand", "eval", spans, passage_run, "--measures", "MAiP")
     fails(capsys, "the run names passages: say with --index", "eval", inex_qrels, passage_run, "--measures", "MAiP")
     fails(capsys, "an INEX run counts the characters of files", "eval", spans, inex_run, "--measures", "MAiP", "--index", index)
-    fails(capsys, "has no places in an XML file", "eval", inex_qrels, passage_run, "--measures", "MAiP", "--index", index)
+    fails(capsys, "has no positions in an XML file", "eval", inex_qrels, passage_run, "--measures", "MAiP", "--index", index)
     assert means(capsys, inex_qrels, inex_run, "--measures", "iP[1] RR") == {"iP[1]": 0.6, "RR": 1.0}
 
 

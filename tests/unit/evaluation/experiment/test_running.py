@@ -388,7 +388,7 @@ OTHER = '\n[[systems]]\nname = "other"\nrun = "other.run"\n'
         ),
         (
             ('file = "topics.tsv"', 'file = "marked.tsv"'),
-            r"experiment\.toml: \[topics\] file is wrong: .*mend it, or say the form \(form in \[topics\]\)$",
+            r"experiment\.toml: \[topics\] file is wrong: .*correct it, or name the form \(form in \[topics\]\)$",
         ),
         (
             ("folds = 3", 'topics = "topics.tsv"\njudgements = "qrels.txt"'),

@@ -74,11 +74,11 @@ def test_what_others_add_to_a_topic_is_passed_over(tmp_path: Path) -> None:
         ("<tid>a</tid>\n<tfile>x</tfile>\n<tid></tid>\n<tfile>x</tfile>", 3, "the topic has no <tid>"),
         ("<tid>a</tid>\n<tfile>x\n<tclaims>/a</tclaims>", 2, "<tfile> is not closed"),
         ("<tid>a</tid>\n<tfile>x</tfile>\n<tclaims>/a/b", 3, "<tclaims> is not closed"),
-        ("<tid>a</tid>\n<tfile>x</tfile>\n<tfile>y</tfile>", 3, "<tfile> stands twice in one topic"),
+        ("<tid>a</tid>\n<tfile>x</tfile>\n<tfile>y</tfile>", 3, "<tfile> occurs twice in one topic"),
         ("<tid>a</tid>\nEP-1-A1.xml\n<tfile>x</tfile>", 2, "there is text outside of a field: 'EP-1-A1.xml'"),
         ("<tid>a</tid>\n<tfile>x</tfile>\n<tclaims>/a/claim[last()]</tclaims>", 1, "is not the path of an element"),
         ("<tid>a b</tid>\n<tfile>x</tfile>", 1, "the query id 'a b' holds white space"),
-        ("<tid>a</tid>\n<tfile>x</tfile>\n<tid>a</tid>\n<tfile>y</tfile>", 3, "query id 'a' stands in the file twice"),
+        ("<tid>a</tid>\n<tfile>x</tfile>\n<tid>a</tid>\n<tfile>y</tfile>", 3, "query id 'a' occurs twice in the file"),
         ("<!-- no end\n<tid>a</tid>", 1, "does not end"),
         ("<topics></topics>", 1, "no topics"),
     ],
@@ -151,7 +151,7 @@ def test_the_ranks_of_a_run_decide(tmp_path: Path) -> None:
         ("t Q0 EP-1-A1 /a/b[2] 2 nan", "finite"),
         ("t Q0 EP-1-A1 b[2] 2 0.5", "is no path"),
         ("t Q0 EP-1-A1 /a/b[2] 1 0.5", "rank 1 stands twice"),
-        ("t Q0 EP-1-A1 /a[1]/b[1] 2 0.5", "stands twice in the list"),
+        ("t Q0 EP-1-A1 /a[1]/b[1] 2 0.5", "occurs twice in the list"),
     ],
 )
 def test_a_wrong_line_of_a_run_is_named(tmp_path: Path, line: str, message: str) -> None:
@@ -208,7 +208,7 @@ def test_hits_are_named_by_the_passage_that_holds_them() -> None:
 
 
 def test_a_hit_without_a_place_is_refused() -> None:
-    with pytest.raises(UsageError, match="d1#p1 has no place in an XML file, which a CLEF-IP run needs; index the XML files themselves"):
+    with pytest.raises(UsageError, match="d1#p1 has no position in an XML file, which a CLEF-IP run needs; index the XML files themselves"):
         by_path([("d1#p1", 1.0)], lambda number: None)
 
 

@@ -93,10 +93,10 @@ def test_topics_that_look_like_another_form(tmp_path: Path, content: str, form: 
     ("content", "message"),
     [
         ("1 pump", "of none of the forms of topics known .*--topic-format"),
-        ("<q>\tpump", "no topics of a form known.*--topic-format"),
-        ("<html><p>x</p></html>", "no topics of a form known.*--topic-format"),
-        (OLD + PLAIN, r"marks of several forms of topics \(clef-ip, trec\)"),
-        ("<topic><title>x</title></topic>", "no topics of a form known"),
+        ("<q>\tpump", "no topics of a known form.*--topic-format"),
+        ("<html><p>x</p></html>", "no topics of a known form.*--topic-format"),
+        (OLD + PLAIN, r"tags of several forms of topics \(clef-ip, trec\)"),
+        ("<topic><title>x</title></topic>", "no topics of a known form"),
     ],
 )
 def test_nothing_is_guessed(tmp_path: Path, content: str, message: str) -> None:

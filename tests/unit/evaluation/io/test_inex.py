@@ -78,7 +78,7 @@ def test_topics_of_other_years(tmp_path: Path) -> None:
     [
         (TOPICS, "description", 16, "topic '2009902' has no description; it has title"),
         (TOPICS, "titel", 9, "topic '2009901' has no titel; it has title, castitle"),
-        (TOPICS.replace("2009902", "2009901"), "", 16, "stands in the file twice"),
+        (TOPICS.replace("2009902", "2009901"), "", 16, "occurs twice in the file"),
         (TOPICS.replace('id="2009902" ', ""), "", 16, "the query id is empty"),
         (TOPICS[:-30], "", 18, "cannot be read as XML"),
         (TOPICS[:300], "", 11, "cannot be read as XML"),
