@@ -80,7 +80,7 @@ def test_judgements_or_runs_without_characters_say_what_is_needed(index, spans, 
     inex_run, inex_qrels = tmp_path / "inex.run", tmp_path / "inex.qrels"
     inex_run.write_text("1 Q0 d1 1 2 me 0 5\n")
     inex_qrels.write_text("1 Q0 d1 3 40 2 2:3\n")
-    fails(capsys, "names passages: say with --index where these stand", "eval", spans, passage_run, "--measures", "MAiP")
+    fails(capsys, "names passages: give the index that holds them (--index)", "eval", spans, passage_run, "--measures", "MAiP")
     fails(capsys, "the run names passages: say with --index", "eval", inex_qrels, passage_run, "--measures", "MAiP")
     fails(capsys, "an INEX run counts the characters of files", "eval", spans, inex_run, "--measures", "MAiP", "--index", index)
     fails(capsys, "has no positions in an XML file", "eval", inex_qrels, passage_run, "--measures", "MAiP", "--index", index)

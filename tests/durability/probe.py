@@ -1,9 +1,10 @@
-"""Looks into every corner of an index that may be damaged or forged, in a process of its own so that a crash is noticed.
+"""Reads everything in an index that may be damaged or forged, in a separate process, so that the tests notice a crash.
 
     python -m tests.durability.probe FOLDER
 
-Each line on standard input names a harm (`harms.py`) as JSON; each is done to a copy of the index in FOLDER, looked at and undone, and
-one line says what came of it.
+The process prints one line when it has read the undamaged index. Then each line on standard input is a harm
+(`harms.py`) as JSON. It is done to a copy of the index in FOLDER, the copy is read, and one line with the outcome is
+printed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 import zlib
@@ -36,8 +38,10 @@ QUERY = "pump rotor valve"
 TERMS = ["en:pump", "en:rotor", "fr:valv", "en:absent", "en:seal"]
 PARTS = ["", "claims", "abstract"]
 FILTERS = ["year=2012", "year!=2012", "by.id=*", "year<2015", "ipc=G06F17", "ipc=H*", "id=a|d"]
-PATIENCE = 120
-"""Seconds without a word after which a process counts as hanging."""
+MOST_PROCESSOR_SECONDS = 120
+"""Processor time after which a process that reads one harmed index counts as hanging; reading takes less than a second."""
+MOST_IDLE_SECONDS = 120
+"""Time after which a process counts as hanging that sleeps and uses no processor at all."""
 
 
 def small_index(folder: Path) -> None:
@@ -75,13 +79,15 @@ def _plain(id: str, text: str) -> Document:
 
 
 def look(folder: Path) -> str:
-    """Everything that can be read, as a checksum; raises what reading raises."""
+    """A checksum of everything that can be read; raises the errors of reading."""
     index = Index.open(folder)
     snapshot = index._snapshot
     seen: list[object] = [index.documents, index.passages, index.languages]
-    for model in (name for name, found in MODELS.items() if not found.needs_store):
+    for model in (name for name, definition in MODELS.items() if not definition.needs_store):
         results = index.search(QUERY, model=model, k=50)
-        seen += [results.names(), list(results), [render(results.explain(row)) for row in range(min(3, len(results)))]]
+        # The last results are in short documents. The explanation of a long one lists hundreds of occurrences, which
+        # takes more time than everything else together and reads nothing more from the index.
+        seen += [results.names(), list(results), [render(results.explain(row)) for row in range(len(results))[-3:]]]
     for name, _ in index.search(QUERY, k=2).names():
         seen.append(render(index.explain(QUERY, name)))
     seen.append(str(snapshot.statistics(TERMS)))
@@ -106,30 +112,30 @@ def change(folder: Path) -> None:
 
 
 def examine(folder: Path, changing: bool) -> dict[str, Any]:
-    """What an index shows; anything but an answer, a `PerikopeError` or an `OSError` is noted as `raised`."""
-    found: dict[str, Any] = {}
+    """The outcome of each step by its name; an error other than `PerikopeError` and `OSError` is the outcome `raised`."""
+    outcome: dict[str, Any] = {}
     steps = {"check": lambda: list(check(folder).problems), "look": lambda: look(folder)}
     if changing:
         steps |= {"change": lambda: change(folder), "look again": lambda: look(folder)}
     for step, do in steps.items():
         try:
-            found[step] = do()
+            outcome[step] = do()
         except (PerikopeError, OSError) as error:
-            found[f"{step} refused"] = str(error)
+            outcome[f"{step} refused"] = str(error)
         except Exception:
-            found["raised"] = f"{step}: {traceback.format_exc()}"
-    return found
+            outcome["raised"] = f"{step}: {traceback.format_exc()}"
+    return outcome
 
 
 class Probe:
-    """The other side: does each harm in the process and says what came of it; one that dies or hangs is part of the result."""
+    """The caller's side: sends harms to the process and yields their outcomes; that the process died or hung is one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Each harm with what came of it."""
+        """Each harm with its outcome."""
         for job in jobs:
             process = self._process = self._process or self._start()
             assert process.stdin is not None
@@ -137,13 +143,13 @@ class Probe:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(job) + "\n")
                 process.stdin.flush()
-            heard = select.select([process.stdout], [], [], PATIENCE)[0]
-            line = process.stdout.readline() if heard else ""
+            answers = _wait_for_line(process)
+            line = process.stdout.readline() if answers else ""
             if line:
                 yield job, json.loads(line)
             else:
                 self.close()
-                yield job, {"raised": f"died with {process.returncode}" if heard else "hung"}
+                yield job, {"raised": f"died with {process.returncode}" if answers else "hung"}
 
     def close(self) -> None:
         """End the process; it is started again when it is needed."""
@@ -155,23 +161,66 @@ class Probe:
     def _start(self) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "tests.durability.probe", str(self._folder)]
         root = Path(__file__).parents[2]
-        # Kernels that check bounds turn what might have gone unnoticed, a read just outside an array, into an error. They are other code,
-        # so they are kept in another place.
+        # Kernels that check bounds turn a read just outside an array, which might go unnoticed, into an error. They are
+        # other machine code, so they have a cache of their own.
         settings = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "PERIKOPE_CACHE": str(root / ".pytest_cache" / "kernels-with-bounds")}
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, cwd=root, env=settings)
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, cwd=root, env=settings)
+        # Kernels are compiled now, so that their compilation does not count as time that a harm takes.
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n", "the process does not start"
+        return process
+
+
+def _wait_for_line(process: subprocess.Popen[str]) -> bool:
+    """Whether the process prints a line or ends; False where it hangs.
+
+    Time on a clock says nothing on a busy machine. A process hangs where it has used much processor time since now, or
+    sleeps and uses none. Where the system does not tell processor times, the process is waited for.
+    """
+    begin = last = _processor_seconds(process.pid)
+    idle_since = time.monotonic()
+    while not select.select([process.stdout], [], [], 1.0)[0]:
+        now = _processor_seconds(process.pid)
+        if now is None or begin is None:
+            continue
+        if now != last or not _sleeps(process.pid):
+            last, idle_since = now, time.monotonic()
+        if now - begin > MOST_PROCESSOR_SECONDS or time.monotonic() - idle_since > MOST_IDLE_SECONDS:
+            return False
+    return True
+
+
+def _processor_seconds(process: int) -> float | None:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _sleeps(process: int) -> bool:
+    """Whether a process waits for something other than the processor or a disk."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 def main(original: Path, folder: Path) -> None:
-    warnings.simplefilter("ignore")  # of numpy, about numbers that make no sense
+    warnings.simplefilter("ignore")  # of numpy, about meaningless numbers
     whole = {path.name: path.read_bytes() for path in original.iterdir()}
+    harms.restore(folder, whole)
+    outcome = examine(folder, changing=True)
+    assert "look again" in outcome, outcome
+    _say("ready")
     for line in sys.stdin:
         job = json.loads(line)
         harms.restore(folder, whole)
         harms.do(folder, job)
-        found = examine(folder, bool(job.get("changing")))
-        sys.stdout.write(json.dumps(found) + "\n")
-        sys.stdout.flush()
+        _say(json.dumps(examine(folder, bool(job.get("changing")))))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def is_id(path: str | os.PathLike[str]) -> bool:
 
 
 def read_topics(id: str, field: str) -> Iterator[Numbered]:
-    """The queries of a data set; `field` names the fields that form the query, such as `title`, empty for the default."""
+    """The queries of a data set; `field` names the fields that form the query (`title`), empty for the default."""
     dataset = _dataset(id, "queries")
     with _translated_errors(id):
         for number, query in enumerate(dataset.queries_iter(), start=1):
