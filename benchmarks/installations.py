@@ -18,7 +18,7 @@ _WORKER = Path(__file__).with_name("worker.py")
 
 
 def environment() -> dict[str, str]:
-    """One thread per process, the same order of sets, and no path that brings the modules of one installation into the other."""
+    """One thread per process, the same order of sets, and no path that mixes the modules of the installations."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | SINGLE | {"PYTHONHASHSEED": "0"}
 
 

@@ -29,7 +29,7 @@ class Measurement:
     private: int = 0
     """Bytes in memory that no file stands behind: what the program cannot give back."""
     others: float = 0.0
-    """Cores that other programs of the machine were using meanwhile, on average: where they are not idle, wall-clock seconds mislead."""
+    """Mean number of cores that other programs used meanwhile: where it is not near 0, wall-clock times mislead."""
     said: dict[str, float] = field(default_factory=dict)
     """The JSON object that the program printed on its last line."""
     problem: str = ""

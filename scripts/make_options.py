@@ -1,4 +1,4 @@
-"""Writes what is derived from the declaration of search options: the types of keyword arguments, and the reference page.
+"""Write the files that derive from the declaration of search options: types of keyword arguments and reference page.
 
     python scripts/make_options.py
 

@@ -113,7 +113,7 @@ def test_bm25_equals_bm25s_on_all_topics(fetched):
     for query in queries:
         found = fetch(snapshot, query, model, 1000)
         repeated = [term for term, weight in zip(query.terms, query.weights, strict=True) for _ in range(int(weight))]
-        # bm25s leaves out the constant (k1 + 1), as Lucene does since version 8, and refuses words that it does not know.
+        # bm25s leaves out the constant (k1 + 1), as Lucene does since version 8, and refuses unknown words.
         theirs = peer.get_scores([term for term in repeated if term in peer.vocab_dict]) * 2.2
         best = np.sort(theirs[theirs > 0])[::-1][:1000]
         np.testing.assert_allclose(found.scores, best, rtol=1e-4)

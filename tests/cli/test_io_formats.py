@@ -174,7 +174,7 @@ def _written(path, content):
 
 
 def test_clef_ip_topics_search_with_their_patent(index, patents, tmp_path, capsys):
-    """The patent is found by the name of its file, whether that lies beside the topics or is in the index alone; it is no result itself."""
+    """The patent is found by its file name, in the folder of the topics or only in the index, and is not a result."""
     out = tmp_path / "run"
     alone = _written(tmp_path / "topics.txt", CLEF_IP_TOPICS.replace("EP-0000012-A1.xml", ""))
     beside = _written(patents / "topics.txt", alone.read_text())

@@ -45,7 +45,8 @@ def given(files):
 def test_a_prior_is_learned_shown_and_used(files, capsys):
     code, out, err = run(capsys, "learn", "prior", *given(files), "--model", "bm25", "--name", "mine")
     assert code == 0
-    # Returned: every second passage of d1 for q1 and of d2 for q2. Relevant: tenths 1 and 5, 1 again, and 10 of a document not fetched.
+    # The run returns every second passage of d1 for q1 and of d2 for q2. Relevant are tenths 1 and 5, 1 again, and 10
+    # of a document that is not fetched.
     relevant, returned = [2, 0, 0, 0, 1, 0, 0, 0, 0, 1], [2, 0] * 5
     weights = [(r / 4) / (p / 10) if p else 1.0 for r, p in zip(relevant, returned, strict=True)]
     assert weights == [2.5, 1, 0, 1, 1.25, 1, 0, 1, 0, 1]

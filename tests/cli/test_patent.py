@@ -1,4 +1,4 @@
-"""Searching with a patent, as a searcher does: by number, by file, by claims; ten families of which the answers are known."""
+"""Search with a patent by number, by file and by claims, in ten families for which the right results are known."""
 
 import io
 import json

@@ -1,7 +1,7 @@
 """Every option of a search reaches every surface and changes the result there.
 
-Surfaces: keywords of `Index.search`, the command line, recipes, experiments, topics in JSON Lines, and the JSON schema. A new option
-without a case here fails `test_every_option_has_a_case`; nothing else has to be told about it.
+The surfaces are keywords of `Index.search`, the command line, recipes, experiments, topics in JSON Lines, and the JSON
+schema. A new option without a case here fails `test_every_option_has_a_case`. Nothing else needs to know about it.
 """
 
 import gzip

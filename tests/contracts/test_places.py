@@ -54,7 +54,7 @@ def without_space(text: str) -> str:
 
 
 def without_links(document: Document, span: int) -> str:
-    """The text of a passage without what it says of links: of those that have no text in the file it is the title they lead to."""
+    """The text of a passage without the titles that replace links without text in the file."""
     spans = document.spans
     pieces, at = [], spans.start[span]
     for mark in range(span + 1, len(spans)):
@@ -65,7 +65,7 @@ def without_links(document: Document, span: int) -> str:
 
 
 def holds(original: str, text: str) -> bool:
-    """Whether a text is in the original, less what was taken out of the middle of it (what is skipped, lists and tables)."""
+    """Whether a text is in the original, apart from what was removed inside it (skipped text, lists and tables)."""
     label = LABEL.match(text)
     return _in_order(text, original) or (label is not None and _in_order(text[label.end() :], original))
 

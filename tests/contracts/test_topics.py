@@ -1,4 +1,4 @@
-"""A topic has one ranking: `search`, `run`, `tune`, `learn` and `experiment` agree on every kind of topic under every kind of option."""
+"""`search`, `run`, `tune`, `learn` and `experiment` rank a topic in the same way, for all kinds of options."""
 
 import csv
 import gzip

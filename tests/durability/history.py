@@ -1,7 +1,7 @@
-"""A history of commits that anyone can work out: what an index holds after commit n follows from n alone.
+"""A history of commits in which the content of the index after commit n follows from n alone.
 
-Commit n adds and replaces some documents and deletes others; each text says by which commit it was written, and the document
-`marker` is replaced by every commit, so that a reader knows which one it sees and what else must be there.
+Commit n adds and replaces some documents and deletes others. Each text names the commit that wrote it. Every commit
+replaces the document `marker`, so that a reader knows which commit it sees and what else the index must hold.
 """
 
 from __future__ import annotations

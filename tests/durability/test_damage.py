@@ -1,4 +1,4 @@
-"""Damage by accident: `check` names the file and the column, and whatever is read of it is right, refused or named; nothing crashes."""
+"""Accidental damage: `check` names the file and the column, reads are right or refused, and nothing crashes."""
 
 from __future__ import annotations
 

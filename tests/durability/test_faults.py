@@ -1,4 +1,4 @@
-"""A disk that is full or fails at any operation: the call says so, the index stays at its last commit, and the next attempt succeeds."""
+"""A disk that is full or fails at any operation: the call raises, the index stays at its last commit, a retry works."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_any_operation_of_a_commit_and_a_merge_may_fail(tmp_path, original, disk
         index.rollback()
         index.refresh()
         found = verify(index)
-        # A merge comes after its commit; and a manifest that was replaced stays so, even where making that durable failed.
+        # A merge comes after its commit. A replaced manifest stays, even where making that durable failed.
         assert found == BEFORE + 1 or error is not None, where
         assert disk.failed or error is None, where
         assert not check(folder).problems, where

@@ -1,4 +1,4 @@
-"""Files with right checksums and wrong content: refused or harmless, whatever they say; no kernel reads outside its arrays."""
+"""Files with right checksums and wrong content are refused or harmless; no kernel reads outside of its arrays."""
 
 from __future__ import annotations
 

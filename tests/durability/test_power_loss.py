@@ -1,8 +1,10 @@
-"""A disk that keeps only what was synced: whatever else it kept when the power went, the index opens at its last commit.
+"""A disk that keeps what was synced and loses some of the rest: after a power loss the index opens at its last commit.
 
-Every change goes through `perikope.core.files`; here it is recorded, and the disk after a power loss is made up for every moment:
-- the content of a file that was not synced is there, cut short, garbage or empty,
-- a name that was made, changed or removed since the folder was synced is as it was before or as it should be, each one on its own.
+Every change goes through `perikope.core.files`, where it is recorded. From the record, the disk after a power loss is
+made for every moment:
+
+- The content of a file that was not synced is there, cut short, garbage or empty.
+- Each name that was made, changed or removed since the folder was synced is, independently, in its old or new state.
 """
 
 from __future__ import annotations
@@ -215,7 +217,7 @@ def test_power_may_go_at_any_moment(tmp_path, disk):
 
 
 def test_power_may_go_after_the_next_writer_has_cleared_up_behind_a_killed_one(tmp_path, disk):
-    """A writer dies between replacing the manifest and making that durable; the next one must not trust what it sees."""
+    """A writer dies between replacing the manifest and making that durable; the next writer must not rely on it."""
     states = States(tmp_path)
     for kill in itertools.count():
         folder = tmp_path / f"index-{kill}"

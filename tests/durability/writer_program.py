@@ -3,8 +3,9 @@
     python -m tests.durability.writer_program write FOLDER LOG
     python -m tests.durability.writer_program read FOLDER
 
-Loading Python and the kernels takes a second, so the writer is loaded once: for each line on its standard input it forks a child that
-writes, prints the child's number, waits for its end and prints how that came about. The reader stops when its standard input ends.
+Loading Python and the kernels takes a second, so the writer is loaded once. For each line on its standard input it
+forks a child that writes, prints the child's number, waits for its end and prints its exit status. The reader stops
+when its standard input ends.
 """
 
 from __future__ import annotations

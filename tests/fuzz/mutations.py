@@ -1,4 +1,4 @@
-"""Damage as files meet it, and as people who mean harm make it: a mutation takes bytes and a source of chance, and gives other bytes."""
+"""Damage by accident and by attackers: a mutation takes bytes and a random source, and returns other bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short run of the fuzzing, always with the same damage; `make fuzz` runs it for as long as one likes, with other damage each time."""
+"""A short run of the fuzzing, always with the same damage; `make fuzz` runs longer, with other damage each time."""
 
 from __future__ import annotations
 

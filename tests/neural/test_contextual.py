@@ -1,4 +1,4 @@
-"""A store of passages as graph attention sees them: what it holds, when it is stale, and how its scores are explained."""
+"""A store of passages after graph attention: its content, when it is out of date, and how its scores are explained."""
 
 import json
 from typing import get_args

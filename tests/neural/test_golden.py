@@ -1,4 +1,4 @@
-"""Worked numbers of the neural formulas: importance of relations (Albarede et al. 2023, Table 6) and MaxSim (equation 6)."""
+"""Worked numbers of neural formulas: importance of relations (Albarede et al. 2023, Table 6), MaxSim (equation 6)."""
 
 import pytest
 

@@ -68,7 +68,7 @@ def test_edges_run_as_their_relation_is_read(index):
     root, sec, inner = "/document[1]", "/document[1]/sec[1]", "/document[1]/sec[1]/sec[1]"
     assert pairs(graph, "order") == [("p1", "@2"), ("@2", "p3"), ("p3", "@4")]
     assert pairs(graph, "structural") == [(root, "p1"), (root, sec), (sec, "@2"), (sec, "p3"), (sec, inner), (inner, "@4")]
-    # A reference to a list leads to the section that holds it; one to itself, or to nothing, is none; the same one twice is one.
+    # A reference to a list leads to the section that holds it. References to itself, to nothing, or twice do not count.
     assert pairs(graph, "internal") == [("p1", sec), ("@2", sec), ("p3", "p1"), ("@4", "p1")]
     assert pairs(graph, "external") == [(root, "d2")]
 

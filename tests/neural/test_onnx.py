@@ -80,7 +80,7 @@ def test_int8_is_close(int8, texts, full):
 
 
 def test_the_weights_of_every_product_are_int8(int8, plain, cache):
-    """Query, key, value, output and the two of the feed-forward part in each of four layers; not those of attention, nor the projection."""
+    """Query, key, value, output and two feed-forward matrices in each of four layers, and no others."""
     products = []
     for kind in (False, True):
         nodes = [node.op_type for node in onnx_files.load(graph_path(cache, tiny_encoder(), kind)).graph.node]

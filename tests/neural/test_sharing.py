@@ -44,7 +44,7 @@ def test_no_self_takes_one_more_attention_an_edge():
     first, second, last = messages(plan)
     edges = 19 * 2 + 20 * 2
     assert first == edges + 21  # all those of BASE
-    # Those of BASE, once more what each passage says now that it did not hear itself, and what it hears, asking with that.
+    # The layers of BASE; then each passage's state without its own message, and what it receives with that as a query.
     assert second <= edges + 21 + edges + edges
     assert last == edges - 20  # what the targets hear, without themselves
     assert plan.work(tokens, 128) < 3 * base.work(tokens, 128)

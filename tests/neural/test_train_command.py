@@ -1,4 +1,4 @@
-"""`perikope train` and neural studies by `perikope experiment`: from files to a ranker that searches, and to a report."""
+"""`perikope train`, and neural studies by `perikope experiment`: from files to a ranker and to a report."""
 
 import json
 import subprocess
@@ -89,7 +89,7 @@ def test_what_was_trained_is_what_searches(files, train, tmp_path, capsys, varia
     scores = ranker.score_all(["when seal stops"], np.arange(len(texts.names)))[0]
     assert found.keys() == set(texts.names)
     alone = TrainableRanker(saved.encoder, texts.written(heading_path=True)).score_all(["when seal stops"], np.arange(len(texts.names)))[0]
-    # Vectors are kept in 16 bits, and computed in so many where the processor does that: far less than what context is worth here.
+    # Vectors have 16 bits, also in computations where the processor can: an error far below the effect of context here.
     lost = np.abs(np.array([found[name] for name in texts.names]) - scores).max()
     assert lost < 0.2 * np.abs(scores - alone).max()
 

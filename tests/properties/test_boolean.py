@@ -1,4 +1,4 @@
-"""Boolean queries: what is written parses back, and what they match equals a plain evaluation straight from the definitions."""
+"""Boolean queries: a written tree parses back, and its matches are those of a plain evaluation by the definitions."""
 
 import itertools
 from dataclasses import fields, is_dataclass
@@ -251,7 +251,7 @@ short_passages = st.lists(
 @settings(max_examples=400)
 @given(short_passages, st.builds(Near, places(few_words), places(few_words), distances, st.booleans()), few_words)
 def test_proximity_in_crowded_texts(passages, near, other):
-    """Few words, so that matches overlap, have several partners, and cross short passages; words of what does not hold stand among them."""
+    """Few words, some of them excluded, so that matches overlap, have several partners and cross short passages."""
     document = plain_document("d1", "", *passages)
     [text] = texts_of([document])
     for tree in (near, Or((near, And((other, Word(("en:absent",))))))):

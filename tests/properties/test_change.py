@@ -1,4 +1,4 @@
-"""However an index came to its content, by adding, replacing, deleting, merging, it is the index built from that content."""
+"""After any adding, replacing, deleting and merging, an index equals the index that is built from its content."""
 
 import pytest
 from hypothesis import given, settings

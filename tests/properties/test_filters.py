@@ -1,4 +1,4 @@
-"""A filter keeps what a plain look at the metadata of each document keeps, however the collection is cut, changed and merged."""
+"""A filter keeps the documents whose metadata match, however the collection is split, changed and merged."""
 
 from pathlib import Path
 

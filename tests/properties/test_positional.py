@@ -121,7 +121,7 @@ def test_plm(kernel, unit, documents, query, cuts, segment, sigma, points, lam, 
         # Min-max spreads the differences over 0 to 1, and what is wrong with them too.
         high, low = max(raw.values()), min(raw.values())
         spread = (high - low) / high if normalize == "minmax" and high else 1.0
-        # Where all occurrences are beyond the reach of a Gaussian it gives 0, not the trace that shares would blow up to 1.
+        # Where all occurrences are out of reach of a Gaussian, it gives 0, not a trace that normalisation turns into 1.
         traces = any(0 < value < 1e-12 for value in raw.values())
         if spread > 1e-6 and not traces:
             assert results == pytest.approx(plain.mixed(raw, normalize, lam), abs=1e-9 / spread)

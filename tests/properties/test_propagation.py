@@ -1,4 +1,4 @@
-"""The models that propagate relevance equal the formulas of Albarede et al. 2021, computed passage by passage and pair by pair."""
+"""Models that propagate relevance equal the formulas of Albarede et al. 2021, computed for each pair of passages."""
 
 import math
 from collections import Counter

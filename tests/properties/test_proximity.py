@@ -102,7 +102,7 @@ def test_segments_change_no_bit(documents, tree):
 @settings(max_examples=40)
 @given(document=structured_documents(), tree=trees())
 def test_other_models_score_elements_as_they_score_passages(document, tree):
-    """A passage has the same score whether it is ranked among passages or among elements, where no other row plays a part."""
+    """A passage has the same score among passages and among elements, where no other row matters."""
     query = replace(query_of(tree), tree=None)
     for model in ("bm25", "lm", "psg", "pl2"):
         rows = {}

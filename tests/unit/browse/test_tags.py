@@ -17,7 +17,7 @@ EVERYTHING = Selection(occurrences=0, coverage=0.0, logical_coverage=0.0, logica
 
 
 def plain_weights(documents, relevant, deleted=()):
-    """Of each tag the mean weight, from a set of tokens a query; and what each tag marks, how often it stands, where it is relevant."""
+    """The mean weight of each tag over queries, and its occurrences, marked tokens and relevant tokens."""
     plain = {document.id: PlainInfluence(document, k=1) for document in documents if document.id not in deleted}
     tokens = {(id, x) for id, own in plain.items() for x in range(len(own.tokens))}
     marked, occurrences = {}, {}

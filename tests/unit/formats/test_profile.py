@@ -1,4 +1,4 @@
-"""Profiles: every key does what it says, every mistake in one is named, and a user's own works from the command line."""
+"""Profiles: every key has its effect, every mistake is named, and a user's profile works on the command line."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_names_of_two_kinds(judged: str, returned: str, said: str) -> None:
 
 
 def refuses_or_reads(read: Callable[..., Any], path: Path, form: str) -> None:
-    """Whatever is in the file, the result is a value or one error of ours, which names a line of it unless the file is packed."""
+    """Any content gives a value or one error of ours, which names a line unless the file is compressed."""
     try:
         read(path, form)
     except InputError as error:
