@@ -3,16 +3,20 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-neural lint types bench results soak fuzz clean
+.PHONY: demo test test-neural lint types kernels checked-kernels bench results soak fuzz clean
 
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
 
-# Tests run in as many processes as there are cores; a file's tests stay together, because they share their fixtures.
-test: lint types
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+# Everything that a change must pass. The aim is less than 12 minutes on two cores in a new clone, so the slow suites run
+# at a reduced size: `soak` and `fuzz` below run them in full. Kernels are compiled once for all processes, beside the
+# check of types. Tests run in as many processes as there are cores. The tests of a file stay together, because they
+# share their fixtures; files run in their order, so that the small ones at the end fill up the last gaps.
+test: $(VENV)/installed-dev
+	$(MAKE) --jobs=2 lint types kernels checked-kernels
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-# The neural part: `make test` leaves it out where torch is not there. Brings torch, a large download.
+# The neural part, which `make test` leaves out where torch is not installed. Installs torch, a large download.
 test-neural: $(VENV)/installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,neural,onnx]'
 	$(BIN)/python -m pytest tests/neural src/perikope/neural
@@ -24,11 +28,18 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
+kernels: $(VENV)/installed-dev
+	$(BIN)/perikope warmup
+
+# Kernels that check bounds, with which tests/durability reads damaged indexes.
+checked-kernels: $(VENV)/installed-dev
+	$(BIN)/python -m tests.durability.probe
+
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks
 
-# One page an experiment in docs/results, for the collections that are there. What is finished is kept in .bench/results and not run again;
-# the program ends with 1 where topics were passed over, which the page says.
+# One page per experiment in docs/results, for the collections that are available. Finished parts are stored in
+# .bench/results and do not run again. The program ends with 1 where topics were left out, which the page says.
 results: $(VENV)/installed-dev
 	mkdir -p docs/results .bench/results
 	for name in conditionalqa evidence-inference obliqa; do \
@@ -38,11 +49,13 @@ results: $(VENV)/installed-dev
 		else echo "no collection $$name beside this folder: left out"; fi; \
 	done
 
-# The durability tests at length: a thousand kills, every byte flipped, every fault at every step. Takes the better part of an hour.
+# The durability and property tests in full: a thousand kills, every byte flipped, every column forged in every way, every
+# fault at every step, and ten times as many random examples as `test` tries. Takes more than an hour.
 soak: $(VENV)/installed-dev
-	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 PERIKOPE_FORGERIES=5000 $(BIN)/python -m pytest tests/durability
+	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 PERIKOPE_FORGERIES=5000 PERIKOPE_EXAMPLES=5 $(BIN)/python -m pytest tests/durability tests/properties
 
-# Damaged files for every reader, for FUZZ_SECONDS in all; what a reader does not cope with is kept in .fuzz/.
+# Damaged files for every reader, for FUZZ_SECONDS in total. `test` tries 25 per reader. Files on which a reader fails are
+# stored in .fuzz/.
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/installed-dev
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m tests.fuzz

@@ -2,7 +2,7 @@
 
 There are four steps, each including those before it: lxml parses documents that are already cut out, without DTD and
 named characters (this is the lower limit); perikope's trees, which cut out and clean the documents of a file;
-documents, made of the trees; and an index of them, committed to the disk. `python -m benchmarks formats FOLDER` measures
+documents, made of the trees; and an index of them, committed to disk. `python -m benchmarks formats FOLDER` measures
 the XML files of a folder, also those in archives, instead of the available collections.
 """
 

@@ -6,9 +6,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.examples import scaled
+
 # The first call of a kernel compiles it, which a deadline would measure. With CI set, the same examples decide every
 # time; without it, each run tries new ones.
-settings.register_profile("perikope", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI")))
+settings.register_profile(
+    "perikope",
+    max_examples=scaled(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
 settings.load_profile("perikope")
 
 

@@ -1,6 +1,7 @@
 """Reads everything in an index that may be damaged or forged, in a separate process, so that the tests notice a crash.
 
-    python -m tests.durability.probe FOLDER
+    python -m tests.durability.probe            compiles the kernels of the process (`make checked-kernels`)
+    python -m tests.durability.probe FOLDER     the process
 
 The process prints one line when it has read the undamaged index. Then each line on standard input is a harm
 (`harms.py`) as JSON. It is done to a copy of the index in FOLDER, the copy is read, and one line with the outcome is
@@ -225,6 +226,18 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-if __name__ == "__main__":
+def compile_kernels() -> None:
+    """Start the process once, so that its kernels are in the cache."""
     with tempfile.TemporaryDirectory() as scratch:
-        main(Path(sys.argv[1]), Path(scratch))
+        small_index(Path(scratch, "index"))
+        probe = Probe(Path(scratch, "index"))
+        assert [outcome["check"] for _, outcome in probe.run([{"do": "lose", "file": "write.lock"}])] == [[]]
+        probe.close()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        compile_kernels()
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            main(Path(sys.argv[1]), Path(scratch))
