@@ -163,10 +163,9 @@ class Probe:
         command = [sys.executable, "-m", "tests.durability.probe", str(self._folder)]
         root = Path(__file__).parents[2]
         # Kernels that check bounds turn a read just outside an array, which might go unnoticed, into an error. They are
-        # other machine code, so they have a cache of their own. They are not optimised: the index is small, and they
-        # compile in half the time.
+        # other machine code, so they have a cache of their own.
         cache = str(root / ".pytest_cache" / "kernels-with-bounds")
-        settings = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "PERIKOPE_CACHE": cache}
+        settings = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "PERIKOPE_CACHE": cache}
         pipe = subprocess.PIPE
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, cwd=root, env=settings)
         # Kernels are compiled now, so that their compilation does not count as time that a harm takes.
