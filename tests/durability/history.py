@@ -114,14 +114,14 @@ def verify(index: Index) -> int:
 
 def answers(index: Index) -> list[object]:
     """What searching and counting say of an index, to be compared with a rebuild."""
-    found: list[object] = [index.documents, index.passages]
+    collected: list[object] = [index.documents, index.passages]
     statistics = index._snapshot.statistics(TERMS)
-    found += [str(getattr(statistics, name)) for name in type(statistics).__slots__]
-    found += [[counts.tolist() for counts in index._snapshot.part_statistics(TERMS, part)] for part in ("", "claims")]
+    collected += [str(getattr(statistics, name)) for name in type(statistics).__slots__]
+    collected += [[counts.tolist() for counts in index._snapshot.part_statistics(TERMS, part)] for part in ("", "claims")]
     for model in MODELS:
         results = index.search(QUERY, model=model, k=50)
-        found += [results.names(), list(results[:2])]
-    return found
+        collected += [results.names(), list(results[:2])]
+    return collected
 
 
 class Rebuilds:

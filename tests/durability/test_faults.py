@@ -137,12 +137,12 @@ def test_any_operation_of_a_commit_and_a_merge_may_fail(tmp_path, original, disk
                 index.commit()
         index.rollback()
         index.refresh()
-        found = verify(index)
+        commit = verify(index)
         # A merge comes after its commit. A replaced manifest stays, even where making that durable failed.
-        assert found == BEFORE + 1 or error is not None, where
+        assert commit == BEFORE + 1 or error is not None, where
         assert disk.failed or error is None, where
         assert not check(folder).problems, where
-        if found == BEFORE:
+        if commit == BEFORE:
             make_changes(index, BEFORE + 1)
         index.compact()
         assert index.fingerprint == fingerprint, where

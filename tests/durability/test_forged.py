@@ -27,7 +27,7 @@ def files(folder: Path) -> list[str]:
 
 def assert_harmless(probe, jobs):
     jobs = [{**job, "changing": True} for job in jobs]
-    bad = [f"{job}: {found['raised']}" for job, found in probe.run(jobs) if "raised" in found]
+    bad = [f"{job}: {outcome['raised']}" for job, outcome in probe.run(jobs) if "raised" in outcome]
     assert not bad, f"{len(bad)} of {len(jobs)} (seed {SEED})\n" + "\n".join(bad[:20])
 
 
@@ -108,7 +108,7 @@ def test_a_manifest_names_only_files_of_its_folder(small, probe):
         for place in (["segments", 0, "file"], ["segments", 0, "deleted", "file"])
         for name in names
     ]
-    for job, found in probe.run(jobs):
-        assert "raised" not in found, (job, found)
+    for job, outcome in probe.run(jobs):
+        assert "raised" not in outcome, (job, outcome)
         for step in ("check", "look"):
-            assert "is damaged" in found[f"{step} refused"], (job, found)
+            assert "is damaged" in outcome[f"{step} refused"], (job, outcome)

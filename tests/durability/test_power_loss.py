@@ -198,9 +198,9 @@ def assert_survives(disk: Disk, states: States, since: int = 0) -> None:
         step(model)
         if number >= since:
             for state in model.states(chance):
-                found = states.commit(state)
+                commit = states.commit(state)
                 where = f"after step {number} of {len(steps)}, seed {SEED}: {sorted(state)}"
-                assert found in model.allowed, where
+                assert commit in model.allowed, where
     disk.steps = []  # of looking at the states
 
 

@@ -46,5 +46,5 @@ def test_what_a_reader_does_wrong_is_seen(tmp_path: Path) -> None:
     def time_left() -> bool:
         return process_time() < ends
 
-    found = [attempt(Target("t", [b"x"], run), tmp_path, b"x") for run in (crash, babble, refuse, work)]
-    assert [failure and failure.cause.partition(" ")[0] for failure in found] == ["ValueError", "several", None, "time"]
+    outcomes = [attempt(Target("t", [b"x"], run), tmp_path, b"x") for run in (crash, babble, refuse, work)]
+    assert [failure and failure.cause.partition(" ")[0] for failure in outcomes] == ["ValueError", "several", None, "time"]
