@@ -174,8 +174,8 @@ def _average_precision_inside(judged: JudgedRows, cutoff: int | None, arguments:
             return 0.0
         counted = counted[np.lexsort((judged_ranks.rank_in_document[counted], judged.document[counted]))]
         document = judged.document[counted]
-        found_so_far = np.arange(counted.size) - np.searchsorted(document, document) + 1
-        return float(np.sum(found_so_far / judged_ranks.rank_in_document[counted] / relevant[document])) / documents
+        relevant_so_far = np.arange(counted.size) - np.searchsorted(document, document) + 1
+        return float(np.sum(relevant_so_far / judged_ranks.rank_in_document[counted] / relevant[document])) / documents
 
     return value
 
@@ -201,9 +201,9 @@ def precision_curve(ranks: Sequence[int], relevant: int) -> list[float]:
     """
     curve = [0.0] * RECALL_POINTS
     best = 0.0
-    for found in range(len(ranks), 0, -1):
-        best = max(best, found / ranks[found - 1])
+    for count in range(len(ranks), 0, -1):
+        best = max(best, count / ranks[count - 1])
         # The recall points after the recall without this result, up to the recall with it, in exact whole numbers.
-        before, reached = 100 * (found - 1) // relevant if found > 1 else -1, 100 * found // relevant
+        before, reached = 100 * (count - 1) // relevant if count > 1 else -1, 100 * count // relevant
         curve[before + 1 : reached + 1] = [best] * (reached - before)
     return curve

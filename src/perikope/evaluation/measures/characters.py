@@ -177,16 +177,16 @@ def _curve(ranked: Sequence[Stretch], judged: Mapping[str, Relevant]) -> tuple[l
     """Recall and precision after each result; recall never decreases."""
     missing = {document: _merged(text.ranges) for document, text in judged.items()}
     relevant = sum(end - start for ranges in missing.values() for start, end in ranges)
-    found, returned = 0, 0
+    relevant_returned, returned = 0, 0
     recalls, precisions = [], []
     for result in ranked:
         left = missing.get(result.document, [])
         overlap, missing[result.document] = _take(left, result.start, result.start + result.length)
-        found += overlap
+        relevant_returned += overlap
         returned += result.length
         if relevant and returned:
-            recalls.append(found / relevant)
-            precisions.append(found / returned)
+            recalls.append(relevant_returned / relevant)
+            precisions.append(relevant_returned / returned)
     return recalls, precisions
 
 
@@ -203,26 +203,26 @@ def _documents(ranked: Sequence[Stretch], judged: Mapping[str, Relevant], beta: 
             yield 0.0, False
             continue
         size = sum(end - start for start, end in relevant)
-        found, irrelevant = _read(results, relevant, t2i)
-        if not found:
+        relevant_read, irrelevant = _read(results, relevant, t2i)
+        if not relevant_read:
             yield 0.0, True
             continue
-        precision, recall = found / (found + irrelevant), found / size
+        precision, recall = relevant_read / (relevant_read + irrelevant), relevant_read / size
         yield (1 + beta**2) * precision * recall / (beta**2 * precision + recall), True
 
 
 def _read(results: Iterable[Stretch], relevant: Sequence[tuple[int, int]], t2i: int | None) -> tuple[int, int]:
     """Numbers of relevant and of other characters read; the reader stops after `t2i` others (None: never)."""
-    found, irrelevant = 0, 0
+    relevant_read, irrelevant = 0, 0
     for result in results:
         at, last = result.start, result.start + result.length
         for start, end in [(max(start, at), min(end, last)) for start, end in relevant if start < last and end > at] + [(last, last)]:
             irrelevant += start - at
             if t2i is not None and irrelevant >= t2i:
-                return found, t2i
-            found += end - start
+                return relevant_read, t2i
+            relevant_read += end - start
             at = end
-    return found, irrelevant
+    return relevant_read, irrelevant
 
 
 def _take(ranges: list[tuple[int, int]], start: int, end: int) -> tuple[int, list[tuple[int, int]]]:

@@ -57,11 +57,11 @@ def _by_document(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _average_precision(returned: Sequence[str], relevant: set[str]) -> float:
-    found, total = 0, 0.0
+    relevant_so_far, total = 0, 0.0
     for rank, name in enumerate(returned, start=1):
         if name in relevant:
-            found += 1
-            total += found / rank
+            relevant_so_far += 1
+            total += relevant_so_far / rank
     return total / len(relevant)
 
 

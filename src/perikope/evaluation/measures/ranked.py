@@ -39,11 +39,11 @@ def average_precision(ranked: Sequence[str], judged: Mapping[str, int], cutoff: 
     0.75
     """
     relevant = sum(grade >= rel for grade in judged.values())
-    found, total = 0, 0.0
+    relevant_so_far, total = 0, 0.0
     for rank, name in enumerate(ranked[:cutoff], start=1):
         if judged.get(name, 0) >= rel:
-            found += 1
-            total += found / rank
+            relevant_so_far += 1
+            total += relevant_so_far / rank
     return total / relevant if relevant else 0.0
 
 
