@@ -13,10 +13,10 @@ demo: $(VENV)/installed
 # check of types. Tests run in as many processes as there are cores. The tests of a file stay together, because they
 # share their fixtures; files run in their order, so that the small ones at the end fill up the last gaps.
 test: $(VENV)/installed-dev
-	$(MAKE) --jobs=2 lint types kernels checked-kernels
+	$(MAKE) --jobs=2 lint checked-kernels kernels types
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-# The neural part, which `make test` leaves out where torch is not installed. Installs torch, a large download.
+# Tests of the neural part, which `make test` skips if torch is not installed. Installs torch, a large download.
 test-neural: $(VENV)/installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,neural,onnx]'
 	$(BIN)/python -m pytest tests/neural src/perikope/neural
@@ -38,15 +38,15 @@ checked-kernels: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks
 
-# One page per experiment in docs/results, for the collections that are available. Finished parts are stored in
-# .bench/results and do not run again. The program ends with 1 where topics were left out, which the page says.
+# Writes one page per experiment to docs/results, for the collections that are present. Finished work is kept in
+# .bench/results and is not repeated. The program exits with 1 if topics were left out; the page lists them.
 results: $(VENV)/installed-dev
 	mkdir -p docs/results .bench/results
 	for name in conditionalqa evidence-inference obliqa; do \
 		if [ -d ../shared/data/$$name ]; then \
 			$(BIN)/perikope experiment experiments/$$name.toml --out .bench/results/$$name || [ $$? -eq 1 ] || exit 2; \
 			cp .bench/results/$$name/report.md docs/results/$$name.md && cp .bench/results/$$name/report.html docs/results/$$name.html || exit 2; \
-		else echo "no collection $$name beside this folder: left out"; fi; \
+		else echo "collection ../shared/data/$$name not found: skipped"; fi; \
 	done
 
 # The durability and property tests in full: a thousand kills, every byte flipped, every column forged in every way, every

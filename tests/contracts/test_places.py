@@ -54,7 +54,7 @@ def without_space(text: str) -> str:
 
 
 def without_links(document: Document, span: int) -> str:
-    """The text of a passage without the titles that replace links without text in the file."""
+    """The text of a passage without that of its links: a link without text in the file has the title of its target."""
     spans = document.spans
     pieces, at = [], spans.start[span]
     for mark in range(span + 1, len(spans)):
@@ -65,7 +65,7 @@ def without_links(document: Document, span: int) -> str:
 
 
 def holds(original: str, text: str) -> bool:
-    """Whether a text is in the original, apart from what was removed inside it (skipped text, lists and tables)."""
+    """Whether the original contains a text, apart from removed parts of it (skipped tags, lists, tables)."""
     label = LABEL.match(text)
     return _in_order(text, original) or (label is not None and _in_order(text[label.end() :], original))
 

@@ -1,4 +1,4 @@
-"""`search`, `run`, `tune`, `learn` and `experiment` rank a topic in the same way, for all kinds of options."""
+"""A topic has one ranking: `search`, `run`, `tune`, `learn` and `experiment` agree for all topics and options."""
 
 import csv
 import gzip

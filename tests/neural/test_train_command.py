@@ -68,8 +68,8 @@ def test_what_was_trained_is_what_searches(files, train, tmp_path, capsys, varia
     much = ("--epochs", 4, "--encoder-rate", 5e-3, "--rate", 0.1, "--frozen-layers", 0, "--validation-topics", files[1])
     code, out, err = train("--variant", variant, "--relations", relations, "--negatives-from", "same_doc+ranked", *much)
     assert code == 0, err
-    assert "learning from 18 topics, choosing on 18 topics" in err
-    assert "kept: epoch" in out
+    assert "training on 18 topics, validating on 18 topics" in err
+    assert "best: epoch" in out
     assert "opening" in out
     assert "λ" in out
     assert ("α" in out) == (variant == "NO_LB_NS")
@@ -150,27 +150,27 @@ def test_several_collections_are_learned_from(train, tmp_path):
     other = write_collection(tmp_path / "other", ["heat", "fluid"])
     code, _, err = train("--variant", "BASE", "--layers", 1, "--also", *other)
     assert code == 0, err
-    assert "learning from 21 topics of 2 collections, choosing on 3 topics" in err
+    assert "training on 21 topics of 2 collections, validating on 3 topics" in err
 
 
 def test_validation_topics_of_their_own(files, train, tmp_path):
     (tmp_path / "some.tsv").write_text("pump-opens\twhen pump opens\n")
     code, _, err = train("--validation-topics", tmp_path / "some.tsv")
     assert code == 0, err
-    assert "learning from 18 topics, choosing on 1 topic;" in err
+    assert "training on 18 topics, validating on 1 topic;" in err
 
 
 def test_attention_without_an_encoder_as_trained_is_warned_of(train):
     code, _, err = train("--variant", "BASE", "--keep", 0.5)
     assert code == 0
-    assert "warning: --keep moves the encoder alone" in err
+    assert "warning: --keep changes the encoder only" in err
 
 
 def test_the_attention_of_what_training_starts_from_is_left_out(train, tmp_path):
     assert train("--variant", "BASE")[0] == 0
     code, _, err = train("--encoder", tmp_path / "ranker", to="next")
     assert code == 0
-    assert "the encoder alone is taken" in err
+    assert "only the encoder of" in err
     assert "same folder" in train("--encoder", tmp_path / "ranker")[2]
 
 
@@ -178,7 +178,7 @@ def test_the_attention_of_what_training_starts_from_is_left_out(train, tmp_path)
     ("options", "said"),
     [
         (("--variant", "NOLB"), "did you mean 'NO_LB'"),
-        (("--layers", 1, "--no-residual"), "--layers, --residual: only graph attention"),
+        (("--layers", 1, "--no-residual"), "--layers, --residual needs graph attention"),
         (("--variant", "BASE", "--relations", "order,nonsense"), "unknown relation 'nonsense'"),
         (("--negatives-from", "same_doc+nowhere"), "unknown strategy of negatives 'nowhere'"),
         (("--ranked-by", "bm25"), "--negatives-from ranked"),
@@ -195,7 +195,7 @@ def test_mistakes_are_found_before_anything_is_made(train, tmp_path, options, sa
 
 
 def test_an_index_twice_is_refused(files, train):
-    assert "names an index twice" in train("--also", *files)[2]
+    assert "an index is given twice" in train("--also", *files)[2]
 
 
 def study(capsys, *arguments):
@@ -332,7 +332,7 @@ def test_a_folder_with_other_files_is_not_written_to(train, tmp_path):
     (tmp_path / "ranker" / "config.json").write_text("mine")
     code, _, err = train()
     assert code == 2
-    assert "holds other files" in err
+    assert "contains other files" in err
     assert (tmp_path / "ranker" / "config.json").read_text() == "mine"
 
 

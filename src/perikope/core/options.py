@@ -68,7 +68,7 @@ def option(
     return field(default=default, metadata={"option": {**details, **more}})
 
 
-def declared(options: type[Options]) -> Mapping[str, Option]:
+def declared(options: type[Declared]) -> Mapping[str, Option]:
     """The options that a class declares, by name, in the order of declaration."""
     by_name: Mapping[str, Option] = _declared(cast(Any, options))
     return by_name
@@ -92,7 +92,12 @@ def _defaults(options: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Options:
+class Declared:
+    """Base class of classes whose fields are declared with `option`."""
+
+
+@dataclass(frozen=True)
+class Options(Declared):
     """Base class of options: immutable, checked on creation, comparable, and convertible to plain values."""
 
     def __post_init__(self) -> None:

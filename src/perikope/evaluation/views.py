@@ -54,7 +54,7 @@ class View:
             return find_ranks(self.rank(score, k, matching_only=matching_only), self.judged)
         if self._order is None:
             # Passages with equal scores are ordered by document id, then by position.
-            document_order = self.matches.place_of_document()[self.matches.document_of_passage]
+            document_order = self.matches.id_rank_of_document()[self.matches.document_of_passage]
             order = np.empty(document_order.size, np.int64)
             order[np.argsort(document_order, kind="stable")] = np.arange(document_order.size)
             self._order = order

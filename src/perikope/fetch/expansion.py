@@ -19,6 +19,8 @@ from perikope.index.reader import Snapshot
 from perikope.query.terms import Query
 
 Count = Annotated[int, Range(1, 1000), Grid((3, 5, 10, 20))]
+FeedbackDocuments = Annotated[Count, "Number of top-ranked documents, or passages, that terms are taken from."]
+ExpansionTerms = Annotated[Count, "Number of terms with the largest weights that are added to the query."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def canonical(text: str) -> str:
 
 
 @expansion
-def bo1(query: Query, feedback: Feedback, *, documents: Count = 3, terms: Count = 10) -> Query:
+def bo1(query: Query, feedback: Feedback, *, documents: FeedbackDocuments = 3, terms: ExpansionTerms = 10) -> Query:
     """Bo1, Bose-Einstein statistics, as Terrier has it: parameter-free.
 
     `w(t) = tf_x log2((1 + P) / P) + log2(1 + P)`, tf_x the frequency in the feedback documents and `P = cf / N`. The best terms get
@@ -122,9 +124,9 @@ def rm3(
     query: Query,
     feedback: Feedback,
     *,
-    documents: Count = 10,
-    terms: Count = 10,
-    original: Annotated[float, Range(0, 1), Grid(step=0.1)] = 0.5,
+    documents: FeedbackDocuments = 10,
+    terms: ExpansionTerms = 10,
+    original: Annotated[float, Range(0, 1), Grid(step=0.1), "Weight λ of the original query; the added terms have weight 1 - λ."] = 0.5,
 ) -> Query:
     """RM3: the relevance model of the feedback documents, mixed with the query.
 

@@ -234,8 +234,10 @@ def snapshot_of(matches: Matches) -> Snapshot:
 def colbert_signals(
     matches: Matches,
     *,
-    store: Annotated[str, Grid((STORE_OF_TOKENS,))] = STORE_OF_TOKENS,
-    refine: Annotated[int, Range(0, 1e9), Grid((0,))] = 0,
+    store: Annotated[str, Grid((STORE_OF_TOKENS,)), "Name of a store of token vectors, made by `perikope encode`."] = STORE_OF_TOKENS,
+    refine: Annotated[
+        int, Range(0, 1e9), Grid((0,)), "Number of passages compared exactly, the best by centroids alone; 0 compares all exactly."
+    ] = 0,
 ) -> Signals:
     """MaxSim with the vectors of a store."""
     snapshot = snapshot_of(matches)
@@ -256,8 +258,10 @@ def colbert(signals: Signals) -> Column:
 def hgat_signals(
     matches: Matches,
     *,
-    store: Annotated[str, Grid((STORE_IN_CONTEXT,))] = STORE_IN_CONTEXT,
-    variant: Annotated[Variant, Grid(("",))] = "",
+    store: Annotated[
+        str, Grid((STORE_IN_CONTEXT,)), "Name of a store that `perikope encode` made with a trained ranker."
+    ] = STORE_IN_CONTEXT,
+    variant: Annotated[Variant, Grid(("",)), "Variant that the store must have been made with; an empty text accepts any."] = "",
 ) -> Signals:
     """MaxSim with what graph attention made of the passages; in late fusion also with the passages alone, each by its share."""
     snapshot = snapshot_of(matches)
@@ -288,7 +292,11 @@ def hgat(signals: Signals) -> Column:
     return columns[0] if len(columns) == 1 else sum_of("late fusion of passage and context", columns)
 
 
-def vector_signals(matches: Matches, *, store: Annotated[str, Grid((POOLED_STORE,))] = POOLED_STORE) -> Signals:
+def vector_signals(
+    matches: Matches,
+    *,
+    store: Annotated[str, Grid((POOLED_STORE,)), "Name of a store with one vector per passage."] = POOLED_STORE,
+) -> Signals:
     """The similarity by one vector a passage."""
     snapshot = snapshot_of(matches)
     opened = open_store(snapshot.folder, store, "pooled", "own")

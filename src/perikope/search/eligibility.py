@@ -63,7 +63,7 @@ class Eligibility:
 
     def rank(self, matches: Matches, score: Column, k: int, eligible: Mask | None, groups: Integers | None) -> Ranking:
         """The best `k` of the eligible rows, laid out as asked for; `groups` are those of `groups(matches)`."""
-        place = matches.place_of_document()
+        place = matches.id_rank_of_document()
         return rank(matches, score, k, place, allowed=eligible, presentation=self.presentation, group_of_document=groups)
 
     def groups(self, matches: Matches) -> Integers | None:

@@ -120,7 +120,7 @@ class Search:
             return matches
         expander, chosen = parse_expansion(self.options.browse_expand), model or self.model
         eligible = self.eligible(matches, chosen)
-        best = rank(matches, chosen.score(matches), expander.depth, matches.place_of_document(), allowed=eligible)
+        best = rank(matches, chosen.score(matches), expander.depth, matches.id_rank_of_document(), allowed=eligible)
         expansion = expand_from_passages(self.snapshot, matches, best, expander)
         return self._join(fetched.query.expanded(expansion), fetched.candidates)
 

@@ -158,7 +158,7 @@ def group_of(
     is_example[ranking.rows[: sampling.depth]] = True
     is_example[list(rows_of_judged.values())] = True
     # Sorted by id, so that the order in which documents were indexed does not decide which passages are drawn.
-    by_id = np.lexsort((np.arange(matches.passages), matches.place_of_document()[matches.document_of_passage]))
+    by_id = np.lexsort((np.arange(matches.passages), matches.id_rank_of_document()[matches.document_of_passage]))
     rest = by_id[~is_example[by_id]]
     generator = np.random.default_rng([sampling.seed, zlib.crc32(qid.encode())])
     drawn = generator.choice(rest, min(sampling.others, rest.size), replace=False)
