@@ -81,7 +81,7 @@ class Point:
     label: str
     works: Sequence[Work]
     every: int = 1
-    """Takes part in one of so many turns."""
+    """The row is measured in every n-th turn only, where this is n."""
     turns: list[list[tuple[Cost, Cost]]] = field(default_factory=list)
 
     def costs(self, kind: int) -> NDArray[np.float64]:

@@ -138,7 +138,7 @@ def _readable(folder: Path) -> bool:
 
 
 class Server:
-    """An engine that answers in a process of its own, and what that process costs."""
+    """An engine that answers in a separate process, and the cost of that process."""
 
     def __init__(self, engine: Engine, index: Path, queries: Path) -> None:
         self.engine = engine

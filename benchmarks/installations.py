@@ -68,7 +68,7 @@ class Installation:
         return answer
 
     def command(self, *arguments: str) -> list[str]:
-        """A command line of perikope, to be run in a process of its own."""
+        """A command line of perikope, to be run in a separate process."""
         return [self.python, "-P", "-m", "perikope", *arguments]
 
     def run(self, command: Sequence[str]) -> measure.Measurement:

@@ -54,7 +54,7 @@ def synthetic(code: str) -> Found:
 
 
 def residual_rows(generator: np.random.Generator, book: Codebook) -> np.ndarray:
-    """Rows drawn directly: to find the nearest of so many centroids takes minutes."""
+    """Random codes: finding the nearest centroid of each vector would take minutes."""
     rows = generator.integers(0, 256, (PASSAGES * TOKENS, book.bytes_a_token), np.uint8)
     rows[:, :2] = generator.integers(0, CENTROIDS, PASSAGES * TOKENS).astype("<u2")[:, None].view(np.uint8)
     rows[:, 2:4] = np.ones((PASSAGES * TOKENS, 1), "<f2").view(np.uint8)

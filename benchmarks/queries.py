@@ -86,7 +86,7 @@ def _opened(source: Path) -> AbstractContextManager[IO[bytes]]:
 
 
 def write_terms(snapshot: Snapshot, target: Path) -> None:
-    """All documents as perikope indexed them, one a line: `id<TAB>term term …`, stop words left out."""
+    """All documents as perikope indexed them, one per line: `id<TAB>term term …`, without stop words."""
     if snapshot.languages != ["en"]:
         raise RuntimeError(f"only English collections can be compared, this one holds {snapshot.languages}")
     unfinished = target.with_suffix(".part")

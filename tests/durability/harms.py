@@ -1,4 +1,4 @@
-"""What can be done to the files of an index: damage by accident, and forgery whose checksums are right."""
+"""Harms to the files of an index: accidental damage, and forgeries with right checksums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 
 def do(folder: Path, harm: Mapping[str, Any]) -> None:
-    """Do a harm to an index: `{"do": name, …}` with what the function of that name takes."""
+    """Do a harm to an index: `{"do": name, …}` with the arguments of the function of that name."""
     HARMS[harm["do"]](folder, **{name: value for name, value in harm.items() if name not in ("do", "changing", "region")})
 
 
@@ -71,7 +71,7 @@ def forge_fact(folder: Path, file: str, fact: str, value: object) -> None:
 
 
 def forge_store(folder: Path, file: str, store: str, data: str) -> None:
-    """Put other strings into a store of compressed strings, all the same."""
+    """Replace every string in a store of compressed strings by `data`."""
     strings = StoreWriter()
     for _ in range(ColumnFile(folder / file)[f"{store}.ends"].size):
         strings.append(data.encode("utf-8", "surrogateescape"))
@@ -89,7 +89,7 @@ def forge_store(folder: Path, file: str, store: str, data: str) -> None:
 
 
 def forge_footer(folder: Path, file: str, footer: str) -> None:
-    """Put another footer; `PLACES` in it stands for that of the file."""
+    """Replace the footer; the word `PLACES` in it becomes the column entries of the original footer."""
     data = (folder / file).read_bytes()
     offset, length, _ = struct.unpack_from("<QQI", data, len(data) - 28)
     own = data[offset : offset + length].decode()

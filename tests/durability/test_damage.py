@@ -194,7 +194,7 @@ def test_a_merge_does_not_give_damage_a_right_checksum(folder):
 
 
 def test_a_damaged_segment_does_not_keep_others_from_being_added(folder, monkeypatch):
-    """A commit merges small segments when there are many; where it cannot, it stands all the same."""
+    """A commit merges small segments when there are many; where the merge fails, the commit is still made."""
     monkeypatch.setattr("perikope.index.commit.MAX_SEGMENTS", 2)
     name = segments(folder)[1]
     harms.flip(folder, name, regions(folder / name)["passage.length"][0], 1)

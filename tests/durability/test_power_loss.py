@@ -63,7 +63,7 @@ class Disk:
 
 @dataclass
 class Model:
-    """A disk under power: what is there, what of it would survive, and the changes of names that might."""
+    """A disk: the contents, the files that are synced, and the changes of names that are not."""
 
     contents: dict[int, bytes] = field(default_factory=dict)
     synced: set[int] = field(default_factory=set)
@@ -152,7 +152,7 @@ def disk(monkeypatch):
 
 
 class States:
-    """Looks at folders as a power loss left them, at each only once."""
+    """Examines folders as a power loss left them, each distinct one once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

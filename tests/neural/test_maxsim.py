@@ -18,7 +18,7 @@ def unit(generator, count, dimension=16):
 
 
 def found_of(book, vectors, counts, cut):
-    """Passages with so many vectors each, of two documents."""
+    """Passages of two documents, with the given number of vectors each."""
     counts = np.array(counts, np.uint16)
     border = int(counts[:cut].sum())
     rows, tokens = book.pack(vectors), np.arange(vectors.shape[0]).astype(np.uint16)

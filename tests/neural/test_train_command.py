@@ -241,7 +241,7 @@ def test_attention_that_cannot_be_made_is_told_before_anything_is_trained(tmp_pa
 
 def test_jobs_that_fail_are_told_and_the_rest_is_reported(tmp_path, capsys):
     file = write_study(tmp_path)
-    # Texts are longer than so many positions, which is seen when they are encoded.
+    # The texts are longer than this number of positions, which shows when they are encoded.
     file.write_text(file.read_text().replace("context = { layers = 2,", "context = { layers = 2, positions = 2,"))
     code, shown, err = study(capsys, file, "--out", tmp_path / "out")
     assert code == 1

@@ -242,7 +242,7 @@ def test_position_prior(first, second, query, weights, cuts):
         inside = [(i, p) for i, p in enumerate(d.passages) if d.document.labels[d.document.spans.part[p]] == "description"]
         ranges = {i: plain.tokens(d, p) for i, p in inside}
         if inside:
-            # Only what stands in passages of the description counts, not headings or other parts between them.
+            # Only tokens in passages of the description count, not headings or other parts between them.
             own = sorted({token for a, b in ranges.values() for token in range(a, b + 1)})
             for i, (a, b) in ranges.items():
                 place = (sum(token < a for token in own) + (b + 1 - a) / 2) / len(own)

@@ -15,7 +15,7 @@ texts = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=7).map(" ".jo
 
 @st.composite
 def structured_documents(draw, id="d1"):
-    """Sections, lists, passages and titles in any order, marks, and text that stands in sections themselves."""
+    """Sections, lists, passages and titles in any order, marks, and text directly in sections."""
     builder = TreeBuilder(id, tag="article", title=draw(st.sampled_from(["", "pump rotor"])))
     builder.passage(draw(texts))
     _fill(draw, builder, 3)

@@ -60,7 +60,7 @@ class PlainTree:
         return {s: self.section_score(s, score, aggregate) for s in {s for p in self.passages for s in self.above[p]}}
 
     def top_section(self, passage):
-        """The section right below the document that holds a passage; None of one that stands in the document itself."""
+        """The top section that contains a passage; None for a passage that is in no section."""
         return self.above[passage][-2] if len(self.above[passage]) > 1 else None
 
 
@@ -118,7 +118,7 @@ class Twins:
 
     @cache  # noqa: B019
     def content(self, unit, content, counted, mu=1000.0, k1=1.2, b=0.75, c=1.0):
-        """The score of each text by itself."""
+        """The score of each text alone."""
         tf, length = self.counts(unit)
         units, tokens, holding, occurrences = self.background(counted)
         if content == "psg":
