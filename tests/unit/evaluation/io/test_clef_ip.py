@@ -149,8 +149,8 @@ def test_the_ranks_of_a_run_decide(tmp_path: Path) -> None:
         ("t Q0 EP-1-A1 /a/b[2] 2", "expected 6 columns"),
         ("t Q0 EP-1-A1 /a/b[2] second 0.5", "the rank must be a whole number"),
         ("t Q0 EP-1-A1 /a/b[2] 2 nan", "finite"),
-        ("t Q0 EP-1-A1 b[2] 2 0.5", "is no path"),
-        ("t Q0 EP-1-A1 /a/b[2] 1 0.5", "rank 1 stands twice"),
+        ("t Q0 EP-1-A1 b[2] 2 0.5", "is not the path"),
+        ("t Q0 EP-1-A1 /a/b[2] 1 0.5", "rank 1 occurs twice"),
         ("t Q0 EP-1-A1 /a[1]/b[1] 2 0.5", "occurs twice in the list"),
     ],
 )
@@ -217,8 +217,8 @@ def test_a_hit_without_a_place_is_refused() -> None:
     [
         ([("a b", [])], "cannot stand in a run"),
         ([("t", []), ("t", [])], "ranked twice"),
-        ([("t", [("d#/a[1]", 1.0), ("d#/a[1]", 0.5)])], "stands twice"),
-        ([("t", [("d#p1", 1.0)])], "is no path"),
+        ([("t", [("d#/a[1]", 1.0), ("d#/a[1]", 0.5)])], "occurs twice"),
+        ([("t", [("d#p1", 1.0)])], "is not the path"),
         ([("t", [("report%207#/a[1]", 1.0)])], "'report 7' cannot stand in a run"),
     ],
 )

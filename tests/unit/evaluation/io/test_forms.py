@@ -92,7 +92,7 @@ def test_topics_that_look_like_another_form(tmp_path: Path, content: str, form: 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1 pump", "of none of the forms of topics known .*--topic-format"),
+        ("1 pump", "has none of the known forms of topics .*--topic-format"),
         ("<q>\tpump", "no topics of a known form.*--topic-format"),
         ("<html><p>x</p></html>", "no topics of a known form.*--topic-format"),
         (OLD + PLAIN, r"tags of several forms of topics \(clef-ip, trec\)"),

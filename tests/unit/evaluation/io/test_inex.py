@@ -179,7 +179,7 @@ def test_a_run_keeps_the_order_of_its_lines(tmp_path: Path) -> None:
         ("1 Q0 d 2 0.5 me 10 5.5", "the length must be a whole number"),
         ("1 Q0 d 2 0.5 me -1 5", "not -1 and 5"),
         ("1 Q0 d 2 0.5 me 1 0", "not 1 and 0"),
-        ("1 Q0 d1 2 0.5 me 0 7", "stands twice"),
+        ("1 Q0 d1 2 0.5 me 0 7", "occurs twice"),
     ],
 )
 def test_a_wrong_line_of_a_run_is_named(tmp_path: Path, line: str, message: str) -> None:
