@@ -115,7 +115,7 @@ def generalised_recall(ranked: Sequence[Stretch], judged: Mapping[str, Relevant]
 def average_generalised_precision(
     ranked: Sequence[Stretch], judged: Mapping[str, Relevant], *, beta: Beta = 1.0, t2i: Tolerance = None
 ) -> float:
-    """Sum of gP at the ranks of relevant documents, divided by their number: `Σ_{d_r relevant} gP@r / R`.
+    """Sum of gP at the ranks of relevant documents, divided by all R relevant ones: `Σ_{d_r relevant} gP@r / R`.
 
     β = 1 is the harmonic mean of the papers, 0.25 the default of the official program. `T2I(300)` is short for
     `AgP(t2i=300)`; see gP.

@@ -31,7 +31,7 @@ def normalised_discounted_cumulative_gain(ranked: Sequence[str], judged: Mapping
 
 @measure("AP", aliases=("MAP",))
 def average_precision(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None, *, rel: Rel = 1) -> float:
-    """Sum of the precisions at the ranks of relevant results, divided by their number: `Σ_i rel_i P@i / R`.
+    """Sum of the precisions at the ranks of relevant results, divided by all R relevant ones: `Σ_i rel_i P@i / R`.
 
     Harman 1992.
 
