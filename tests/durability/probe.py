@@ -104,7 +104,7 @@ def look(folder: Path) -> str:
 
 
 def change(folder: Path) -> None:
-    """Everything that reads an index in order to write it."""
+    """Delete, replace, add, commit and merge, which read the whole index."""
     with IndexWriter(folder) as writer:
         writer.delete(["b"])
         writer.add([_rich("a", 2), _rich("g", 1)], replace=True)
@@ -153,7 +153,7 @@ class Probe:
                 yield job, {"raised": f"died with {process.returncode}" if answers else "hung"}
 
     def close(self) -> None:
-        """End the process; it is started again when it is needed."""
+        """End the process; the next harm starts it again."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()

@@ -64,5 +64,5 @@ def command(index: str, **options: Any) -> int:
     snapshot = Snapshot.open(Path(index))
     with click.progressbar(length=snapshot.totals.passages, label="passages", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         store = encode_index(snapshot, EncodeOptions(**options), bar.update)
-    click.echo(f"{count(store.documents, 'document')}, {count(store.tokens, 'vector')} of {store.bytes_a_token} bytes in {store.folder}")
+    click.echo(f"{count(store.documents, 'document')}, {count(store.tokens, 'vector')} of {store.bytes_per_token} bytes in {store.folder}")
     return 0

@@ -42,7 +42,7 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     terms = Terms(rows.counts[0], rows.counts[1], snapshot.totals.documents, snapshot.totals.occurrences)
     search = _Search(model, terms, weights, min(documents, max(snapshot.numbers, 1)), filter)
     for i, segment in enumerate(snapshot.segments):
-        search.add(segment, rows.places(i), int(snapshot.first_document[i]))
+        search.add(segment, rows.bounds(i), int(snapshot.first_document[i]))
     found, sums = search.best
     candidates = in_order(snapshot, found, model.finish(sums, weights, terms), documents)
     if model.definition.finish is not None:
