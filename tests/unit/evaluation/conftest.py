@@ -11,7 +11,7 @@ WORDS = ["pump", "rotor", "magnet", "seal", "shaft", "valve", "motor", "blade", 
 
 
 def write_collection(folder, documents=14, topics=25):
-    """Documents of three sections, topics of two or three words, and the passages that hold most of them as relevant."""
+    """Documents of three sections, topics of two or three words, and passages with most of the words as relevant."""
     chance = random.Random(7)
     passages = {}
     with open(folder / "documents.jsonl", "w") as file:

@@ -112,8 +112,7 @@ def test_what_was_done_is_kept_and_the_end_is_the_same(plan_file, stage, number)
     pieces = {}
     part, done = run(plan_file, "part", on_progress=lambda at, done, total: pieces.setdefault(at, total))
     assert content(part) == content(whole)
-    # Five pieces of training topics, two of those reported; one was done. Only what is learned from all topics at
-    # once looks at all again.
+    # Training topics are five tasks, reported ones two; one was done. Only learning from all topics reads all again.
     if "training" in stage:
         assert pieces["4 documents fetched: training"] == 5
     elif "ranking" in stage:
@@ -390,7 +389,7 @@ OTHER = '\n[[systems]]\nname = "other"\nrun = "other.run"\n'
         ),
         (
             ('file = "topics.tsv"', 'file = "marked.tsv"'),
-            r"experiment\.toml: \[topics\] file is wrong: .*mend it, or say the form \(form in \[topics\]\)$",
+            r"experiment\.toml: \[topics\] file is wrong: .*correct it, or name the form \(form in \[topics\]\)$",
         ),
         (
             ("folds = 3", 'topics = "topics.tsv"\njudgements = "qrels.txt"'),
