@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perikope.build.workers import Job, build_segments, file_size, size_of, tasks
+from perikope.build.workers import WorkerSettings, build_segments, file_size, size_of, tasks
 from perikope.core import files
 from perikope.core.errors import InputError, UnreadableFile, UsageError, unknown
 from perikope.core.locks import LOCK_FILE
@@ -170,7 +170,7 @@ def _change(
     if workers > 1:
         memory = max(options.memory // workers - _WORKER, 32 << 20)
         prefix = writer.segment_path("p").stem
-        job = Job(writer.folder, writer.snapshot.manifest.analysis, options.segment, memory, prefix)
+        job = WorkerSettings(writer.folder, writer.snapshot.manifest.analysis, options.segment, memory, prefix)
         outcome = build_segments(
             job, tasks(sources, skipped.append), workers, lambda count, task: on_progress(count, sum(map(size_of, task)))
         )

@@ -36,7 +36,7 @@ Problem = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class WorkerSettings:
     """The settings of all workers."""
 
     folder: Path
@@ -108,7 +108,7 @@ def file_size(path: str) -> int:
 class SegmentWorker:
     """Turns tasks into segments, in the main process or in a worker process."""
 
-    def __init__(self, job: Job, name: str) -> None:
+    def __init__(self, job: WorkerSettings, name: str) -> None:
         self._job = job
         self._name = name
         self._analyzer = Analyzer.from_settings(job.analysis)
@@ -145,7 +145,7 @@ class SegmentWorker:
             self._builder = SegmentBuilder(self._analyzer)
 
 
-def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: Callable[[int, Task], None]) -> WorkersOutput:
+def build_segments(job: WorkerSettings, work: Iterable[Task], workers: int, on_documents: Callable[[int, Task], None]) -> WorkersOutput:
     """Distribute tasks to this process and `workers - 1` others; an error in one ends all of them and is raised here.
 
     This process works too, since it is ready at once, while others may take a second to start. `on_documents` is called
@@ -288,7 +288,7 @@ def process_context() -> Any:
     return multiprocessing.get_context("fork" if forks else "spawn")
 
 
-def _work(connection: Connection, job: Job, name: str, inherited: list[Connection] | None) -> None:
+def _work(connection: Connection, job: WorkerSettings, name: str, inherited: list[Connection] | None) -> None:
     """The main function of a worker process: it receives tasks, writes segments and returns their manifest entries."""
     if inherited is not None:
         # Forked: while the parent's ends of the pipes are open here, the end of the parent would go unnoticed.

@@ -12,8 +12,8 @@
 
     experiment = ExperimentKeys.parse(text, "my.toml", "an experiment")
 
-The declaration is the same as that of search options (`core.options`), so a key has a kind, a default and a sentence of help.
-Every error names the file, the table and the key, and says which keys or values are valid.
+The declaration is the same as that of search options (`core.options`), so a key has a kind, a default and a sentence of
+help. Every error names the file, the table and the key, and says which keys or values are valid.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def options_table(options: type[Options], names: Callable[[], Iterable[str]], he
 
 
 def inner_table(key_option: Option) -> tuple[str, type[Table]] | None:
-    """The declared table of a key, with the way a file writes its name (`[{}]`, `[[{}]]`); None for a key with another value."""
+    """The declared table of a key, with the way a file writes its name (`[{}]`, `[[{}]]`); None for other values."""
     kind = key_option.kind
     if isinstance(kind, _OneTable):
         return "[{}]", kind.keys

@@ -10,7 +10,7 @@ import numpy as np
 
 from perikope.core.arrays import Floats32, Mask
 from perikope.evaluation.experiment.plan import Plan
-from perikope.evaluation.experiment.prepared import COLLECTIONS, Prepared
+from perikope.evaluation.experiment.prepared import COLLECTIONS, PreparedExperiment
 from perikope.evaluation.io.runs import Run, read_run
 from perikope.neural.collection import Collection
 from perikope.neural.encoder import Encoder
@@ -41,7 +41,7 @@ class Workplace:
     @classmethod
     def open(cls, folder: Path, encoder: str = "", tokens: Path | None = None) -> Workplace:
         """The workplace of a prepared folder."""
-        return cls(Prepared.load(folder).plan, folder, encoder, tokens)
+        return cls(PreparedExperiment.load(folder).plan, folder, encoder, tokens)
 
     @cached_property
     def collections(self) -> dict[str, Collection]:

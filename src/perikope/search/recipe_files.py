@@ -13,7 +13,7 @@ from perikope.search.options import RECIPE, SearchOptions, options_on
 def recipe_text(title: str, options: SearchOptions, source: str) -> str:
     """A recipe with these options, as a TOML file; `source` says where the model's values come from.
 
-    How documents are fetched is written even where it is the default, so that the recipe keeps its meaning if the default changes.
+    The fetch options are written even where they are the defaults, so that a recipe keeps its meaning if these change.
     """
     changed = {name: value for name, value in options.plain().items() if name in options_on(RECIPE)}
     search = {"fetch": options.fetch, "documents": options.documents, **changed, "model": options.model}

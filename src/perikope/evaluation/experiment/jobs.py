@@ -16,7 +16,7 @@ from perikope.core.errors import PerikopeError
 from perikope.evaluation.experiment.kinds import JobSetup, system_kind
 from perikope.evaluation.experiment.outcome import VALUES, average
 from perikope.evaluation.experiment.plan import Plan
-from perikope.evaluation.experiment.prepared import Prepared
+from perikope.evaluation.experiment.prepared import PreparedExperiment
 from perikope.evaluation.experiment.state import FinishedJobs, Job
 from perikope.evaluation.pool import Pool, open_pool
 
@@ -55,7 +55,7 @@ def run_jobs(folder: Path, *, workers: int = 1, on_job: Callable[[str], None] = 
     line per finished job. Small models leave most of a GPU idle: several processes are faster than one if the GPU's
     multi-process service runs (`nvidia-cuda-mps-control -d`).
     """
-    plan, finished = Prepared.load(folder).plan, FinishedJobs(folder / VALUES)
+    plan, finished = PreparedExperiment.load(folder).plan, FinishedJobs(folder / VALUES)
     waiting = [job for job in jobs_of(plan) if finished.read(job) is None]
     if not waiting:
         return []

@@ -25,7 +25,7 @@ PREPARED, COLLECTIONS, RUNS = "prepared.json", "collections", "runs"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedExperiment:
     """An experiment whose systems are done, all but the rankers."""
 
     plan: Plan
@@ -37,7 +37,7 @@ class Prepared:
     facts: Mapping[str, str]
 
     @classmethod
-    def load(cls, folder: Path) -> Prepared:
+    def load(cls, folder: Path) -> PreparedExperiment:
         """Read a prepared folder."""
         content = _read(folder)
         try:

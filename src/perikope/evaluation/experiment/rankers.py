@@ -11,7 +11,7 @@ from perikope.evaluation.experiment.kinds import system_kind
 from perikope.evaluation.experiment.outcome import VALUES, Outcome, Sweep, SystemOutcome, Values, average_by_topic
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan
-from perikope.evaluation.experiment.prepared import Prepared
+from perikope.evaluation.experiment.prepared import PreparedExperiment
 from perikope.evaluation.experiment.report.tables import ExtraTable, counted
 from perikope.evaluation.experiment.state import FinishedJobs
 
@@ -19,7 +19,7 @@ Finished = Mapping[str, Mapping[int, Mapping[str, Any]]]
 """The content of the files of finished jobs, by each system that they have values for and by seed."""
 
 
-def gather(prepared: Prepared, folder: Path) -> tuple[Outcome, list[ExtraTable], list[str]]:
+def gather(prepared: PreparedExperiment, folder: Path) -> tuple[Outcome, list[ExtraTable], list[str]]:
     """The outcome of a prepared experiment, tables of what its rankers learned, and the jobs that are missing."""
     plan, kind = prepared.plan, system_kind(prepared.plan.kind)
     finished, missing = read_finished(plan, folder)
@@ -54,7 +54,7 @@ def read_finished(plan: Plan, folder: Path) -> tuple[Finished, list[str]]:
 
 
 def _outcomes(
-    prepared: Prepared, system: SystemPlan, topics: str, finished: Finished, outcome: SystemOutcome | None
+    prepared: PreparedExperiment, system: SystemPlan, topics: str, finished: Finished, outcome: SystemOutcome | None
 ) -> Sequence[SystemOutcome]:
     """The outcome of a system on a set of topics; for a ranker, also those of the systems derived from it."""
     if outcome is not None:

@@ -20,7 +20,7 @@ from perikope.evaluation.experiment.lexical import KEPT, LexicalSystems
 from perikope.evaluation.experiment.material import Material, read_material, read_run_of
 from perikope.evaluation.experiment.outcome import FILE, VALUES, Outcome, Sweep
 from perikope.evaluation.experiment.plan import Plan
-from perikope.evaluation.experiment.prepared import COLLECTIONS, PREPARED, RUNS, Prepared, check_prepared, save_prepared
+from perikope.evaluation.experiment.prepared import COLLECTIONS, PREPARED, RUNS, PreparedExperiment, check_prepared, save_prepared
 from perikope.evaluation.experiment.state import FinishedJobs, State, locked, remove_others
 from perikope.evaluation.experiment.topics import TopicWork, add_seconds
 from perikope.evaluation.io.runs import Run, write_run
@@ -76,18 +76,18 @@ def run_experiment(
 
 def prepare_experiment(
     plan: Plan, folder: Path, *, fresh: bool = False, workers: int | None = None, on_step: OnStep = lambda line: None
-) -> Prepared:
+) -> PreparedExperiment:
     """Do everything but the jobs of rankers, for which the folder then has all that is needed; see `prepared`."""
     with _opened(plan, folder, fresh) as begun:
         _search(plan, folder, begun, workers or usable_cores(), lambda stage, done, all: None, on_step)
-        return Prepared.load(folder)
+        return PreparedExperiment.load(folder)
 
 
 def finish_experiment(
     folder: Path, report: Path, *, fresh: bool = False, workers: int | None = None, device: str = "", on_step: OnStep = lambda line: None
 ) -> Done:
     """Do the jobs of a prepared folder that are left, or with `fresh` all jobs, and report into another folder."""
-    prepared = Prepared.load(folder)
+    prepared = PreparedExperiment.load(folder)
     with locked(folder):
         if fresh:
             for job in jobs_of(prepared.plan):
@@ -205,7 +205,7 @@ def _finish(folder: Path, report: Path, done: Done, workers: int, device: str, o
     from perikope.evaluation.experiment.rankers import gather
     from perikope.evaluation.experiment.report import write_report
 
-    prepared = Prepared.load(folder)
+    prepared = PreparedExperiment.load(folder)
     failures = run_jobs(folder, workers=workers, on_job=on_step, device=device)
     outcome, extra, missing = gather(prepared, folder)
     outcome.save(report)

@@ -1,7 +1,7 @@
 """Recipes: a paper's whole system under one name, and your own from a file.
 
-A recipe is a TOML file whose keys `RecipeKeys` declares. The recipes of the papers lie beside this module; a path that ends
-in `.toml` is a recipe of your own. Everything but `[search]` may be left out.
+A recipe is a TOML file whose keys `RecipeKeys` declares. The recipes of the papers are in this folder. A path that
+ends in `.toml` names a recipe of your own. Only `[search]` is required.
 """
 
 from __future__ import annotations
@@ -68,16 +68,23 @@ class Recipe:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def complaints(self, settings: Mapping[str, Any], given: Iterable[str] = (), has_codes: bool = False) -> list[str]:
-        """What is not as the recipe expects: how the index was made (`settings`), or an option that should have been given."""
-        found = []
-        for setting, wanted in self.expects.items():
-            made = settings.get(setting)
-            if made != wanted:
-                has = made if isinstance(made, str) else "words of its own"
-                found.append(f"recipe {self.name} expects --{setting} {wanted}, the index was made with {has}: figures will differ")
+        """What differs from the recipe: settings of the index, or an option of the query that was not given.
+
+        `settings` are those of the index, `given` the names of the given options; `has_codes` says whether it has
+        classification codes.
+        """
+        complaints = []
+        for setting, expected in self.expects.items():
+            actual = settings.get(setting)
+            if actual != expected:
+                shown = actual if isinstance(actual, str) else "a list of words"
+                complaints.append(
+                    f"recipe {self.name} expects --{setting} {expected}, the index was made with {shown}: figures will differ"
+                )
         if has_codes and "shares_codes_with" in self.per_query and "shares_codes_with" not in set(given):
-            found.append(f"recipe {self.name} expects --shares-codes-with DOCUMENT ({self.per_query['shares_codes_with']}): not filtered")
-        return found
+            described = self.per_query["shares_codes_with"]
+            complaints.append(f"recipe {self.name} expects --shares-codes-with DOCUMENT ({described}): not filtered")
+        return complaints
 
 
 def resolve_options(recipe: Recipe | None, given: Mapping[str, Any], base: SearchOptions | None = None) -> SearchOptions:
