@@ -16,7 +16,18 @@ from perikope.fetch.filters import Filter, mask
 from perikope.fetch.models import Factors, FetchModel, Terms
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
-from perikope.kernels.accumulate import DAMAGED, FULL, WINDOW, best_of_segment, rare_frequencies
+from perikope.kernels.accumulate import (
+    DAMAGED,
+    FULL,
+    WINDOW,
+    BestDocuments,
+    ContributionTables,
+    SegmentPostings,
+    WeightedTerms,
+    WindowBuffers,
+    best_of_segment,
+    rare_frequencies,
+)
 from perikope.kernels.postings import LARGE
 from perikope.query.terms import Query
 
@@ -89,29 +100,27 @@ class _Search:
         return self._found[: self._held], self._sums[: self._held]
 
     def add(self, segment: Segment, places: Integers, base: int) -> None:
-        """Look at one more segment; `places` are the terms' windows and postings there, `base` is the number of its first document."""
-        first_window, end_window, first, end = places
+        """Add the best documents of a segment.
+
+        `places` has the first list, the end of the lists, the first posting and the end of the postings of each term; `base` is the
+        number of the segment's first document.
+        """
         lengths: _Lengths = segment.remember(_read_lengths, "")
         tables = _tables(segment, lengths, self._model, self._terms)
-        if tables.rare is None:
-            tables = self._with_rare(segment, tables, first, end)
+        if not tables.complete:
+            tables = self._with_rare(segment, tables, places[2], places[3])
         background = self._model.background(lengths.values, float(self._weights.sum()))
-        positive = background is None and tables.positive and self._positive
-        if positive:
+        sums_grow = background is None and tables.positive and self._positive
+        if sums_grow:
             self._threshold = max(self._threshold, 0.0)
-        first_posting = segment["window.first_posting"]
-        space, state = _SPACE, FULL
+        terms = WeightedTerms(places, self._factors, _NONE if background is None else background, sums_grow)
+        allowed = _allowed(segment, self._filter)
+        state = FULL
         while state == FULL:
+            best = BestDocuments(self._found, self._sums, self._documents, self._held, self._threshold)
             self._held, self._threshold, state = best_of_segment(
-                segment["posting.document"], segment["posting.frequency"], segment["window.number"],
-                first_posting.view(np.uint8), first_posting.itemsize, first_window, end_window,
-                self._factors, self._factors @ tables.largest, tables.values, tables.layers(first.size),
-                tables.rows, tables.rare_at, tables.rare,
-                tables.classes, _NONE if background is None else background, lengths.classes, positive,
-                _allowed(segment, self._filter), segment.documents, base, self._documents,
-                space.sums, space.seen, space.chosen, space.values, space.hit,
-                self._found, self._sums, self._held, self._threshold,
-            )  # fmt: skip
+                lengths.postings, terms, tables.contributions, allowed, base, best, _SPACE.buffers
+            )
             if state == FULL:
                 self._found = np.concatenate([self._found, np.empty_like(self._found)])
                 self._sums = np.concatenate([self._sums, np.empty_like(self._sums)])
@@ -119,18 +128,18 @@ class _Search:
             raise segment.columns.damaged("has damaged postings")
 
     def _with_rare(self, segment: Segment, tables: _Tables, first: Integers, end: Integers) -> _Tables:
-        """The tables with what the query's postings add whose frequency has no row."""
-        at, first_rare = rare_frequencies(segment["posting.frequency"], first, end, tables.rows)
+        """The tables with the values of the query's postings whose frequency has no row."""
+        postings, first_rare = rare_frequencies(segment["posting.frequency"], first, end, tables.contributions.rows)
         term = np.repeat(np.arange(first.size), np.diff(first_rare))
-        order = np.argsort(at)
-        at, term = at[order], term[order]
-        frequency = segment.frequencies("posting.frequency", at).astype(np.float64)
+        order = np.argsort(postings)
+        postings, term = postings[order], term[order]
+        frequency = segment.frequencies("posting.frequency", postings).astype(np.float64)
         if tables.of_terms:
             factors: Factors = (self._model.by_frequency(frequency, self._terms.at(term)),)
         else:
-            length = segment["document.length"][segment.documents_at(at)]
+            length = segment["document.length"][segment.documents_at(postings)]
             factors = self._model.of_document(frequency, length, self._terms.average_length)
-        return tables.with_rare(at, np.stack(factors))
+        return tables.with_rare(postings, np.stack(factors))
 
 
 _NONE = np.zeros(0)
@@ -139,14 +148,13 @@ _NO_BYTES = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """The lengths that a segment's documents have, in order; and for each document, up to a whole window, the number of its own.
-
-    There are at most 65,535, since a segment has fewer than 2³¹ tokens.
-    """
+    """The different lengths of a segment's documents, the postings with the number of each document's length, and tables of models."""
 
     values: Integers
-    classes: Unsigned16
+    """The lengths, rising. There are at most 65,535, since a segment has fewer than 2³¹ tokens."""
+    postings: SegmentPostings
     no_classes: Unsigned16
+    """Zeros, aligned with `postings.length_class`."""
     tables: dict[object, _Tables]
     """Of the models used last."""
 
@@ -155,72 +163,73 @@ def _read_lengths(segment: Segment, _: str) -> _Lengths:
     values, classes = np.unique(segment["document.length"], return_inverse=True)
     padded = np.zeros(-(-max(segment.documents, 1) // WINDOW) * WINDOW, np.uint16)
     padded[: classes.size] = classes
-    return _Lengths(values.astype(np.int64) if values.size else np.ones(1, np.int64), padded, np.zeros_like(padded), {})
+    first_posting = segment["window.first_posting"]
+    postings = SegmentPostings(
+        segment["posting.document"], segment["posting.frequency"], segment["window.number"],
+        first_posting.view(np.uint8), first_posting.itemsize, padded, segment.documents,
+    )  # fmt: skip
+    return _Lengths(values.astype(np.int64) if values.size else np.ones(1, np.int64), postings, np.zeros_like(padded), {})
 
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """What a model gives for every frequency and length: a layer for each factor, or for each term where the length does not matter."""
+    """A model's values by frequency and length: one layer per factor, or one per term where the length does not matter."""
 
-    values: Floats
-    rows: int
-    """How many frequencies there are, from 0 on."""
-    classes: Unsigned16
-    largest: Floats
-    """Of each factor: a term cannot add more than its own factors times these."""
+    contributions: ContributionTables
     positive: bool
+    """Every value is above 0."""
     of_terms: bool
-    rare_at: Integers
-    rare: Floats | None
-    """The factors of postings whose frequency has no row, by their numbers; None where they must be looked for."""
+    """There is one layer per term."""
+    complete: bool
+    """Whether the values of postings whose frequency has no row are known; they may have to be computed per query."""
 
-    def layers(self, terms: int) -> Integers:
-        """The first layer of each term."""
-        return np.arange(terms) if self.of_terms else np.zeros(terms, np.int64)
-
-    def with_rare(self, at: Integers, rare: Floats) -> _Tables:
-        """The same, with these factors."""
-        if not at.size:
-            return replace(self, rare_at=at, rare=rare)
-        positive = self.positive and bool((rare > 0).all())
-        return replace(self, rare_at=at, rare=rare, largest=np.maximum(self.largest, rare.max(axis=1)), positive=positive)
+    def with_rare(self, postings: Integers, values: Floats) -> _Tables:
+        """The same tables with the values of postings whose frequency has no row."""
+        contributions = self.contributions._replace(rare_postings=postings, rare_values=values)
+        if not postings.size:
+            return replace(self, contributions=contributions, complete=True)
+        contributions = contributions._replace(largest=np.maximum(contributions.largest, values.max(axis=1)))
+        return replace(self, contributions=contributions, positive=self.positive and bool((values > 0).all()), complete=True)
 
 
 def _tables(segment: Segment, lengths: _Lengths, model: FetchModel, terms: Terms) -> _Tables:
     if model.definition.by_frequency is not None:
         each = Terms(terms.document_frequency[:, None], terms.collection_frequency[:, None], terms.documents, terms.tokens)
         values = model.by_frequency(np.arange(_ROWS_BY_FREQUENCY)[None, :], each)[:, :, None]
-        return _Tables(values, _ROWS_BY_FREQUENCY, lengths.no_classes, np.ones(1), False, True, _NO_NUMBERS, None)
+        contributions = ContributionTables(values, _ROWS_BY_FREQUENCY, lengths.no_classes, _NO_NUMBERS, _NO_VALUES, np.ones(1), 1)
+        return _Tables(contributions, False, True, False)
     name = (model.definition.name, tuple(model.parameters.values()), terms.average_length)
-    found = lengths.tables.get(name)
-    if found is None:
-        found = _factor_tables(segment, lengths, model, terms.average_length)
+    tables = lengths.tables.get(name)
+    if tables is None:
+        tables = _factor_tables(segment, lengths, model, terms.average_length)
         while len(lengths.tables) >= _MODELS:
             lengths.tables.pop(next(iter(lengths.tables)), None)
-        lengths.tables[name] = found
-    return found
+        lengths.tables[name] = tables
+    return tables
 
 
 _NO_NUMBERS = np.zeros(0, np.int64)
+_NO_VALUES = np.zeros((0, 0))
 
 
 def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, average_length: float) -> _Tables:
     rows = min(max(_FEWEST_ROWS, TABLE // lengths.values.size), LARGE)
-    with np.errstate(divide="ignore", invalid="ignore"):  # no document has a frequency of 0, but the table has a place for it
+    with np.errstate(divide="ignore", invalid="ignore"):  # no document has a frequency of 0, but the table has a row for it
         factors = model.of_document(np.arange(rows, dtype=np.float64)[:, None], lengths.values[None, :].astype(np.float64), average_length)
     # One row more than is used: where every smaller frequency has a row, no byte leads outside.
     values = np.zeros((len(factors), rows + 1, lengths.values.size))
     for layer, factor in zip(values, factors, strict=True):
         layer[1:rows] = np.broadcast_to(factor, (rows, lengths.values.size))[1:]
     used = values[:, 1:rows]
-    tables = _Tables(values, rows, lengths.classes, used.max(axis=(1, 2)), bool(used.min() > 0), False, _NO_NUMBERS, None)
+    largest = used.max(axis=(1, 2))
+    contributions = ContributionTables(values, rows, lengths.postings.length_class, _NO_NUMBERS, _NO_VALUES, largest, 0)
+    tables = _Tables(contributions, bool(used.min() > 0), False, False)
     if rows < LARGE:
         return tables
-    at = segment.large_frequencies()
-    frequency = segment.frequencies("posting.frequency", at).astype(np.float64)
-    return tables.with_rare(
-        at, np.stack(model.of_document(frequency, segment["document.length"][segment.documents_at(at)], average_length))
-    )
+    postings = segment.large_frequencies()
+    frequency = segment.frequencies("posting.frequency", postings).astype(np.float64)
+    length = segment["document.length"][segment.documents_at(postings)]
+    return tables.with_rare(postings, np.stack(model.of_document(frequency, length, average_length)))
 
 
 def _allowed(segment: Segment, filter: Filter | None) -> Bytes:
@@ -242,8 +251,9 @@ class _Space(threading.local):
     """Room to work in, one a thread; what is not used between calls is empty."""
 
     def __init__(self) -> None:
-        self.sums, self.seen = np.zeros(WINDOW), np.zeros(WINDOW, np.uint8)
-        self.chosen, self.values, self.hit = np.empty(WINDOW, np.int64), np.empty(WINDOW), np.empty(WINDOW, np.uint8)
+        self.buffers = WindowBuffers(
+            np.zeros(WINDOW), np.zeros(WINDOW, np.uint8), np.empty(WINDOW, np.int64), np.empty(WINDOW), np.empty(WINDOW, np.uint8)
+        )
 
 
 _SPACE = _Space()

@@ -59,3 +59,9 @@ if hasattr(os, "register_at_fork"):
 
 kernel: Any = numba.njit(cache=_DIRECTORY is not None, nogil=True, boundscheck=False, error_model="numpy")
 """Decorator of every kernel."""
+
+step: Any = numba.njit(inline="always", nogil=True, boundscheck=False, error_model="numpy")
+"""Decorator of a named step of a kernel, which is copied into the kernel before it is compiled.
+
+For steps that take NamedTuples of arrays: a call would copy all fields, and count references to them.
+"""
