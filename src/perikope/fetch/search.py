@@ -109,7 +109,8 @@ class _Search:
         tables = _tables(segment, lengths, self._model, self._terms)
         if not tables.complete:
             tables = self._with_rare(segment, tables, places[2], places[3])
-        background = self._model.background(lengths.values, float(self._weights.sum()))
+        smoothed = self._model.definition.background is not None
+        background = self._model.background(lengths.values, float(self._weights.sum())) if smoothed else None
         sums_grow = background is None and tables.positive and self._positive
         if sums_grow:
             self._threshold = max(self._threshold, 0.0)
