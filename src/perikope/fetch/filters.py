@@ -25,6 +25,7 @@ import numpy as np
 
 from perikope.core.arrays import Array, Bytes, Integers, Mask, Unsigned64
 from perikope.core.errors import UsageError, unknown
+from perikope.core.scanner import Scanner, excerpt
 from perikope.fetch.conditions import (
     Between,
     CodePrefix,
@@ -324,7 +325,7 @@ def parse_filter(text: str) -> Filter:
     >>> print(parse_filter("year=2010..2013"), parse_filter("ipc=g06f 17|H04L"), parse_filter('by!="a|b"'))
     year="2010".."2013" ipc~G06F17|H04L by!="a|b"
     """
-    return _Parser(text).filter()
+    return _FilterParser(text).filter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,16 +335,13 @@ class _Value:
     quoted: bool = False
 
 
-class _Parser:
+class _FilterParser(Scanner):
     """filter = field operator item { "|" item };  item = value [ ".." value | "*" ] | "*";  value = quoted | plain."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
 
     def filter(self) -> Filter:
         field = self.field()
         operator = self.match(_OPERATOR) or self.fail(f"expected =, !=, <, <=, >, >= or ~ after the field; {_HELP}")
-        if self.text[self.at : self.at + 1] in ("=", "<", ">", "~", "!"):
+        if self.peek() in ("=", "<", ">", "~", "!"):
             self.fail("one of =, !=, <, <=, >, >= and ~ is enough; put a value that begins so into quotes")
         if field == ID:
             return self.ids(operator)
@@ -446,32 +444,9 @@ class _Parser:
         found = self.match(_QUOTED)
         return None if found is None else _Value(re.sub(r"\\(.)", r"\1", found[1:-1], flags=re.DOTALL), start, True)
 
-    def match(self, pattern: re.Pattern[str]) -> str | None:
-        self.space()
-        found = pattern.match(self.text, self.at)
-        if found is None:
-            return None
-        self.at = found.end()
-        return found.group()
-
-    def take(self, mark: str) -> bool:
-        self.space()
-        found = self.text.startswith(mark, self.at)
-        self.at += len(mark) if found else 0
-        return found
-
-    def rest(self) -> bool:
-        self.space()
-        return self.at < len(self.text)
-
-    def space(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
-
     def fail(self, message: str) -> NoReturn:
-        here = self.text[self.at : self.at + 12]
-        place = f"at {here!r} (character {self.at + 1})" if here else "at the end"
-        raise UsageError(f"cannot read the filter {self.text!r} {place}: {message}")
+        """Raise an error whose message says what is wrong at the next character, and what to write instead."""
+        raise UsageError(f"cannot read the filter {excerpt(self.text, self.at)} {self.location(self.at)}: {message}")
 
 
 def _as_number(text: str) -> str:

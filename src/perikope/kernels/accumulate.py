@@ -350,9 +350,7 @@ def _add_list(
 
 
 @kernel
-def _add_all(
-    documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats
-) -> None:
+def _add_all(documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats) -> None:
     """Add a list whose frequencies all have rows, for a model with one coefficient: the loop where most of the time goes."""
     for i in range(documents.size):
         document = documents[i]
@@ -460,9 +458,7 @@ def _threshold(sums: Floats, k: int, allowed: Bytes) -> float:
 
 
 @step
-def _choose_added(
-    documents: Unsigned16, window: _Window, added: int, sums_grow: bool, threshold: float, buffers: WindowBuffers
-) -> int:
+def _choose_added(documents: Unsigned16, window: _Window, added: int, sums_grow: bool, threshold: float, buffers: WindowBuffers) -> int:
     """Make the documents that the lists after the first `added` can lift to the threshold candidates; return their number.
 
     All of them have matched. Leaves `sums` and `seen` zero.

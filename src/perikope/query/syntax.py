@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from perikope.core.errors import UsageError
+from perikope.core.scanner import Scanner, excerpt
 from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word
 from perikope.text.analysis import Analyzer, fold, language_code, word_spans, words
 
@@ -62,7 +63,7 @@ def parse_tree(text: str, analyzer: Analyzer, languages: Sequence[str], expand: 
         raise UsageError(f"the query has {len(text)} characters; {MAX_LENGTH} are the most")
     if not text.strip():
         raise UsageError("the query is empty; give at least one word")
-    parser = _Parser(text, analyzer, [language_code(language) for language in languages], expand)
+    parser = _QueryParser(text, analyzer, [language_code(language) for language in languages], expand)
     found = parser.expression(0, 1)
     parser.end()
     if found.tree is None:
@@ -96,18 +97,6 @@ def terms_of(word: str, analyzer: Analyzer, languages: Sequence[str]) -> list[st
     return [f"{code}:{term}" for code, term in terms if term is not None]
 
 
-def excerpt(text: str, place: int = 0, width: int = 60) -> str:
-    """What stands around a place of a text."""
-    first = max(0, min(place - width // 2, len(text) - width))
-    return repr("…" * (first > 0) + text[first : first + width] + "…" * (first + width < len(text)))
-
-
-def _error(text: str, message: str, place: int) -> UsageError:
-    here = text[place : place + 12]
-    where = f"at {here!r} (character {place + 1})" if here else "at the end"
-    return UsageError(f"cannot read {excerpt(text, place)}: {message} {where}")
-
-
 def _closing_quote(text: str, opening: int, braces: bool = False) -> int:
     """Where a quotation ends; a mark inside braces is part of a term."""
     at = opening + 1
@@ -117,7 +106,7 @@ def _closing_quote(text: str, opening: int, braces: bool = False) -> int:
         while inside and at < len(text) and text[at] != "}":
             at += 1 + (text[at] == "\\")
     if at >= len(text):
-        raise _error(text, "the quotation mark is not closed", opening)
+        raise Scanner(text).error("the quotation mark is not closed", opening)
     return at
 
 
@@ -140,9 +129,11 @@ class _Operator(NamedTuple):
     end: int
 
 
-class _Parser:
+class _QueryParser(Scanner):
+    """One method per rule of the grammar at the top of this file; counts words and terms."""
+
     def __init__(self, text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand) -> None:
-        self.text, self.at = text, 0
+        super().__init__(text)
         self.analyzer, self.languages, self.expand = analyzer, languages, expand
         self.words = 0
         self.terms = 0
@@ -167,8 +158,7 @@ class _Parser:
 
     def operator(self) -> _Operator | None:
         """The operator that comes next, not yet taken; None at the end and before a closing parenthesis."""
-        self.space()
-        if self.at == len(self.text) or self.text[self.at] == ")":
+        if not self.rest() or self.peek() == ")":
             return None
         found = _LEXEME.match(self.text, self.at)
         if found and found.group() in _JOIN:
@@ -198,7 +188,7 @@ class _Parser:
             self.at = found.end()
             return "NOT"
         # A dash between blanks is no sign.
-        if self.text[self.at : self.at + 1] in ("+", "-") and self.text[self.at + 1 : self.at + 2].strip():
+        if self.peek() in ("+", "-") and self.text[self.at + 1 : self.at + 2].strip():
             self.at += 1
             return self.text[self.at - 1]
         return ""
@@ -212,9 +202,8 @@ class _Parser:
                 raise self.error(f"nested deeper than {MAX_DEPTH}", start)
             self.at += 1
             found = self.expression(nesting + 1, 1)
-            if self.text[self.at : self.at + 1] != ")":
+            if not self.take(")"):
                 raise self.error("the parenthesis is not closed", start)
-            self.at += 1
             return found
         if mark in _QUOTES:
             end = _closing_quote(self.text, start, braces=True)
@@ -350,13 +339,5 @@ class _Parser:
         return depth
 
     def end(self) -> None:
-        self.space()
-        if self.at < len(self.text):
-            raise self.error("the parenthesis closes nothing", self.at)
-
-    def space(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
-
-    def error(self, message: str, place: int) -> UsageError:
-        return _error(self.text, message, place)
+        if self.rest():
+            raise self.error("the parenthesis closes nothing")

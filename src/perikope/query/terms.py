@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perikope.core.errors import UsageError
+from perikope.core.scanner import excerpt
 from perikope.query.boolean import QueryTree, Word, all_of, words_of
-from perikope.query.syntax import Expand, excerpt, parse_tree, terms_of
+from perikope.query.syntax import Expand, parse_tree, terms_of
 from perikope.text.analysis import Analyzer, language_code, words
 
 
