@@ -8,11 +8,11 @@ BIN := $(VENV)/bin
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
 
-# Tests run in as many processes as there are cores; a file's tests stay together, because they share their fixtures.
+# Tests run in one process per core. The tests of a file stay in one process, because they share fixtures.
 test: lint types
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
-# The neural part: `make test` leaves it out where torch is not there. Brings torch, a large download.
+# Tests of the neural part, which `make test` skips if torch is not installed. Installs torch, a large download.
 test-neural: $(VENV)/installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,neural,onnx]'
 	$(BIN)/python -m pytest tests/neural src/perikope/neural
@@ -27,22 +27,22 @@ types: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks
 
-# One page an experiment in docs/results, for the collections that are there. What is finished is kept in .bench/results and not run again;
-# the program ends with 1 where topics were passed over, which the page says.
+# Writes one page per experiment to docs/results, for the collections that are present. Finished work is kept in
+# .bench/results and is not repeated. The program exits with 1 if topics were left out; the page lists them.
 results: $(VENV)/installed-dev
 	mkdir -p docs/results .bench/results
 	for name in conditionalqa evidence-inference obliqa; do \
 		if [ -d ../shared/data/$$name ]; then \
 			$(BIN)/perikope experiment experiments/$$name.toml --out .bench/results/$$name || [ $$? -eq 1 ] || exit 2; \
 			cp .bench/results/$$name/report.md docs/results/$$name.md && cp .bench/results/$$name/report.html docs/results/$$name.html || exit 2; \
-		else echo "no collection $$name beside this folder: left out"; fi; \
+		else echo "collection ../shared/data/$$name not found: skipped"; fi; \
 	done
 
-# The durability tests at length: a thousand kills, every byte flipped, every fault at every step. Takes the better part of an hour.
+# The durability tests at length: a thousand kills, every byte flipped, every fault at every step. Takes almost an hour.
 soak: $(VENV)/installed-dev
 	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 PERIKOPE_FORGERIES=5000 $(BIN)/python -m pytest tests/durability
 
-# Damaged files for every reader, for FUZZ_SECONDS in all; what a reader does not cope with is kept in .fuzz/.
+# Gives damaged files to every reader, for FUZZ_SECONDS in total. Files that make a reader fail are kept in .fuzz/.
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/installed-dev
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m tests.fuzz

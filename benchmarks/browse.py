@@ -210,7 +210,7 @@ def tables_of(snapshot: Snapshot, times: Times, peer: tuple[float, dict[int, lis
         theirs = {n: peer[0] + np.array(peer[1][n]) for n in lengths}
         fly.rows += [
             ["perikope: join, bm25 and rank", *(_median(ours[n]) for n in lengths)],
-            ["bm25s: index made on the fly", *([f"{peer[0]:,.0f}"] * len(lengths))],
+            ["bm25s: index built for the query", *([f"{peer[0]:,.0f}"] * len(lengths))],
             ["bm25s: query", *(_median(peer[1][n]) for n in lengths)],
             ["bm25s ÷ perikope", *(f"{np.median(theirs[n] / ours[n]):,.0f}" for n in lengths)],
             ["bm25s query alone ÷ perikope", *(f"{np.median(np.array(peer[1][n]) / ours[n]):.2f}" for n in lengths)],
@@ -224,7 +224,7 @@ def growth(rounds: int, sizes: Sequence[int] = SIZES) -> Table:
     """One document of ever more passages, in sections of ten, three levels deep."""
     table = Table(
         "qsf_passage_propagate: passages in one document; CPU ms",
-        ("passages", "sections", "join", "signals", "µs a passage", "by the one before"),
+        ("passages", "sections", "join", "signals", "µs per passage", "÷ row before"),
     )
     folder = SCRATCH / f"browse-growth-{'-'.join(map(str, sizes))}"
     try:
@@ -314,7 +314,7 @@ def tuning(rounds: int, most: int | None = None) -> Table | None:
     table.rows.append(["seconds", *(f"{value:.2f}" for value in seconds.values()), f"{sum(seconds.values()):.1f}", f"{anew:.0f}"])
     calls = [1, 1, len(shapes), count, count]
     each = (f"{1e6 * value / len(topics) / number:.0f}" for value, number in zip(seconds.values(), calls, strict=True))
-    table.rows.append(["µs a call", *each, "", ""])
+    table.rows.append(["µs per call", *each, "", ""])
     table.notes += [
         f"{len(shapes)} σ × 11 α × 11 β: signals {len(shapes)} times a topic, combined and ranked {count} times.",
         "The last column is computed: join and signals made anew for each setting.",

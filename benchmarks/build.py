@@ -57,8 +57,8 @@ SYSTEMS = (
     System("reading and parsing alone", _program("read")),
     System("perikope index (command)", lambda source, target, _: perikope_command([source], target), keep=True),
     System("perikope, warm process", _program("perikope")),
-    System("tantivy, a document each", _program("tantivy", "tantivy")),
-    System("tantivy, a passage each", _program("tantivy_passages", "tantivy")),
+    System("tantivy, one unit per document", _program("tantivy", "tantivy")),
+    System("tantivy, one unit per passage", _program("tantivy_passages", "tantivy")),
     System("bm25s", _program("bm25s", "bm25s")),
     System("PISA", _program("pisa", "pyterrier-pisa")),
 )
@@ -116,7 +116,7 @@ def compare(title: str, source: Path, systems: Sequence[System], repeat: int) ->
     ours = next((result for label, (result, _) in results.items() if label.startswith("perikope index") and not result.problem), None)
     heading = f"{title}: {facts['documents']:,} documents, {facts['passages']:,} passages, {megabytes(facts['text'])} MB of text"
     table = Table(
-        heading, ("", "seconds", "×", "CPU s", "CPU ×", "MB/s", "peak MB", "private MB", "index MB", "by text", "others"), notes=NOTES
+        heading, ("", "seconds", "×", "CPU s", "CPU ×", "MB/s", "peak MB", "private MB", "index MB", "÷ text", "others"), notes=NOTES
     )
     table.rows += [_row(label, result, size, facts["text"], ours) for label, (result, size) in results.items()]
     return table

@@ -124,7 +124,7 @@ def work(comparison: Comparison, speeds: tuple[float, float]) -> Table | None:
     if not ours:
         return None
     snapshot = comparison.dataset.snapshot()
-    columns = ("perikope", "postings", "MB", "ms", "ns a posting", "GB/s", "of reading")
+    columns = ("perikope", "postings", "MB", "ms", "ns per posting", "GB/s", "share of bandwidth")
     table = Table(f"{comparison.dataset.title}: work of a query, medians", columns)
     for point in comparison.points:
         postings = np.array([int(document_frequency(snapshot, terms).sum()) for terms in comparison.queries[point[0]]])
@@ -169,7 +169,7 @@ def growth(parts: Sequence[Dataset], count: int, rounds: int) -> Table:
         table.rows.append(row)
         if first and first is not server:
             ratios = [f"{np.median(server.best[point]) / np.median(first.best[point]):.2f}" for point in points]
-            table.rows.append([f"{label}, by the first", "", "", *ratios, f"{server.sampler.private / first.sampler.private:.2f}", ""])
+            table.rows.append([f"{label} ÷ 1×", "", "", *ratios, f"{server.sampler.private / first.sampler.private:.2f}", ""])
     table.notes += [
         "The same queries throughout, drawn from the first part; parts differ in their seed only. One segment each (`perikope compact`).",
         "private: peak memory of the process that no file stands behind, Python and compiled code included.",

@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     vectors = DOCUMENTS * PASSAGES * TOKENS
     columns = (
         "code",
-        "bytes a passage",
+        "bytes per passage",
         "query tokens",
         "one thread",
         "two",

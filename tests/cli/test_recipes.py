@@ -79,7 +79,7 @@ def test_recipes_are_listed_and_printed(capsys, tmp_path):
 def test_mistakes_are_one_line(index, tmp_path, capsys):
     fails(capsys, "unknown recipe 'x'", "search", index, "pump", "--recipe", "x")
     (tmp_path / "mine.toml").write_text("[search]\nmodle = 'bm25'\n", "utf-8")
-    fails(capsys, "unknown option in [search] 'modle'; did you mean 'model'?", "search", index, "pump", "--recipe", tmp_path / "mine.toml")
+    fails(capsys, "unknown key in [search] 'modle'; did you mean 'model'?", "search", index, "pump", "--recipe", tmp_path / "mine.toml")
 
 
 def test_another_analysis_is_one_line_on_stderr(index):

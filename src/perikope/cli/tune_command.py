@@ -47,6 +47,7 @@ def command(index: str, topics: str, qrels: str, search: GivenSearch, **own: Any
     """
     from pathlib import Path
 
+    from perikope.core.configuration import SUFFIX
     from perikope.core.errors import UsageError
     from perikope.evaluation.io.topics import read_topics
     from perikope.evaluation.measures import parse_measure
@@ -54,7 +55,6 @@ def command(index: str, topics: str, qrels: str, search: GivenSearch, **own: Any
     from perikope.evaluation.tuning.space import read_space
     from perikope.evaluation.tuning.tuner import tune
     from perikope.search.recipe_files import check_target, recipe_text, save_recipe
-    from perikope.search.recipes import SUFFIX
 
     # Before anything is read, and in this process: in a worker's it would be told as a failure of the worker.
     parse_measure(own["measure"])

@@ -68,7 +68,7 @@ def option(
     return field(default=default, metadata={"option": {**details, **more}})
 
 
-def declared(options: type[Options]) -> Mapping[str, Option]:
+def declared(options: type[Declared]) -> Mapping[str, Option]:
     """The options that a class declares, by name, in their order."""
     found: Mapping[str, Option] = _declared(cast(Any, options))
     return found
@@ -92,7 +92,12 @@ def _defaults(options: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Options:
+class Declared:
+    """Base of classes whose fields are declared with `option`."""
+
+
+@dataclass(frozen=True)
+class Options(Declared):
     """Base of option classes: immutable, checked when made, comparable, and writable as plain values."""
 
     def __post_init__(self) -> None:

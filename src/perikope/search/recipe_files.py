@@ -33,7 +33,8 @@ def check_target(path: Path, what: str, suffix: str) -> None:
 
 def save_recipe(path: Path, text: str) -> None:
     """Write a recipe, after checking that it can be read."""
-    from perikope.search.recipes import SUFFIX, parse_recipe
+    from perikope.core.configuration import SUFFIX
+    from perikope.search.recipes import parse_recipe
 
     check_target(path, "a recipe", SUFFIX)
     parse_recipe(path.stem, text, str(path))

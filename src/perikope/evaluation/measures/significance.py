@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from perikope.core.arrays import Floats, Integers
 from perikope.core.errors import MissingExtra, UsageError, unknown
 
 if TYPE_CHECKING:
-    Floats = Floats
+    from perikope.core.arrays import Floats, Integers
 
 Values = Sequence[float]
 

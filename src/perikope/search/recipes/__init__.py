@@ -1,23 +1,12 @@
 """Recipes: a paper's whole system under one name, and your own from a file.
 
-A recipe is a TOML file. Those of the papers lie beside this module; a path that ends in `.toml` is a recipe of your own.
-
-    title = "…"                 one line
-    paper = "…"
-    [search]                    options of a search, by the names that `SearchOptions` declares
-    [expects]                   how the index should have been made: stemmer, stopwords
-    [per_query]                 options that only a query can have, with what they should be
-    [models]                    the other models of the paper, by the names they have there
-    [protocol]                  collection, queries, measures …, in words
-    [sources]                   where each value comes from: "published: …" or "decided: …"
-
-Everything but `[search]` may be left out.
+A recipe is a TOML file whose keys `RecipeKeys` declares. The recipes of the papers lie beside this module; a path that ends
+in `.toml` is a recipe of your own. Everything but `[search]` may be left out.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
@@ -25,17 +14,39 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from perikope.core.errors import InputError, UsageError, unknown
-from perikope.core.options import checked_options
+from perikope.core.composed_values import FilledText
+from perikope.core.configuration import SUFFIX, Location, Table, free_table, options_table, parse_toml, read_text, table
+from perikope.core.errors import UsageError, unknown
+from perikope.core.options import declared, option
+from perikope.core.values import Text
 from perikope.search.options import RECIPE, TOPIC, SearchOptions, options_on
 
-SUFFIX = ".toml"
-MAX_BYTES = 1 << 20
-
-EXPECTS = ("stemmer", "stopwords")
 PER_QUERY = tuple(name for name in options_on(TOPIC) if name not in options_on(RECIPE))
 """Options that only a query can have."""
-_SECTIONS = ("title", "paper", "search", "expects", "per_query", "models", "protocol", "sources")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectsKeys(Table):
+    """How the index should have been made."""
+
+    stemmer: str = option("", FilledText(), "Stemmer of the index.")
+    stopwords: str = option("", FilledText(), "Stop words of the index.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeKeys(Table):
+    """The keys of a recipe's file."""
+
+    title: str = option("", Text(), "Title, in one line.")
+    paper: str = option("", Text(), "Paper that describes the system.")
+    search: dict[str, Any] = options_table(
+        SearchOptions, lambda: options_on(RECIPE), "Options of a search, by the names that `SearchOptions` declares."
+    )
+    expects: ExpectsKeys = table(ExpectsKeys, "How the index should have been made.")
+    per_query: dict[str, str] = free_table(Text(), "Options that only a query can have, with what they should be.")
+    models: dict[str, str] = free_table(Text(), "The other models of the paper, by their names in the paper.")
+    protocol: dict[str, str] = free_table(Text(), "Collection, queries and measures of the paper, in words.")
+    sources: dict[str, str] = free_table(Text(), 'Where each value comes from: "published: …" or "decided: …".')
 
 
 class RecipeWarning(UserWarning):
@@ -93,7 +104,7 @@ def load_recipe(recipe: str | Recipe) -> Recipe:
     if not isinstance(recipe, str):
         raise UsageError(f"a recipe is a name or a file, not {type(recipe).__name__}")
     if recipe.endswith(SUFFIX):
-        return parse_recipe(Path(recipe).name.removesuffix(SUFFIX), _read(Path(recipe)), recipe)
+        return parse_recipe(Path(recipe).name.removesuffix(SUFFIX), read_text(Path(recipe), "a recipe"), recipe)
     return _shipped(recipe)
 
 
@@ -104,62 +115,31 @@ def _shipped(name: str) -> Recipe:
     return parse_recipe(name, resources.files(__name__).joinpath(f"{name}{SUFFIX}").read_text("utf-8"), f"{name}{SUFFIX}")
 
 
-def _read(path: Path) -> str:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise InputError("is too large for a recipe", path=path)
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot read the recipe: {error.strerror}", path=path) from None
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text", path=path) from None
-
-
 def parse_recipe(name: str, text: str, path: str) -> Recipe:
     """The recipe that a text in TOML describes; unknown keys and wrong values are named."""
-    try:
-        content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"is not TOML: {error}", path=path) from None
-    _check_keys(content, _SECTIONS, "key of a recipe", path)
-    if "search" not in content:
-        raise InputError("has no [search] with the options of the recipe", path=path)
-    for section in ("title", "paper"):
-        if not isinstance(content.get(section, ""), str):
-            raise InputError(f"{section} must be text", path=path)
-    tables = {section: _table(content, section, path) for section in _SECTIONS[2:]}
-    names = options_on(RECIPE)
-    for key in tables["search"]:
+    content, location = parse_toml(text, path), Location(path, "a recipe")
+    for key in content["search"] if isinstance(content.get("search"), dict) else ():
         if key in PER_QUERY:
-            raise InputError(f"[search] {key} belongs to one query, not to a recipe; give it with the query, or in a topic", path=path)
-    _check_keys(tables["search"], names, "option in [search]", path)
-    _check_keys(tables["expects"], EXPECTS, "key in [expects]", path)
-    _check_keys(tables["per_query"], PER_QUERY, "key in [per_query]", path)
-    sourced = [*names, *EXPECTS, *tables["models"]]
-    _check_keys(tables["sources"], sourced, "key in [sources]", path)
-    try:
-        tables["search"] = checked_options(SearchOptions, tables["search"])
-    except UsageError as error:
-        raise InputError(f"[search] {error}", path=path) from None
-    for section in _SECTIONS[3:]:
-        for key, value in tables[section].items():
-            if not isinstance(value, str):
-                raise InputError(f"[{section}] {key} must be text", path=path)
-    frozen = {section: MappingProxyType(table) for section, table in tables.items()}
-    return Recipe(name, frozen.pop("search"), content.get("title", ""), content.get("paper", ""), **frozen)
+            raise location.inner("search").wrong(key, "belongs to one query, not to a recipe; give it with the query, or in a topic")
+    keys = RecipeKeys.read(content, location)
+    if "search" not in keys.given:
+        raise location.error("has no [search] with the options of the recipe")
+    _check_names(keys.per_query, PER_QUERY, location.inner("per_query"))
+    _check_names(keys.sources, [*options_on(RECIPE), *declared(ExpectsKeys), *keys.models], location.inner("sources"))
+    return Recipe(
+        name,
+        MappingProxyType(keys.search),
+        keys.title,
+        keys.paper,
+        expects=MappingProxyType({key: getattr(keys.expects, key) for key in declared(ExpectsKeys) if key in keys.expects.given}),
+        per_query=MappingProxyType(keys.per_query),
+        models=MappingProxyType(keys.models),
+        protocol=MappingProxyType(keys.protocol),
+        sources=MappingProxyType(keys.sources),
+    )
 
 
-def _table(content: Mapping[str, Any], section: str, path: str) -> dict[str, Any]:
-    table = content.get(section, {})
-    if not isinstance(table, dict):
-        raise InputError(f"{section} must be a table: write [{section}]", path=path)
-    return table
-
-
-def _check_keys(table: Mapping[str, Any], valid: Iterable[str], kind: str, path: str) -> None:
-    names = list(valid)
-    for key in table:
-        if key not in names:
-            raise UsageError(f"{path}: {unknown(kind, key, names)}")
+def _check_names(names: Iterable[str], valid: Sequence[str], location: Location) -> None:
+    for name in names:
+        if name not in valid:
+            raise location.unknown_key(name, valid)
