@@ -99,7 +99,7 @@ class BooleanEvaluator:
             case Same(children):
                 return self._inside_passages(self.stretches(And(children)))
             case Not():
-                raise UsageError("what does not occur has no place: NOT cannot stand inside NEAR or ADJ")
+                raise UsageError("what does not occur has no position: NOT cannot be inside NEAR or ADJ")
 
     def _around(self, tree: QueryTree, negated: bool) -> tuple[Mask, Mask]:
         """Of each document, whether the tree (or its contrary) holds; of each passage, whether a word of it stands there."""

@@ -2,8 +2,8 @@
 
 A cutoff may also be written as the papers do, `iP[0.01]` for `iP@0.01`.
 
-Our own recursive-descent parser rather than `eval` or `ast`: the text comes from command lines, experiment
-files and HTTP bodies, and an error must point at its place.
+The parser is written by hand, without `eval` or `ast`: the text comes from command lines, experiment files and HTTP
+bodies, and an error must name its position.
 
     call  = name [ "(" [ argument { "," argument } ] ")" ] [ "@" number | "[" number "]" ]
     argument = [ name "=" ] value

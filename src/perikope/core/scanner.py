@@ -1,4 +1,4 @@
-"""What the package's small parsers share: a position in a text, tokens read from there, and errors that name the position."""
+"""The scanner that the package's parsers share: a position in a text, and errors that name it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents that are found by something else than the query's words. What finds them comes by an entry point `perikope.fetchers`."""
+"""Fetchers that do not use the query's words, registered by an entry point `perikope.fetchers`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which documents are one thing to the reader? Those with the same metadata: publications of one patent, versions of one page."""
+"""Groups of documents with the same metadata: publications of one patent, versions of one page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perikope.index.reader import Snapshot
 
 
 def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
-    """A number for each document (their numbers rise), the same for those that have the same values in a field; -1 for those without.
+    """A group number per document (numbers rise): equal for equal values in a field; -1 for documents without.
 
     Where a document has several values, all of them must be the same.
     """
@@ -26,7 +26,8 @@ def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
             continue
         place = np.full(segment.documents, -1, np.int64)
         place[own] = np.arange(bounds[i], bounds[i + 1])
-        # The values of a field stand side by side, each with its documents: what holds for the candidates is picked from them.
+        # The values of a field stand side by side, each with its documents: what holds for the candidates is picked
+        # from them.
         of_keys = segment.facets.documents(np.arange(keys.start, keys.stop))
         first = segment.facets.first_document[keys.start : keys.stop + 1].astype(np.int64)
         chosen = np.flatnonzero(place[of_keys] >= 0)

@@ -32,16 +32,15 @@ from perikope.kernels.postings import LARGE
 from perikope.query.terms import Query
 
 TABLE = 1 << 22
-"""About how many places a table of document factors may have: lengths times frequencies. Rarer frequencies are computed for each
-posting."""
+"""About the largest table of document factors, lengths × frequencies. Rarer frequencies are computed per posting."""
 _FEWEST_ROWS = 16
 _ROWS_BY_FREQUENCY = 64
 _MODELS = 8
-"""Of so many models tables are kept."""
+"""Number of models whose tables are kept."""
 
 
 def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, filter: Filter | None = None) -> Candidates:
-    """The best `documents` documents of those that satisfy the filter; equal scores are in the order of their ids."""
+    """The best `documents` documents that satisfy the filter; equal scores are ordered by id."""
     # A query over a small collection takes less time than this function's own steps: they are kept few.
     rows = snapshot.look_up(query.terms)
     frequency = rows.counts[0]
@@ -54,8 +53,8 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     search = _Search(model, terms, weights, min(documents, max(snapshot.numbers, 1)), filter)
     for i, segment in enumerate(snapshot.segments):
         search.add(segment, rows.places(i), int(snapshot.first_document[i]))
-    found, sums = search.best
-    candidates = in_order(snapshot, found, model.finish(sums, weights, terms), documents)
+    numbers, sums = search.best
+    candidates = in_order(snapshot, numbers, model.finish(sums, weights, terms), documents)
     if model.definition.finish is not None:
         return candidates
     names = [query.terms[number] for number in order]
@@ -65,7 +64,7 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
 def _parts_of_score(
     snapshot: Snapshot, model: FetchModel, terms: Terms, names: Sequence[str], weights: Floats, document: int
 ) -> list[tuple[str, float]]:
-    """What each term adds to a document, and what the document has whatever it holds."""
+    """What each term adds to a document, and what the document gets by its length alone."""
     segment, local = snapshot.locate(document)
     i = snapshot.segments.index(segment)
     numbers = snapshot.look_up(names).numbers[i]
@@ -89,21 +88,21 @@ class _Search:
         factors = model.of_term(terms)
         self._factors = (weights * factors[0])[:, None] if len(factors) == 1 else np.stack([weights * factor for factor in factors], axis=1)
         self._positive = bool((self._factors > 0).all())
-        self._found = np.empty(2 * documents + 1024, np.int64)
+        self._numbers = np.empty(2 * documents + 1024, np.int64)
         self._sums = np.empty(2 * documents + 1024)
         self._held = 0
         self._threshold = -np.inf
 
     @property
     def best(self) -> tuple[Integers, Floats]:
-        """The best documents and all that tie with the last, with their sums, in no order."""
-        return self._found[: self._held], self._sums[: self._held]
+        """The best documents and all that tie with the last one, with their sums, in no order."""
+        return self._numbers[: self._held], self._sums[: self._held]
 
     def add(self, segment: Segment, places: Integers, base: int) -> None:
         """Add the best documents of a segment.
 
-        `places` has the first list, the end of the lists, the first posting and the end of the postings of each term; `base` is the
-        number of the segment's first document.
+        `places` has the first list, the end of the lists, the first posting and the end of the postings of each term;
+        `base` is the number of the segment's first document.
         """
         lengths: _Lengths = segment.remember(_read_lengths, "")
         tables = _tables(segment, lengths, self._model, self._terms)
@@ -118,12 +117,12 @@ class _Search:
         allowed = _allowed(segment, self._filter)
         state = FULL
         while state == FULL:
-            best = BestDocuments(self._found, self._sums, self._documents, self._held, self._threshold)
+            best = BestDocuments(self._numbers, self._sums, self._documents, self._held, self._threshold)
             self._held, self._threshold, state = best_of_segment(
                 lengths.postings, terms, tables.contributions, allowed, base, best, _SPACE.buffers
             )
             if state == FULL:
-                self._found = np.concatenate([self._found, np.empty_like(self._found)])
+                self._numbers = np.concatenate([self._numbers, np.empty_like(self._numbers)])
                 self._sums = np.concatenate([self._sums, np.empty_like(self._sums)])
         if state == DAMAGED:
             raise segment.columns.damaged("has damaged postings")
@@ -149,7 +148,7 @@ _NO_BYTES = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """The different lengths of a segment's documents, the postings with the number of each document's length, and tables of models."""
+    """The different lengths of a segment's documents, its postings, and the tables of models."""
 
     values: Integers
     """The lengths, rising. There are at most 65,535, since a segment has fewer than 2³¹ tokens."""
@@ -174,7 +173,7 @@ def _read_lengths(segment: Segment, _: str) -> _Lengths:
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """A model's values by frequency and length: one layer per factor, or one per term where the length does not matter."""
+    """A model's values by frequency and length: one layer per factor, or one per term if length does not matter."""
 
     contributions: ContributionTables
     positive: bool
@@ -234,7 +233,7 @@ def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, avera
 
 
 def _allowed(segment: Segment, filter: Filter | None) -> Bytes:
-    """Which documents may be found; nothing where all may."""
+    """1 for each document that may be a result, else 0; empty where all may."""
     if filter is not None:
         last = _LAST_MASK.get(segment)
         if last is None or last[0] != filter:
@@ -245,11 +244,11 @@ def _allowed(segment: Segment, filter: Filter | None) -> Bytes:
 
 
 _LAST_MASK: WeakKeyDictionary[Segment, tuple[Filter, Bytes]] = WeakKeyDictionary()
-"""A filter is mostly used again: for the next topic, or for the next page."""
+"""The last filter of each segment, with its mask: mostly it is used again, for the next topic or page."""
 
 
 class _Space(threading.local):
-    """Room to work in, one a thread; what is not used between calls is empty."""
+    """Room to work in, one per thread; sums are 0 between calls."""
 
     def __init__(self) -> None:
         self.buffers = WindowBuffers(
@@ -260,15 +259,15 @@ class _Space(threading.local):
 _SPACE = _Space()
 
 
-def in_order(snapshot: Snapshot, found: Integers, scores: Floats, documents: int) -> Candidates:
-    """The best, equal scores by id; ids are read only where scores are equal."""
+def in_order(snapshot: Snapshot, numbers: Integers, scores: Floats, documents: int) -> Candidates:
+    """The best documents, equal scores ordered by id; ids are read only where scores are equal."""
     order = np.argsort(-scores, kind="stable")
-    found, scores = found[order], scores[order]
+    numbers, scores = numbers[order], scores[order]
     equal = scores[1:] == scores[:-1]
     if equal.any():
         # Runs of equal scores; only those that begin among the best matter.
         run = np.concatenate([[0], np.cumsum(~equal)])
         tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
         tied = np.flatnonzero(tied & (run <= run[min(documents, run.size) - 1]))
-        found[tied] = found[tied][snapshot.by_id(found[tied], run[tied])]
-    return Candidates(found[:documents].copy(), scores[:documents].copy())
+        numbers[tied] = numbers[tied][snapshot.by_id(numbers[tied], run[tied])]
+    return Candidates(numbers[:documents].copy(), scores[:documents].copy())

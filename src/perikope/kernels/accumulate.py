@@ -1,14 +1,16 @@
 """The documents of a segment with the highest sums over the query's postings; exact, in windows of 65,536 documents.
 
-A term adds `Σ_j coefficient_j · table_j[frequency, column of the document]` to each document that contains it. Terms come in a fixed
-order, rare ones first, so that a sum has the same last bit whatever was skipped. A *list* is the postings of one term in one window.
+A term adds `Σ_j coefficient_j · table_j[frequency, column of the document]` to each document that contains it. Terms
+come in a fixed order, rare ones first, so that a sum has the same last bit whatever was skipped. A *list* is the
+postings of one term in one window.
 
-In each window, lists are added to an array of sums while a document that is in none of them could still be among the best. After
-that, only the documents that can still be among the best are looked up in the remaining lists, and fewer after each list. Where a
-filter allows few documents of a window, these are looked up in all of its lists.
+In each window, lists are added to an array of sums while a document that is in none of them could still be among the
+best. After that, only the documents that can still be among the best are looked up in the remaining lists, and fewer
+after each list. Where a filter allows few documents of a window, these are looked up in all of its lists.
 
-The arguments of `best_of_segment` are NamedTuples that the caller builds as rarely as possible: `SegmentPostings` once per segment,
-`ContributionTables` once per segment and model, `WeightedTerms` once per query and segment, `WindowBuffers` once per thread.
+The arguments of `best_of_segment` are NamedTuples that the caller builds as rarely as possible: `SegmentPostings` once
+per segment, `ContributionTables` once per segment and model, `WeightedTerms` once per query and segment,
+`WindowBuffers` once per thread.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ SLACK = 1e-9
 """Relative room for rounding where a sum of upper bounds is compared with a threshold."""
 
 _SPARSE = 16
-"""Where a window has this many times more documents than postings, the lists are walked again instead of the whole window."""
+"""Where a window has this many times more documents than postings, its lists are walked again, not the window."""
 _BLOCK = 64
 _SAMPLE = 1024
 _FEW = 8
@@ -47,7 +49,7 @@ class SegmentPostings(NamedTuple):
     window_of_list: Unsigned16
     """Window of each list; the lists of a term are in the order of their windows."""
     first_posting: Bytes
-    """First posting of each list, then the number of postings: unsigned integers of `posting_size` bytes, little-endian."""
+    """First posting of each list, then the number of postings: unsigned, `posting_size` bytes each, little-endian."""
     posting_size: int
     """Bytes per number in `first_posting`: 1, 2, 4 or 8."""
     length_class: Unsigned16
@@ -57,7 +59,7 @@ class SegmentPostings(NamedTuple):
 
 
 class ContributionTables(NamedTuple):
-    """What a posting contributes, by its frequency and its document, before it is multiplied by its term's coefficients."""
+    """What a posting contributes, by its frequency and its document, before its term's coefficients are applied."""
 
     values: Floats
     """Shape (layers, frequencies, columns). A term with c coefficients uses c consecutive layers."""
@@ -85,7 +87,7 @@ class WeightedTerms(NamedTuple):
     background: Floats
     """What each matching document gets in addition, by length class; empty for nothing."""
     sums_grow: bool
-    """Every contribution is positive and there is no background: sums only grow, and `ContributionTables.largest` is a bound."""
+    """Every contribution is positive and there is no background: sums only grow, and `largest` gives a bound."""
 
 
 class BestDocuments(NamedTuple):
@@ -150,11 +152,14 @@ def best_of_segment(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, allowed: Bytes, base: int,
     best: BestDocuments, buffers: WindowBuffers,
 ) -> tuple[int, float, int]:  # fmt: skip
-    """Add the best documents of a segment to the best so far; return `held`, `threshold` and `SOUND`, `DAMAGED` or `FULL`.
+    """Add the best documents of a segment to the best so far.
 
-    `allowed` has 1 for each document of the segment that may be a result, else 0, and is empty where all may. `base` is the number of
-    the segment's first document; numbers in `best` are below it. `FULL`: there is no room for all documents that tie, so those of this
-    segment are removed again, and the caller must call again with more room. `DAMAGED`: postings lie outside their window or segment.
+    Returns `held`, `threshold` and `SOUND`, `DAMAGED` or `FULL`.
+
+    `allowed` has 1 for each document of the segment that may be a result, else 0, and is empty where all may. `base` is
+    the number of the segment's first document; numbers in `best` are below it. `FULL`: there is no room for all
+    documents that tie, so those of this segment are removed again, and the caller must call again with more room.
+    `DAMAGED`: postings lie outside their window or segment.
     """
     next_list = terms.lists[0].copy()
     held, threshold = best.held, best.threshold
@@ -254,7 +259,7 @@ def _beyond(documents: Unsigned16, size: int) -> bool:
 
 @kernel
 def _permitted(allowed: Bytes) -> int:
-    """The number of ones among bytes that are 0 or 1; 64 of them are counted in one byte, which is several times faster."""
+    """The number of ones among bytes that are 0 or 1; counting 64 of them in one byte is several times faster."""
     count = 0
     whole = allowed.size - allowed.size % _BLOCK
     for first in range(0, whole, _BLOCK):
@@ -293,7 +298,9 @@ def _add_lists(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, buffers: WindowBuffers,
     k: int, threshold: float,
 ) -> tuple[int, float]:  # fmt: skip
-    """Add lists to the sums until looking up the documents that remain is cheaper; return the number of lists added, and the threshold.
+    """Add lists to the sums until looking up the remaining documents is cheaper.
+
+    Returns the number of lists added, and the threshold.
 
     The threshold rises where the sums of k documents so far allow it.
     """
@@ -304,7 +311,8 @@ def _add_lists(
     next_look = 1
     for at in range(window.lists):
         left = window.postings - added
-        # A look at the whole window costs a tenth of adding as many postings. It happens at most once per `size` postings added.
+        # A look at the whole window costs a tenth of adding as many postings. It happens at most once per `size`
+        # postings added.
         if terms.sums_grow and added >= next_look and 4 * left > window.size:
             if threshold <= 0.0 and not tried and 3 * bound_from[at] < bound_from[0] and k < window.size:
                 # Sums only grow: the k-th best so far is already a threshold.
@@ -351,7 +359,7 @@ def _add_list(
 
 @kernel
 def _add_all(documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats) -> None:
-    """Add a list whose frequencies all have rows, for a model with one coefficient: the loop where most of the time goes."""
+    """Add a list whose frequencies all have rows, for a model with one coefficient: the loop that takes most time."""
     for i in range(documents.size):
         document = documents[i]
         sums[document] += coefficient * table[frequencies[i], columns[document]]
@@ -428,9 +436,10 @@ def _highest(sums: Floats, k: int, allowed: Bytes) -> float:
 
 @kernel
 def _threshold(sums: Floats, k: int, allowed: Bytes) -> float:
-    """A value that the sums of at least k allowed documents reach, near the highest such value; 0 where there are fewer than k.
+    """A value near the highest that the sums of at least k allowed documents reach; 0 where there are fewer than k.
 
-    For large k it is guessed from a sample and then checked: finding the k-th highest takes longer than adding up a short query.
+    For large k it is guessed from a sample and then checked: finding the k-th highest takes longer than adding up a
+    short query.
     """
     if k <= _BLOCK or sums.size <= 2 * _SAMPLE:
         return _highest(sums, k, allowed)
@@ -459,7 +468,9 @@ def _threshold(sums: Floats, k: int, allowed: Bytes) -> float:
 
 @step
 def _choose_added(documents: Unsigned16, window: _Window, added: int, sums_grow: bool, threshold: float, buffers: WindowBuffers) -> int:
-    """Make the documents that the lists after the first `added` can lift to the threshold candidates; return their number.
+    """Make the documents that can still reach the threshold candidates; return their number.
+
+    The first `added` lists are in the sums; the others can add at most their bound.
 
     All of them have matched. Leaves `sums` and `seen` zero.
     """
@@ -477,7 +488,7 @@ def _choose_added(documents: Unsigned16, window: _Window, added: int, sums_grow:
 
 @kernel
 def _take_from_window(sums: Floats, seen: Bytes, allowed: Bytes, sums_grow: bool, cut: float, chosen: Integers, values: Floats) -> int:
-    """Move allowed documents whose sum reaches the cut to the candidates, by one pass over the window; return their number."""
+    """Make allowed documents whose sum reaches the cut candidates, by one pass over the window; return their number."""
     count = 0
     for first in range(0, sums.size, _BLOCK):
         if _reaching(sums[first : first + _BLOCK], cut):
@@ -518,7 +529,10 @@ def _look_up_lists(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, added: int, threshold: float,
     buffers: WindowBuffers, candidates: int,
 ) -> int:  # fmt: skip
-    """Add the lists after the first `added` to the candidates, and drop those that cannot reach the threshold; return their number."""
+    """Add the lists after the first `added` to the candidates; return the number of candidates.
+
+    Candidates that cannot reach the threshold are dropped before each list.
+    """
     for at in range(added, window.lists):
         if terms.sums_grow and threshold > 0.0:
             candidates = _drop_below(buffers, candidates, threshold * (1 - SLACK) - window.bound_from[at])
@@ -545,7 +559,10 @@ def _look_up(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, at: int,
     buffers: WindowBuffers, candidates: int,
 ) -> None:  # fmt: skip
-    """Add list number `at` to the candidates only. List and candidates rise, so each search continues where the last one ended."""
+    """Add list number `at` to the candidates only.
+
+    The list and the candidates rise, so each search continues where the last one ended.
+    """
     documents, frequencies, columns = postings.documents, postings.frequencies, window.columns
     chosen, values, matched = buffers.chosen, buffers.values, buffers.matched
     term = window.term[at]
@@ -596,7 +613,9 @@ def _add_background(length_class: Unsigned16, background: Floats, base: int, buf
 def _keep_best(
     buffers: WindowBuffers, candidates: int, base: int, best: BestDocuments, held: int, threshold: float
 ) -> tuple[int, float, bool]:
-    """Add the candidates that matched and reach the threshold to the best; return `held`, `threshold`, and whether there is no room.
+    """Add the candidates that matched and reach the threshold to the best documents.
+
+    Returns `held`, `threshold`, and whether there is no room.
 
     `base` is the number of the window's first document.
     """
@@ -650,7 +669,7 @@ def _drop_from(best: BestDocuments, held: int, base: int) -> int:
 
 @kernel
 def rare_frequencies(frequencies: Bytes, first: Integers, end: Integers, rows: int) -> tuple[Integers, Integers]:
-    """The postings of each term whose frequency is `rows` or more: their numbers, term by term, and where each term's begin.
+    """The postings of each term whose frequency is at least `rows`: their numbers, and the first of each term.
 
     `first` and `end` are ranges of postings, one per term. The second array has one value more than there are terms.
     """

@@ -1,8 +1,8 @@
 """Where phrases and proximity operators match, as stretches of tokens.
 
-A stretch is a range of tokens with an inclusive end. In the list of a document no stretch contains another, so starts and ends both
-rise (Clarke, Cormack and Burkowski, An algebra for structured text search and a framework for its implementation, 1995). Every kernel
-passes once over the lists it is given.
+A stretch is a range of tokens with an inclusive end. In the list of a document no stretch contains another, so starts
+and ends both rise (Clarke, Cormack and Burkowski, An algebra for structured text search and a framework for its
+implementation, 1995). Every kernel passes once over the lists it is given.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perikope.kernels.ordered import lower_bound
 
 
 class Stretches(NamedTuple):
-    """Stretches of tokens, by document and start; none contains another of the same document, but for those that `reach` returns."""
+    """Stretches of tokens, by document and start; none contains another of its document, except from `reach`."""
 
     first_of_document: Integers
     """First stretch of each document, and the number of stretches."""
@@ -63,7 +63,7 @@ def _first(stretches: Stretches, count: int) -> Stretches:
 
 @kernel
 def _add(start: Integers, end: Integers, first: int, count: int, new_start: int, new_end: int) -> int:
-    """Add a stretch to those from `first` to below `count`, unless it contains one of them; return the number of stretches then.
+    """Add a stretch to those from `first` to below `count`, unless it contains one of them; return the new count.
 
     Stretches that contain the new one are removed. It must not end before the others.
     """
@@ -77,7 +77,7 @@ def _add(start: Integers, end: Integers, first: int, count: int, new_start: int,
 
 @step
 def _is_next(a: Stretches, i: int, b: Stretches, j: int, document: int) -> bool:
-    """Whether stretch i of the first list comes before stretch j of the second by its end; lists may be at the document's end."""
+    """Whether stretch i of `a` ends no later than stretch j of `b`; a list may be at its end in this document."""
     if j == b.first_of_document[document + 1]:
         return True
     return i < a.first_of_document[document + 1] and a.end[i] <= b.end[j]
@@ -85,7 +85,7 @@ def _is_next(a: Stretches, i: int, b: Stretches, j: int, document: int) -> bool:
 
 @kernel
 def phrases(occurrences: TermOccurrences, offsets: Integers, counts: Mask) -> Stretches:
-    """Where words are in sequence: word w is `offsets[w]` tokens after the first one and any term for which `counts[w]` is true.
+    """Where words follow one another: word w is `offsets[w]` tokens after the first one, a term with `counts[w]`.
 
     `offsets` rise from 0. `counts` has shape (words, terms).
     """
@@ -157,7 +157,7 @@ def both(a: Stretches, b: Stretches) -> Stretches:
 
 @kernel
 def followed(a: Stretches, b: Stretches, distance: int) -> Stretches:
-    """The shortest stretches of one of `a` and, after it, one of `b` that begins at most `distance` tokens after its end."""
+    """The shortest stretches of one of `a` and, after it, one of `b` that begins at most `distance` tokens later."""
     documents = a.first_of_document.size - 1
     pairs = _room_for(documents, b.start.size)
     first, start, end = pairs
@@ -176,7 +176,10 @@ def followed(a: Stretches, b: Stretches, distance: int) -> Stretches:
 
 @kernel
 def reach(a: Stretches, b: Stretches, distance: int) -> Stretches:
-    """As `followed`, but the longest stretches: each of `a` with the last of `b` that is near enough. One may contain another."""
+    """As `followed`, but the longest stretches: each of `a` with the last of `b` that is near enough.
+
+    One stretch may contain another.
+    """
     documents = a.first_of_document.size - 1
     pairs = _room_for(documents, a.start.size)
     first, start, end = pairs
@@ -195,7 +198,7 @@ def reach(a: Stretches, b: Stretches, distance: int) -> Stretches:
 
 @kernel
 def covered(stretches: Stretches, occurrences: TermOccurrences, counts: Mask) -> Mask:
-    """Whether each occurrence is of a term for which `counts` is true and lies in a stretch; starts must rise, ends need not."""
+    """Whether each occurrence lies in a stretch and is of a term for which `counts` is true; starts must rise."""
     first, start, end = stretches
     term, position, first_occurrence = occurrences
     inside = np.zeros(term.size, np.bool_)
@@ -223,7 +226,7 @@ def held(stretches: Stretches, ranges: TokenRanges) -> Mask:
 
 @kernel
 def holding(stretches: Stretches, ranges: TokenRanges) -> Mask:
-    """Whether each stretch lies whole in a range of its document; ranges are in the order of document and first token."""
+    """Whether each stretch lies whole in a range of its document; ranges are ordered by document and first token."""
     first, start, end = stretches
     document_of_range, first_token, end_token = ranges
     inside = np.zeros(start.size, np.bool_)

@@ -1,4 +1,4 @@
-"""Where do the query's terms occur in these documents, and in which of their passages and titles?"""
+"""Occurrences of the query's terms in documents, and their counts in passages and titles."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from perikope.kernels.ordered import enlarged
 from perikope.kernels.tokens import ESCAPE, SLOTS
 
 ONE = np.uintp(1)
-"""The inner loops count unsigned: for a signed index numba looks each time whether it counts from the end."""
+"""Inner loops count unsigned: for a signed index numba checks each time whether it counts from the end."""
 
 BLOCK = 8
-"""Codes that are looked at together."""
+"""Number of codes that are examined together."""
 
 _WANTED, _ESCAPE, _LOW_HALF = 1, 2, 4
-"""What a code may be: a term that is asked for, the beginning of a wide one, the low half of one that is asked for."""
+"""Kinds of codes: a wanted term, the beginning of a wide one, the low half of a wanted wide one."""
 
 
 @kernel
 def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Integers) -> tuple[Integers32, Integers32, Integers]:
-    """Term and position (within its document) of every occurrence, and where each document's occurrences end.
+    """Term and position (in its document) of every occurrence, and the end of each document's occurrences.
 
-    `terms` has the number of each term that is asked for, or -1; an occurrence names the place of its term in it. First the blocks of
-    codes that hold anything of interest are noted, then only these are looked through; both without a branch that depends on the text, but
-    for wide codes. 4 million tokens take 1.3 ms for 4 terms and 2.6 for 100; with every code looked up in the table of terms it was 4.6
-    to 4.9, whatever the terms (measured). Whatever the codes are, none leads outside the tables.
+    `terms` has the number of each term that is asked for, or -1; an occurrence names the index of its term in it. First
+    the blocks of codes that hold anything of interest are noted, then only these are looked through; both without a
+    branch that depends on the text, but for wide codes. 4 million tokens take 1.3 ms for 4 terms and 2.6 for 100; with
+    every code looked up in the table of terms it was 4.6 to 4.9, whatever the terms (measured). Whatever the codes are,
+    none leads outside the tables.
     """
     mark = np.zeros(SLOTS, np.uint8)
-    place_of_term = np.full(SLOTS, -1, np.int32)
+    index_of_term = np.full(SLOTS, -1, np.int32)
     for i in range(terms.size):
         if 0 <= terms[i] < ESCAPE:
             mark[terms[i]] |= _WANTED
-            place_of_term[terms[i]] = i
+            index_of_term[terms[i]] = i
         if terms[i] >= 0:
             mark[terms[i] & 0xFFFF] |= _LOW_HALF
     mark[ESCAPE] |= _ESCAPE
@@ -48,39 +49,39 @@ def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Int
     end_of_document = np.empty(first_code.size, np.int64)
     count = 0
     for document in range(first_code.size):
-        own = codes[first_code[document] : end_code[document]]
-        found = _note_blocks(own, mark, blocks)
-        room = count + BLOCK * (found + 1)
+        document_codes = codes[first_code[document] : end_code[document]]
+        noted = _note_blocks(document_codes, mark, blocks)
+        room = count + BLOCK * (noted + 1)
         if room > position.size:
             code_found, position = enlarged(code_found, count, 2 * room), enlarged(position, count, 2 * room)
-        count = _read_blocks(own, blocks[:found], mark, terms, code_found, position, count)
+        count = _read_blocks(document_codes, blocks[:noted], mark, terms, code_found, position, count)
         end_of_document[document] = count
     term = np.empty(count, np.int32)
     for i in range(count):
-        term[i] = place_of_term[code_found[i]] if code_found[i] < SLOTS else code_found[i] - SLOTS
+        term[i] = index_of_term[code_found[i]] if code_found[i] < SLOTS else code_found[i] - SLOTS
     return term, position[:count].copy(), end_of_document
 
 
 @kernel
 def _note_blocks(codes: Unsigned16, mark: Bytes, blocks: Integers) -> int:
-    """Note the blocks of a document that hold a wanted term or a wide code, twice their number; 1 more where there is a wide one.
+    """Note the blocks of a document that contain a wanted term or a wide code: 2 · block, + 1 with a wide code.
 
     The last block may be short: it is noted like one with a wide code, so that it is read with care.
     """
     whole = codes.size // BLOCK
     rows = codes[: whole * BLOCK].reshape(whole, BLOCK)  # so that no index can be negative, for which numba would look each time
-    found = 0
+    noted = 0
     for block in range(whole):
         marks = (
             mark[rows[block, 0]] | mark[rows[block, 1]] | mark[rows[block, 2]] | mark[rows[block, 3]]
             | mark[rows[block, 4]] | mark[rows[block, 5]] | mark[rows[block, 6]] | mark[rows[block, 7]]
         )  # fmt: skip
-        blocks[found] = 2 * block + ((marks & _ESCAPE) >> 1)
-        found += (marks & (_WANTED | _ESCAPE)) > 0
+        blocks[noted] = 2 * block + ((marks & _ESCAPE) >> 1)
+        noted += (marks & (_WANTED | _ESCAPE)) > 0
     if whole * BLOCK < codes.size:
-        blocks[found] = 2 * whole + 1
-        found += 1
-    return found
+        blocks[noted] = 2 * whole + 1
+        noted += 1
+    return noted
 
 
 @kernel
@@ -93,7 +94,10 @@ def _read_blocks(
     position: Integers32,
     count: int,
 ) -> int:
-    """Write code and position of what is wanted in the noted blocks of a document; for a wide one `SLOTS` and its place in `terms`."""
+    """Write code and position of the wanted codes in the noted blocks of a document; return their number so far.
+
+    The code of a wide term is `SLOTS` + its index in `terms`.
+    """
     whole = codes.size // BLOCK
     rows = codes[: whole * BLOCK].reshape(whole, BLOCK)
     resume = 0  # codes before it belong to a wide one
@@ -110,27 +114,27 @@ def _read_blocks(
                 at += np.uintp(mark[rows[block, i]] & _WANTED)
             count = np.int64(at)
             continue
-        place = max(first, resume)
-        while place < min(first + BLOCK, codes.size):
-            code = codes[place]
-            if code == ESCAPE and place + 2 < codes.size:
-                if mark[codes[place + 1]] & _LOW_HALF:
-                    wide = np.int64(codes[place + 1]) | (np.int64(codes[place + 2]) << 16)
+        at_code = max(first, resume)
+        while at_code < min(first + BLOCK, codes.size):
+            code = codes[at_code]
+            if code == ESCAPE and at_code + 2 < codes.size:
+                if mark[codes[at_code + 1]] & _LOW_HALF:
+                    wide = np.int64(codes[at_code + 1]) | (np.int64(codes[at_code + 2]) << 16)
                     for i in range(terms.size):
                         if terms[i] == wide:
                             code_found[count] = SLOTS + i
-                            position[count] = place - shift
+                            position[count] = at_code - shift
                             count += 1
                             break
                 shift += 2
-                place += 3
-                resume = place
+                at_code += 3
+                resume = at_code
                 continue
             if mark[code] & _WANTED:
                 code_found[count] = code
-                position[count] = place - shift
+                position[count] = at_code - shift
                 count += 1
-            place += 1
+            at_code += 1
     return count
 
 
@@ -142,7 +146,7 @@ def occurrences_of_ranges(
     first_token: Integers,
     end_token: Integers,
 ) -> tuple[Integers, Integers]:
-    """The occurrences inside each range of tokens of a document, as first and end; ranges may overlap, and come in any order.
+    """The first and end occurrence inside each range of tokens; ranges may overlap, and come in any order.
 
     A range is looked for where the one before it ended: passages come in reading order.
     """
@@ -166,7 +170,7 @@ def occurrences_of_ranges(
 
 @kernel
 def _seek(position: Integers32, at: np.uintp, low: np.uintp, high: np.uintp, wanted: int) -> np.uintp:
-    """The first place from `low` to `high` with a position of at least `wanted`, looked for from `at` on."""
+    """The first index from `low` to `high` with a position of at least `wanted`, searched from `at` on."""
     if at > low and position[at - ONE] >= wanted:
         high = at - ONE
     else:
@@ -185,7 +189,7 @@ def _seek(position: Integers32, at: np.uintp, low: np.uintp, high: np.uintp, wan
 
 
 _FEW = 12
-"""So many occurrences are put in their places one by one: most passages have none or a few."""
+"""Up to this many occurrences are inserted one by one: most passages have none or a few."""
 
 
 class TermCounts(NamedTuple):
@@ -208,7 +212,7 @@ class _Entries(NamedTuple):
 
 @kernel
 def count_terms(term: Integers32, first_occurrence: Integers, end_occurrence: Integers, terms: int) -> TermCounts:
-    """How often each term occurs in each unit, which is the range of occurrences from `first_occurrence` to below `end_occurrence`.
+    """How often each term occurs in each unit, a range of occurrences with its end exclusive.
 
     `term` has the term of each occurrence, a number from 0 to below `terms`.
     """
@@ -253,7 +257,7 @@ def count_terms(term: Integers32, first_occurrence: Integers, end_occurrence: In
 
 @kernel
 def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uintp, end: np.uintp, term: np.int32) -> np.uintp:
-    """Count one more occurrence of a term among entries in rising order; returns where they end now."""
+    """Count one more occurrence of a term among entries in rising order; return the new end of the entries."""
     at = end
     while at > begin and term_of_entry[at - ONE] > term:
         at -= ONE
@@ -274,8 +278,8 @@ def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uin
 def add_titles(counts: TermCounts, section_of_unit: Integers, parent_of_section: Integers, titles: TermCounts, terms: int) -> TermCounts:
     """Counts of each unit together with those of the titles of its section and of all sections above.
 
-    `titles` has the counts of each section's title. A section without a parent has -1; parents come before their children. `terms` is
-    the number of different terms.
+    `titles` has the counts of each section's title. A section without a parent has -1; parents come before their
+    children. `terms` is the number of different terms.
     """
     units = section_of_unit.size
     first_above, end_above, above = _titles_above(parent_of_section, titles, terms)
@@ -298,7 +302,7 @@ def add_titles(counts: TermCounts, section_of_unit: Integers, parent_of_section:
 
 @step
 def _merge(a: _Entries, first_a: int, end_a: int, b: _Entries, first_b: int, end_b: int, sums: _Entries, entries: int) -> int:
-    """Write the sum of two ranges of entries, terms rising in each, behind the first `entries` of `sums`; return where it ends.
+    """Write the sum of two ranges of entries after the first `entries` of `sums`; return where it ends.
 
     `b` and `sums` may be the same arrays.
     """
@@ -332,10 +336,12 @@ def _merge(a: _Entries, first_a: int, end_a: int, b: _Entries, first_b: int, end
 
 @kernel
 def _titles_above(parent: Integers, titles: TermCounts, terms: int) -> tuple[Integers, Integers, _Entries]:
-    """Counts of each section's title with those of all titles above it: first and end entry of each section, and the entries.
+    """Counts of each section's title together with those of all titles above it.
 
-    Summed from the root down: walking up from every passage would be quadratic in a deep chain of sections. A section whose
-    title contains no term has the entries of the section above.
+    Returns first and end entry of each section, and the entries.
+
+    Summed from the root down: walking up from every passage would be quadratic in a deep chain of sections. A section
+    whose title contains no term has the entries of the section above.
     """
     sections = parent.size
     first = np.zeros(sections, np.int64)

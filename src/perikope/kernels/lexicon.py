@@ -1,7 +1,7 @@
 """Numbers for the words of a text: an open-addressing hash table over code points, in plain arrays.
 
-Two words are the same if they are in the same language and differ at most in the case of A-Z. The caller decides which term a word
-becomes, once per different word.
+Two words are the same if they are in the same language and differ at most in the case of A-Z. The caller decides which
+term a word becomes, once per different word.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class WordTable(NamedTuple):
 
 @kernel
 def number_words(words: TextWords, first: int, table: WordTable, known: int, numbers: Integers32) -> tuple[int, int]:
-    """Write the number of each word from `first` on to `numbers`, and add new words to the table; `known` words are in it.
+    """Write the number of each word from `first` on to `numbers`, and add new words to the table.
 
-    Return the number of words done and of words known. Stops early where the table is full: the caller makes it larger and calls
-    again.
+    `known` is the number of words in the table. Returns the number of words done and of words known. Stops early where
+    the table is full: the caller makes it larger and calls again.
     """
     characters, starts, ends, languages = words
     word_of_slot, arena, end_of_word, language_of_word = table
@@ -86,13 +86,13 @@ def number_words(words: TextWords, first: int, table: WordTable, known: int, num
 
 
 @step
-def _lower_case(character: int) -> int:
+def _lower_case(character: np.uint32) -> np.uint32:
     """A code point, a-z for A-Z."""
     return character + np.uint32(32) if np.uint32(65) <= character <= np.uint32(90) else character
 
 
 @step
-def _hash(characters: Unsigned32, start: int, end: int, language: int) -> int:
+def _hash(characters: Unsigned32, start: int, end: int, language: int) -> np.uint64:
     """A 64-bit hash of a word and its language; A-Z count as a-z."""
     code = np.uint64(language + 1) * _PRIME
     for i in range(start, end):

@@ -10,7 +10,7 @@ from perikope.kernels.jit import kernel, step
 
 @step
 def lower_bound(values: Array, low: int, high: int, wanted: int) -> int:
-    """The first index from `low` to `high` whose value is at least `wanted`, or `high`; values rise from `low` to below `high`."""
+    """The first index from `low` to `high` whose value is at least `wanted`, or `high`; values must rise in between."""
     while low < high:
         middle = (low + high) // 2
         if values[middle] < wanted:

@@ -1,7 +1,7 @@
-"""What every occurrence of a document gives to each of its passages, by distance: sums over sample points, without sampling.
+"""Sums of what the occurrences of a document give to sample points of its passages, without sampling.
 
-All kernels compute, for each passage, `Σ_o w_o Σ_{j=0..k} f(o, x_j)` with the k + 1 equally spaced points x_j from its first to its last
-position. Occurrences are in the order of document and position, passages in the order of documents.
+All kernels compute, for each passage, `Σ_o w_o Σ_{j=0..k} f(o, x_j)` with the k + 1 equally spaced points x_j from its
+first to its last position. Occurrences are in the order of document and position, passages in the order of documents.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from perikope.core.arrays import Floats, Integers
 from perikope.kernels.jit import kernel, step
 
 REACH = 8.5
-"""In units of σ: a point further from an occurrence gets less than exp(-36) of it, which is below the rounding of a sum."""
+"""In units of σ: a point further from an occurrence gets less than exp(-36) of it, less than a sum's rounding."""
 ROWS_PER_SIGMA = 2
 """Rows of the table of quadrature rules per σ of distance between an occurrence and the middle of a passage."""
 TERMS_AT_ONCE = 4
@@ -51,7 +51,7 @@ class PassagePositions(NamedTuple):
 
 
 class QuadratureRules(NamedTuple):
-    """Rules that replace the sum over k + 1 equally spaced points by a sum over fewer nodes; the last rule is the points themselves."""
+    """Rules that replace the sum over k + 1 equally spaced points by fewer nodes; the last rule is the points."""
 
     nodes: Floats
     """Shape (rules, k + 1): nodes of each rule in [-1, 1]; the first `count` are set."""
@@ -60,7 +60,7 @@ class QuadratureRules(NamedTuple):
     count: Integers
     """Number of nodes of each rule."""
     longest: Floats
-    """Shape (distances, rules): largest half-length of a passage, in σ, for which a rule holds; rising, at last infinite."""
+    """Shape (distances, rules): largest half-length of a passage, in σ, for which a rule holds; rising to infinity."""
 
 
 class Cells(NamedTuple):
@@ -80,8 +80,8 @@ class Cells(NamedTuple):
 def sum_gauss(occurrences: WeightedPositions, passages: PassagePositions, sigma: float, rules: QuadratureRules) -> Floats:
     """The sums with `f(o, x) = exp(-(o - x)² / 2σ²)`; 0 for an empty passage.
 
-    Each document is summed in the cheaper of two ways. Both are exact to 2e-10 of each sum. In addition they may omit, at each point,
-    exp(-REACH²/2) of the sum of the document's weights.
+    Each document is summed in the cheaper of two ways. Both are exact to 2e-10 of each sum. In addition they may omit,
+    at each point, exp(-REACH²/2) of the sum of the document's weights.
     """
     position, weight, first_occurrence = occurrences
     first_position, last_position, first_passage = passages
@@ -138,7 +138,7 @@ def _choose_rules(
 
 @kernel
 def _count_cells(width: float) -> float:
-    """The number of cells into which `gauss_by_series` cuts a document so that no exponent is too large; may be infinite."""
+    """The number of cells of a document for which no exponent of `gauss_by_series` is too large; may be infinite."""
     if width >= REACH:
         return np.ceil(width / (2 * _HALF_CELL))
     cells = 1.0
@@ -152,7 +152,7 @@ def gauss_by_series(
     position: Integers, weight: Floats, first_position: Integers, last_position: Integers, rule: NDArray[np.int16],
     cells: Cells, rules: QuadratureRules, workspace: Floats, sums: Floats,
 ) -> None:  # fmt: skip
-    """Set the sums of the passages of one document, by one series per cell that gives the sum over all occurrences at any point of it.
+    """Set the sums of the passages of one document, by one series per cell that holds at any point of it.
 
     `rule` is the quadrature rule of each passage. `workspace` has four rows with room for every node of every passage.
     """
@@ -187,8 +187,9 @@ def _series_of_cells(position: Integers, weight: Floats, cells: Cells, half: flo
     """The coefficients of each cell's series, shape (cells, terms); `half` is half the width of a cell, in σ.
 
     With u and v the distances of occurrence and point from the cell's middle, in units of σ, the Gaussian is
-    `exp(-u²/2) exp(-v²/2) Σ_n uⁿ vⁿ / n!`, so that a cell needs one sum over the occurrences for each n. Where |uv| ≤ z, omitting the
-    terms from n = N on is wrong by at most `z^N e^z / N!` of the value. N is chosen so that this is below 1e-11.
+    `exp(-u²/2) exp(-v²/2) Σ_n uⁿ vⁿ / n!`, so that a cell needs one sum over the occurrences for each n. Where |uv| ≤
+    z, omitting the terms from n = N on is wrong by at most `z^N e^z / N!` of the value. N is chosen so that this is
+    below 1e-11.
     """
     low, sigma = cells.low, cells.sigma
     z = half * min(cells.width - half, REACH + half)
@@ -234,10 +235,10 @@ def _sum_points(
     centre: Floats, radius: Floats, cell: int, half: float, coefficients: Floats, nodes: Floats, shares: Floats,
     point: Floats, value: Floats, sums: Floats,
 ) -> None:  # fmt: skip
-    """Sum over the nodes of passages that have the same rule and lie in one cell, or of one passage that lies in several (cell -1).
+    """Sum over the nodes of passages with the same rule in one cell, or of one passage in several cells (cell -1).
 
-    `point` and `value` are room for all nodes of all passages. First nodes of all passages are side by side, then all second ones:
-    passages are many and nodes few, so all loops become vector instructions.
+    `point` and `value` are room for all nodes of all passages. First nodes of all passages are side by side, then all
+    second ones: passages are many and nodes few, so all loops become vector instructions.
     """
     size, count = centre.size, nodes.size
     for i in range(count):
@@ -280,7 +281,7 @@ def _expand(position: Integers, weight: Floats, middle: float, sigma: float, coe
 
 @kernel
 def _distance(position: Integers, weight: Floats, at: int, middle: float, sigma: float) -> tuple[float, float]:
-    """Distance of an occurrence from the middle, in units of σ, and what it weighs there; nothing behind the last one."""
+    """Distance of an occurrence from the middle, in σ, and its weight there; 0 after the last occurrence."""
     if at >= position.size:
         return 0.0, 0.0
     u = (position[at] - middle) / sigma
@@ -288,24 +289,26 @@ def _distance(position: Integers, weight: Floats, at: int, middle: float, sigma:
 
 
 @kernel
-def _add_up(coefficients: Floats, place: Floats, middle: float, value: Floats) -> None:
+def _add_up(coefficients: Floats, point: Floats, middle: float, value: Floats) -> None:
     """`exp(-v²/2) Σ_n c_n vⁿ` at each place, v its distance from the middle, which the places are moved to."""
-    for i in range(place.size):
-        place[i] -= middle
+    for i in range(point.size):
+        point[i] -= middle
         value[i] = 0.0
     for n in range(coefficients.size - TERMS_AT_ONCE, -1, -TERMS_AT_ONCE):
         c0, c1, c2, c3 = coefficients[n], coefficients[n + 1], coefficients[n + 2], coefficients[n + 3]
         # Vector instructions: this loop is over places and not over terms for their sake.
-        for i in range(place.size):
-            v = place[i]
+        for i in range(point.size):
+            v = point[i]
             value[i] = c0 + v * (c1 + v * (c2 + v * (c3 + v * value[i])))
-    for i in range(place.size):
-        value[i] *= _bell(place[i])
+    for i in range(point.size):
+        value[i] *= _bell(point[i])
 
 
 @kernel
 def _bell(v: float) -> float:
-    """`exp(-v²/2)` for |v| ≤ 2, to 3e-11 of it, without a call: loops over it become vector instructions, and take a third of the time.
+    """`exp(-v²/2)` for |v| ≤ 2, to 3e-11 of it, without a call.
+
+    Loops over it become vector instructions and take a third of the time.
 
     The 16th root is a series in x = v²/32 ≤ 1/8, whose first term left out is x⁸/8!.
     """
@@ -327,9 +330,12 @@ def gauss_by_pairs(
     intervals: int,
     sums: Floats,
 ) -> None:
-    """Every occurrence with every passage in its reach: from the nearest sample point outwards, until what is added does not count.
+    """Set the sums of the passages of one document, by every occurrence with every passage in its reach.
 
-    From one point to the next the Gaussian changes by a factor that itself changes by a constant one, so a point costs two products.
+    Values are added from the nearest sample point outwards until they are negligible.
+
+    From one point to the next the Gaussian changes by a factor that itself changes by a constant one, so a point costs
+    two products.
     """
     reach = REACH * sigma
     for passage in range(first_position.size):
@@ -350,13 +356,13 @@ def gauss_by_pairs(
             if peak == 0:
                 at += 1
                 continue
-            own = peak
+            sum_of_points = peak
             value = peak
             factor = np.exp(-scaled * (distance + scaled / 2))
             for _ in range(nearest, intervals):
                 value *= factor
                 factor *= change
-                own += value
+                sum_of_points += value
                 if value < 1e-16:
                     break
             value = peak
@@ -364,10 +370,10 @@ def gauss_by_pairs(
             for _ in range(nearest):
                 value *= factor
                 factor *= change
-                own += value
+                sum_of_points += value
                 if value < 1e-16:
                     break
-            total += weight[at] * own
+            total += weight[at] * sum_of_points
             at += 1
         sums[passage] = total
 
@@ -395,13 +401,15 @@ def sum_trapezoid(
     first_of_union: Integers, last_of_union: Integers, weight: Floats, first_occurrence: Integers, passages: PassagePositions,
     sigma: float, intervals: int,
 ) -> Floats:  # fmt: skip
-    """The sums with f = 1 from the first to the last position of an occurrence's union, falling by 1/σ per position outside it.
+    """The sums with f = 1 inside an occurrence's union of passages, falling by 1/σ per position outside it.
 
-    The first three arrays have one value per occurrence (`unite_passages`), `first_occurrence` one per document and one more.
+    The first three arrays have one value per occurrence (`unite_passages`), `first_occurrence` one per document and one
+    more.
 
-    Both ends of the unions rise with the occurrences: a passage that begins before the union of an earlier occurrence would contain that
-    occurrence too. So the occurrences that a point lies before, in or after are ranges, and sums over ranges are differences of
-    running sums: exactly 0 for an empty range, and otherwise rounded like a sum over the whole document.
+    Both ends of the unions rise with the occurrences: a passage that begins before the union of an earlier occurrence
+    would contain that occurrence too. So the occurrences that a point lies before, in or after are ranges, and sums
+    over ranges are differences of running sums: exactly 0 for an empty range, and otherwise rounded like a sum over the
+    whole document.
     """
     first_position, last_position, first_passage = passages
     sums = np.zeros(first_position.size)
@@ -445,7 +453,10 @@ def sum_trapezoid(
 
 @kernel
 def _find_ranges(first: Integers, last: Integers, x: float, sigma: float, bounds: Integers) -> None:
-    """How many unions ended σ or more before x, ended before x, began up to x, and begin before x + σ; the last answer is near this one."""
+    """Update `bounds`: how many unions ended by x - σ, ended before x, began by x, and begin before x + σ.
+
+    `bounds` has the numbers of the last point, which are near.
+    """
     bounds[0] = _advance(last, bounds[0], x - sigma, True)
     bounds[1] = _advance(last, bounds[1], x, False)
     bounds[2] = _advance(first, bounds[2], x, True)
@@ -454,7 +465,7 @@ def _find_ranges(first: Integers, last: Integers, x: float, sigma: float, bounds
 
 @kernel
 def _advance(values: Integers, at: int, limit: float, inclusive: bool) -> int:
-    """How many of the rising values are below the limit, or up to it; points come nearly in order, so the last answer is near."""
+    """The number of rising values below the limit, or up to it; `at` is the last answer, which is near."""
     while at < values.size and (values[at] < limit or (inclusive and values[at] == limit)):
         at += 1
     while at > 0 and not (values[at - 1] < limit or (inclusive and values[at - 1] == limit)):

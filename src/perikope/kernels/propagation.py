@@ -1,8 +1,9 @@
-"""How does relevance flow through trees of sections? Sums and maxima along the tree, without comparing every pair.
+"""Sums and maxima along trees of sections, without comparing every pair of sections.
 
-All sections of all documents stand in one array, parents before their children, a root without a parent (-1). Values are not negative,
-so that 0 is what an empty sum and an empty maximum give. Nothing is ever subtracted: what a section gets from the others is put together
-from those before and those after it, so that small values beside large ones keep their digits.
+All sections of all documents stand in one array, parents before their children, a root without a parent (-1). Values
+are not negative, so that 0 is what an empty sum and an empty maximum give. Nothing is ever subtracted: what a section
+gets from the others is put together from those before and those after it, so that small values beside large ones keep
+their digits.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def aggregate_children(value: Floats, section_of_passage: Integers, parent: Inte
 
 @kernel
 def from_ancestors(value: Floats, parent: Integers, weight: Floats, maximum: bool) -> Floats:
-    """Sum or maximum of `value · weight[steps]` over each section (0 steps) and those above it; weights past the last are 0.
+    """Sum or maximum of `value · weight[steps]` over each section (0 steps) and its ancestors; later weights are 0.
 
     Sections × the smaller of depth and number of weights.
     """
@@ -88,7 +89,7 @@ def from_others_in_group(value: Floats, group: Integers, groups: int, maximum: b
 def from_other_passages(
     siblings: Floats, nearest: float, elsewhere: Floats, section_of_passage: Integers, others_of_section: Integers, maximum: bool
 ) -> Floats:
-    """Average or maximum over the other passages of a document, from what its section's and the other sections' come to.
+    """Average or maximum over the other passages of a document, from sums of its section and of other sections.
 
     Siblings weigh `nearest`; an average divides by how many other passages the document of the section has.
     """
@@ -125,12 +126,13 @@ def from_other_sections_by_factor(value: Floats, parent: Integers, factor: float
 
 @kernel
 def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum: bool) -> Floats:
-    """Sum or maximum of `value · weight[distance]` over all other sections of the same tree; weights past the last are 0.
+    """Sum or maximum of `value · weight[distance]` over all other sections of the tree; later weights are 0.
 
-    A section's profile says what its subtree holds at each depth. What a section sends to another subtree depends only on depths there, so
-    subtrees exchange profiles, not sections. The child with the highest subtree, the heir, continues its parent's profile in the same
-    array, shifted by one; only the other children's profiles are added, each as long as their subtree is high. So profiles take one
-    place a section in all, and the time is sections × the smaller of depth and number of weights, even of a tree that is a chain.
+    A section's profile says what its subtree holds at each depth. What a section sends to another subtree depends only
+    on depths there, so subtrees exchange profiles, not sections. The child with the highest subtree, the heir,
+    continues its parent's profile in the same array, shifted by one; only the other children's profiles are added, each
+    as long as their subtree is high. So all profiles together take one element per section, and the time is sections ×
+    the smaller of depth and number of weights, even of a tree that is a chain.
     """
     sections = parent.size
     height = np.zeros(sections, np.int64)
@@ -173,7 +175,7 @@ class _Layout(NamedTuple):
 
 @step
 def _exchange_below(section: int, layout: _Layout, profile: Floats, outside: Floats, side: Floats, weight: Floats, maximum: bool) -> None:
-    """Give each branch of a section what comes from the section, its heir and its other branches; complete the section's profile.
+    """Give each branch of a section what comes from the section, its heir and other branches; complete its profile.
 
     The profiles of the sections below must be complete.
     """
@@ -200,7 +202,7 @@ def _exchange_below(section: int, layout: _Layout, profile: Floats, outside: Flo
 
 @step
 def _send_down(section: int, layout: _Layout, profile: Floats, outside: Floats, side: Floats, weight: Floats, maximum: bool) -> None:
-    """Give the children of a section what arrives from outside it, and its heir what comes from the section and its branches.
+    """Pass on what arrives from outside a section to its children, and from the section and its branches to its heir.
 
     `side[0]` is the section's own value. `outside` of the section must be complete.
     """
@@ -261,7 +263,7 @@ def _take(target: Floats, at: int, value: float, maximum: bool) -> None:
 
 @kernel
 def _receive(source: Floats, first: int, count: int, weight: Floats, distance: int, maximum: bool) -> float:
-    """What comes from `count` places of a profile, the first of them at a distance."""
+    """What comes from `count` elements of a profile, the first of them at a distance."""
     result = 0.0
     for i in range(min(count, weight.size - distance)):
         result = _either(result, source[first + i] * weight[distance + i], maximum)
@@ -270,7 +272,7 @@ def _receive(source: Floats, first: int, count: int, weight: Floats, distance: i
 
 @kernel
 def _send(value: float, target: Floats, first: int, count: int, weight: Floats, distance: int, maximum: bool) -> None:
-    """Give a value to `count` places, the first of them at a distance."""
+    """Give a value to `count` elements, the first of them at a distance."""
     if value > 0:
         for i in range(min(count, weight.size - distance)):
             _take(target, first + i, value * weight[distance + i], maximum)

@@ -1,7 +1,8 @@
 """The influence of a Boolean query on the tokens of documents, and its mean over units of text, one document at a time.
 
-The query is a program for a stack of influences. An influence is one value per token of the document, kept with the list of the tokens
-whose value is above 0. So the time grows with the tokens that are reached; only a NOT that stands alone visits every token.
+The query is a program for a stack of influences. An influence is one value per token of the document, kept with the
+list of the tokens whose value is above 0. So the time grows with the tokens that are reached; only a NOT that stands
+alone visits every token.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from perikope.kernels.jit import kernel, step
 LEAF, OR_LEAF, OR, AND, AND_NOT, NOT, END_IF_EMPTY = range(7)
 """Operations of a program.
 
-`LEAF` pushes a leaf; `OR_LEAF` raises the top to a leaf. `OR`, `AND` and `AND_NOT` replace the two on top by their maximum, by their
-minimum, or by the minimum of the lower and of 1 - the upper. `NOT` replaces the top by 1 - itself, at least 0. `END_IF_EMPTY` jumps to
-a step of the program if the top is 0 everywhere.
+`LEAF` pushes a leaf; `OR_LEAF` raises the top to a leaf. `OR`, `AND` and `AND_NOT` replace the two on top by their
+maximum, by their minimum, or by the minimum of the lower and of 1 - the upper. `NOT` replaces the top by 1 - itself, at
+least 0. `END_IF_EMPTY` jumps to a step of the program if the top is 0 everywhere.
 """
 
 
@@ -114,8 +115,9 @@ def mean_influence(
 ) -> Floats:  # fmt: skip
     """The mean of the query's influence over the tokens of each unit; 0 for a unit without tokens.
 
-    `program` has shape (steps, 2): operation and argument, which is a leaf or a step. `depth` is the largest height of the stack. At
-    the end of the program the stack must have one level. An occurrence influences the tokens of its own element by its table.
+    `program` has shape (steps, 2): operation and argument, which is a leaf or a step. `depth` is the largest height of
+    the stack. At the end of the program the stack must have one level. An occurrence influences the tokens of its own
+    element by its table.
     """
     means = np.zeros(units.first.size)
     longest = 0
@@ -153,7 +155,7 @@ def mean_influence(
 
 @step
 def _entries_of(leaves: LeafEntries, leaf: int, cursor: Integers, first_of_document: Integers, document: int) -> Integers:
-    """The occurrences of a leaf in a document; documents must come in order. `cursor` remembers where each leaf's begin.
+    """The occurrences of a leaf in a document; documents must come in order.
 
     The cursor stays at their beginning, since a leaf may be in the program twice.
     """
@@ -225,7 +227,8 @@ def _average(values: Floats, touched: Integers, units: TokenUnits, document: int
         low = min(low, touched[i])
         high = max(high, touched[i] + 1)
     for unit in range(units.first_of_document[document], units.first_of_document[document + 1]):
-        # Each unit is summed by itself: with differences of running sums, equal texts would get scores that differ by rounding.
+        # Each unit is summed by itself: with differences of running sums, equal texts would get scores that differ by
+        # rounding.
         total = 0.0
         for x in range(max(low, unit_first[unit]), min(high, unit_end[unit])):
             total += values[x]
@@ -239,8 +242,8 @@ def _spread(
 ) -> None:
     """Raise the level `top` to the influence of some occurrences of one document, in the order of positions.
 
-    In a group only the nearest occurrence counts, so two neighbours of a group each reach half of the way between them. The time
-    grows with the tokens that are reached, not with the length of the tables.
+    In a group only the nearest occurrence counts, so two neighbours of a group each reach half of the way between them.
+    The time grows with the tokens that are reached, not with the length of the tables.
     """
     position, run, first_value = sources.position, sources.run, tables.first
     values, touched, count = stack.values[top], stack.touched[top], stack.count[top]
@@ -295,7 +298,7 @@ def _reach(
     position: int, run: int, low: int, high: int, curve: Floats, runs: ElementRuns, next_run: Integers32,
     values: Floats, touched: Integers, count: int,
 ) -> int:  # fmt: skip
-    """Raise the values of tokens `low` to `high` to the influence of an occurrence; return the number of tokens touched then.
+    """Raise the values of tokens `low` to `high` to an occurrence's influence; return the number of tokens touched.
 
     Only tokens in its own run, and in the runs that `next_run` links to it, are in its element.
     """
@@ -320,7 +323,7 @@ def _raise(values: Floats, touched: Integers, count: int, x: int, value: float) 
 
 @kernel
 def group_occurrences(span_of_occurrence: Integers, table_of_occurrence: Integers, spans: int) -> tuple[Integers, int]:
-    """The group of each occurrence, numbered from 0, and the number of groups: a group has one element and one table."""
+    """The group of each occurrence, from 0, and the number of groups; a group has one element and one table."""
     group = np.empty(span_of_occurrence.size, np.int64)
     first_group = np.full(spans, -1, np.int32)
     next_group = np.empty(span_of_occurrence.size, np.int64)

@@ -29,7 +29,7 @@ def numbers(values):
 
 @st.composite
 def scenes(draw):
-    """Documents with occurrences (positions, weights) and passages (first, last), which may overlap, nest, or be empty."""
+    """Documents with occurrences (positions, weights) and passages (first, last) that may overlap, nest or be empty."""
     documents = []
     for _ in range(draw(st.integers(1, 3))):
         length = draw(st.sampled_from([1, 30, 400, 5000, 40_000]))

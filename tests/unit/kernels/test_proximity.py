@@ -38,7 +38,7 @@ PROGRAMS = [
 
 @st.composite
 def fields(draw):
-    """Documents as the element of each token, and occurrences as (leaves, table, first and end of a whole element or nothing)."""
+    """Documents as the element of each token, and occurrences as (leaves, table, range of a whole element or None)."""
     documents = []
     for _ in range(draw(st.integers(0, 3))):
         elements = draw(st.lists(st.integers(0, 2), min_size=1, max_size=14))
