@@ -58,12 +58,12 @@ def fetch_parts(
     """The best documents by these parts alone; equal scores are in the order of their ids."""
     lengths = [_lengths(segment, parts) for segment in snapshot.segments]
     numbers = snapshot.look_up(query.terms).numbers
-    postings_of_segments = [
+    postings_by_segment = [
         [_postings(segment, int(number), parts) for number in row] for segment, row in zip(snapshot.segments, numbers, strict=True)
     ]
     terms = Terms(
-        np.array([sum(postings[t][0].size for postings in postings_of_segments) for t in range(len(query.terms))]),
-        np.array([sum(float(postings[t][1].sum()) for postings in postings_of_segments) for t in range(len(query.terms))]),
+        np.array([sum(postings[t][0].size for postings in postings_by_segment) for t in range(len(query.terms))]),
+        np.array([sum(float(postings[t][1].sum()) for postings in postings_by_segment) for t in range(len(query.terms))]),
         snapshot.totals.documents,
         sum(float(length[segment.alive].sum()) for length, segment in zip(lengths, snapshot.segments, strict=True)),
     )
@@ -72,7 +72,7 @@ def fetch_parts(
     matching: list[Integers] = []
     sums: list[Floats] = []
     for base, segment, postings, length in zip(
-        snapshot.first_document.tolist(), snapshot.segments, postings_of_segments, lengths, strict=False
+        snapshot.first_document.tolist(), snapshot.segments, postings_by_segment, lengths, strict=False
     ):
         total, held = np.zeros(segment.documents), np.zeros(segment.documents, bool)
         # The order is that of the segments' other ranking: rare terms first.

@@ -119,7 +119,7 @@ def test_wildcards_have_a_limit():
 def test_not_has_no_place(index):
     tree = Near(Word(("en:pump",)), Not(Word(("en:valv",))), 3, False)
     matches = index.search("pump valve").matches
-    with pytest.raises(UsageError, match="has no place"):
+    with pytest.raises(UsageError, match="has no position"):
         BooleanEvaluator(matches).inside(tree)
 
 
