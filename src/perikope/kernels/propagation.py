@@ -8,12 +8,10 @@ their digits.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from perikope.core.arrays import Floats, Integers
-from perikope.kernels.jit import kernel, step
+from perikope.kernels.jit import kernel
 
 
 @kernel
@@ -142,88 +140,63 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
         if above >= 0 and height[section] + 1 >= height[above]:
             height[above] = height[section] + 1
             heir[above] = section
-    layout = _lay_out(parent, height, heir)
+    start, first_branch, branch = _lay_out(parent, height, heir)
     profile = np.zeros(sections)
     outside = np.zeros(sections)  # what arrives from outside a section's subtree, at each depth of it; laid out as profiles
     result = np.zeros(sections)
-    side = np.zeros(sections + 2)  # a profile under construction; zero between two sections
+    side = np.zeros(sections + 2)
+
     for section in range(sections - 1, -1, -1):
-        profile[layout.start[section]] = value[section]
-        if height[section] > 0:  # most sections have none below
-            _exchange_below(section, layout, profile, outside, side, weight, maximum)
-            result[section] = _receive(profile, layout.start[section] + 1, height[section], weight, 1, maximum)
+        at = start[section]
+        profile[at] = value[section]
+        if height[section] == 0:  # most sections have none below
+            continue
+        # To each branch from the section itself, its heir and the branches before ...
+        for i in range(first_branch[section], first_branch[section + 1]):
+            other = start[branch[i]]
+            size = height[branch[i]] + 1
+            for depth in range(min(size, weight.size - 1)):
+                outside[other + depth] = _receive(profile, at, height[section] + 1, weight, depth + 1, maximum)
+            _merge(profile, at + 1, profile, other, size, maximum)
+        # ... and from the branches after it.
+        longest = 0
+        for i in range(first_branch[section + 1] - 1, first_branch[section] - 1, -1):
+            other = start[branch[i]]
+            size = height[branch[i]] + 1
+            for depth in range(min(size, weight.size - 2)):
+                _take(outside, other + depth, _receive(side, 0, longest, weight, depth + 2, maximum), maximum)
+            _merge(side, 0, profile, other, size, maximum)
+            longest = max(longest, size)
+        side[:longest] = 0
+        result[section] = _receive(profile, at + 1, height[section], weight, 1, maximum)
+
     for section in range(sections):
-        _take(result, section, outside[layout.start[section]], maximum)
-        if height[section] > 0:
-            side[0] = value[section]
-            _send_down(section, layout, profile, outside, side, weight, maximum)
+        at = start[section]
+        _take(result, section, outside[at], maximum)
+        if height[section] == 0:
+            continue
+        longest = 0
+        for i in range(first_branch[section], first_branch[section + 1]):
+            other = start[branch[i]]
+            size = height[branch[i]] + 1
+            _merge(outside, other, outside, at + 1, size, maximum)
+            _merge(side, 1, profile, other, size, maximum)
+            longest = max(longest, size)
+        # The heir's outside is its parent's, and the parent with its other branches.
+        side[0] = value[section]
+        for depth in range(longest + 1):
+            _send(side[depth], outside, at + 1, height[section], weight, depth + 1, maximum)
+        side[: longest + 1] = 0
     return result
 
 
-class _Layout(NamedTuple):
-    """Where profiles begin, and which children of a section are not its heir (its branches); one value per section."""
-
-    height: Integers
-    """Number of levels below each section."""
-    start: Integers
-    """First element of each section's profile."""
-    first_branch: Integers
-    """First branch of each section, and the number of branches."""
-    branch: Integers
-    """Section of each branch, in reading order."""
-
-
-@step
-def _exchange_below(section: int, layout: _Layout, profile: Floats, outside: Floats, side: Floats, weight: Floats, maximum: bool) -> None:
-    """Give each branch of a section what comes from the section, its heir and other branches; complete its profile.
-
-    The profiles of the sections below must be complete.
-    """
-    height, start, first_branch, branch = layout
-    at = start[section]
-    # To each branch from the section itself, its heir and the branches before it.
-    for i in range(first_branch[section], first_branch[section + 1]):
-        other = start[branch[i]]
-        size = height[branch[i]] + 1
-        for depth in range(min(size, weight.size - 1)):
-            outside[other + depth] = _receive(profile, at, height[section] + 1, weight, depth + 1, maximum)
-        _merge(profile, at + 1, profile, other, size, maximum)
-    # To each branch from the branches after it.
-    longest = 0
-    for i in range(first_branch[section + 1] - 1, first_branch[section] - 1, -1):
-        other = start[branch[i]]
-        size = height[branch[i]] + 1
-        for depth in range(min(size, weight.size - 2)):
-            _take(outside, other + depth, _receive(side, 0, longest, weight, depth + 2, maximum), maximum)
-        _merge(side, 0, profile, other, size, maximum)
-        longest = max(longest, size)
-    side[:longest] = 0
-
-
-@step
-def _send_down(section: int, layout: _Layout, profile: Floats, outside: Floats, side: Floats, weight: Floats, maximum: bool) -> None:
-    """Pass on what arrives from outside a section to its children, and from the section and its branches to its heir.
-
-    `side[0]` is the section's own value. `outside` of the section must be complete.
-    """
-    height, start, first_branch, branch = layout
-    at = start[section]
-    longest = 0
-    for i in range(first_branch[section], first_branch[section + 1]):
-        other = start[branch[i]]
-        size = height[branch[i]] + 1
-        _merge(outside, other, outside, at + 1, size, maximum)
-        _merge(side, 1, profile, other, size, maximum)
-        longest = max(longest, size)
-    # The heir's `outside` is its parent's, shifted by one: the same elements.
-    for depth in range(longest + 1):
-        _send(side[depth], outside, at + 1, height[section], weight, depth + 1, maximum)
-    side[: longest + 1] = 0
-
-
 @kernel
-def _lay_out(parent: Integers, height: Integers, heir: Integers) -> _Layout:
-    """Put the profiles of a chain of heirs into one stretch of elements, as long as the chain."""
+def _lay_out(parent: Integers, height: Integers, heir: Integers) -> tuple[Integers, Integers, Integers]:
+    """The first element of each section's profile, and the branches: the children of each section but its heir.
+
+    Returns `start`; `first_branch`, with one value more than there are sections; and `branch`, in reading order. The
+    profiles of a chain of heirs share one stretch of elements, as long as the chain.
+    """
     sections = parent.size
     start = np.zeros(sections, np.int64)
     first_branch = np.zeros(sections + 1, np.int64)
@@ -246,7 +219,7 @@ def _lay_out(parent: Integers, height: Integers, heir: Integers) -> _Layout:
         if above >= 0 and heir[above] != section:
             branch[filled[above]] = section
             filled[above] += 1
-    return _Layout(height, start, first_branch, branch)
+    return start, first_branch, branch
 
 
 @kernel
