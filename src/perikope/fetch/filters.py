@@ -3,16 +3,16 @@
     field=value   field!=value   field=a|b|c   field=G06*   field<v  <=  >  >=   field=a..b   ipc=G06F   field~G06F
     id=a|b
 
-- A document has a value where one of its values in the field is it; `!=` keeps those that have none of them, also
+- `=` keeps documents with one of the values in the field. `!=` keeps documents with none of them, including those
   without the field.
-- `<`, `<=`, `>`, `>=` and `a..b` (both ends included) compare with dates where the bound is a date, with numbers where
-  it is a number, else with texts; a value that cannot be read so is on no side. `=` with a date is `a..a`: `date=2013`
-  finds the whole year. A date is `2013`, `2013-04`, `2013-04-01`, `2013-04-01T12:30` or `20130401`; two dates are
-  compared as far as both go, so that `date<=2013` includes the whole of 2013, and so does `date>=2013`. Zones of time
-  are not looked at.
-- In the fields ipc, ipcr, cpc and ecla, and after `~` in any, a value is a classification code and finds what lies
-  inside it: `ipc=G06F` finds `G06F 17/30`, however that is written.
-- `"in quotes"` a value is taken as it stands, and a field too.
+- `<`, `<=`, `>`, `>=` and `a..b` (both ends included) compare dates if the bound is a date, numbers if it is a number,
+  else texts. Values that cannot be read as a date or number are dropped there. `=` with a date is `a..a`: `date=2013`
+  matches the whole year. A date is `2013`, `2013-04`, `2013-04-01`, `2013-04-01T12:30` or `20130401`. Two dates are
+  compared at the precision that both have, so `date<=2013` and `date>=2013` both include the whole of 2013. Time zones
+  are ignored.
+- In the fields ipc, ipcr, cpc and ecla, and after `~` in any field, a value is a classification code and matches all
+  codes inside it: `ipc=G06F` matches `G06F 17/30`, however that is written.
+- Values and fields in `"quotes"` are taken literally.
 """
 
 from __future__ import annotations
@@ -183,8 +183,7 @@ class Without:
 class SharedCodes:
     """Documents that share a classification code, at a level, with a set of codes; all documents without codes.
 
-    Codes are taken from all of the fields together: that one office calls ipc what another calls ipcr makes no
-    difference.
+    Codes of all fields are compared together, since one office calls ipc what another calls ipcr.
     """
 
     fields: tuple[str, ...]
@@ -433,7 +432,7 @@ class _FilterParser(Scanner):
             self.dated(end)
         if compare(low.text, high.text) > 0:
             self.at = low.at
-            self.fail("the range goes from the larger to the smaller; turn it round")
+            self.fail("the range ends before it begins; swap its ends")
         return Between(low.text, high.text)
 
     def value(self) -> _Value:

@@ -1,7 +1,7 @@
 """The documents that could anticipate a patent: published before its priority date, with a shared classification code.
 
-The patent itself and its family are not among them. None of the conditions weighs anything; each can be left out, and a
-patent that lacks what one needs is not restricted by it.
+The patent itself and its family are not results. Each condition can be left out, and a condition for which the patent
+lacks the data does not apply. Conditions do not change scores.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def patent_query(
 ) -> PatentQuery:
     """The query of a patent; `family` names documents of its family that its metadata do not list.
 
-    `claims` are the query claims, some of the patent's own or a text; without a patent they are all there is.
+    `claims` are the query claims: some of the patent's claims, or a text. Without a patent they are the whole query.
     """
     if patent is None:
         if not isinstance(claims, str) or not claims:
@@ -91,7 +91,7 @@ def patent_query(
     notes: list[str] = []
     itself, members = _family(snapshot, query_patent, family)
     languages = [language_code(language)] if language else snapshot.languages
-    # Where the family may be found its documents count like any others.
+    # Where documents of the family may be results, they count in the statistics like any others.
     left_out = [*itself, *members] if restriction.family_filter else itself
     setting = Setting(snapshot, languages, members, left_out, translator)
     fetch, browse = queries(query_patent, forms, setting, notes.append)
@@ -131,9 +131,7 @@ def _filters(
             on_note("the documents of the index have no date: not limited to those published before the patent")
         else:
             if field != DATES[0]:
-                on_note(
-                    f"{patent.name} has no priority date: documents published before its {field.replace('_', ' ')}, {date}, are looked in"
-                )
+                on_note(f"{patent.name} has no priority date: results must be published before its {field.replace('_', ' ')}, {date}")
             yield Where(PUBLISHED, (Between(high=date, high_open=True),))
 
 

@@ -1,14 +1,14 @@
 """The query that a patent is, in the terms of the index.
 
-Two forms (Albarede et al. 2021): one fetches documents, the words of highest tf-idf in the abstract; one scores their
-passages, those of the claims. A word's value is
+A patent becomes two queries (Albarede et al. 2021). The words of the abstract with the highest tf-idf fetch documents,
+those of the claims score their passages. The value of a word w is
 
     tf(w) · log(N / N_w)
 
-tf its occurrences in the text, N the documents of the index and N_w those that hold it, both without the query patent
-and its family: a word that no other document holds finds nothing. Words are compared as the index has them, stemmed;
-stop words and bare numbers (signs of reference mostly) are none, nor are words that the index does not hold. Equal
-values go by the word.
+with tf its occurrences in the text, N the number of documents in the index and N_w the number of those that contain w.
+N and N_w leave out the query patent and its family: a word that no other document contains finds nothing. Words are
+compared as terms of the index. Stop words, numbers (mostly reference signs) and words that are not in the index are
+left out. Words of equal value are ordered alphabetically.
 """
 
 from __future__ import annotations
@@ -144,10 +144,10 @@ def _of_file(path: str) -> Patent:
     documents = list(islice(read(path, hashes=False), _LISTED + 1))
     if len(documents) != 1:
         ids = _some([document.id for document in documents[:_LISTED]]) + " …" * (len(documents) > _LISTED)
-        raise InputError(f"holds several documents ({ids}); give a file of one, or index them and give its number", path=path)
+        raise InputError(f"contains several documents ({ids}); give a file with one, or index them and give its number", path=path)
     patent = _of_document(documents[0], path)
     if not patent.parts & {"abstract", "description", "claims"}:
-        raise InputError("is no patent: it has no part that is an abstract, a description or claims", path=path)
+        raise InputError("is not a patent: it has no abstract, description or claims", path=path)
     return patent
 
 
@@ -279,7 +279,7 @@ def _form(patent: Patent, parts: Sequence[str], most: int, weighted: bool, setti
 def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], None]) -> _Text | None:
     """The text of a part in the best language: the index's own, else the patent's, else another searched language.
 
-    Where none does it is translated. As any query, its words are looked up in all languages that are looked in.
+    A text in another language is translated. As in any query, its words are looked up in all searched languages.
     """
     texts = _texts(patent, part, setting, on_note)
     if not texts:
@@ -291,14 +291,14 @@ def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], 
     if suiting:
         if setting.translator is not None and language != wanted[0]:
             on_note(
-                f"the {part} of {patent.name} is in {language}, which is looked in too: not translated; to have it look in {wanted[0]} only"
+                f"the {part} of {patent.name} is in {language}, which is searched too: not translated; search only {wanted[0]} for that"
             )
         return _Text(text, tuple(dict.fromkeys((language, *wanted))))
     if language != _UNKNOWN_LANGUAGE and setting.translator is not None:
         text = setting.translator(text, language, wanted[0])
     elif language != _UNKNOWN_LANGUAGE:
         on_note(
-            f"the {part} of {patent.name} is in {language}, which is not looked in, and not translated: its words are looked up as they are"
+            f"the {part} of {patent.name} is in {language}, which is not searched, and not translated: its words are looked up as they are"
         )
     return _Text(text, tuple(wanted))
 
@@ -315,7 +315,7 @@ def _texts(patent: Patent, part: str, setting: Setting, on_note: Callable[[str],
         other = of_index(setting.snapshot, member)
         theirs = _by_language(other, part)
         if any(language in theirs for language in setting.languages):
-            on_note(f"{patent.name} has no abstract{' in a language that is looked in' * bool(own)}: that of {other.name} is taken")
+            on_note(f"{patent.name} has no abstract{' in a searched language' * bool(own)}: that of {other.name} is used")
             return theirs
     return own
 
@@ -330,15 +330,15 @@ def _by_language(patent: Patent, part: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class WeighedWord:
-    """A word of a text with what makes its tf-idf."""
+    """A word of a text with its tf-idf, and the counts that it is computed from."""
 
     word: str
-    """As it was written first."""
+    """The word as first written."""
     terms: tuple[str, ...]
-    """One for each language in which it is looked up."""
+    """One term per language in which the word is looked up."""
     frequency: int
     documents: int
-    """How many hold it, in the language in which most do."""
+    """Number of documents that contain it, in the language in which most do."""
     value: float
 
 
@@ -371,7 +371,7 @@ def best_words(snapshot: Snapshot, texts: Iterable[tuple[str, Sequence[str]]], l
 
 
 def _documents_with(snapshot: Snapshot, terms: list[str], left_out: Sequence[int]) -> dict[str, int]:
-    """How many documents hold each term, without some."""
+    """The number of documents that contain each term, without those in `left_out`."""
     if not terms:
         return {}
     rows = snapshot.look_up(terms)

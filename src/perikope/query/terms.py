@@ -80,7 +80,7 @@ def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str]) -> Quer
     terms = ((code, analyzer.term(word, code)) for code in codes for word in query_words)
     counts = Counter(f"{code}:{term}" for code, term in terms if term is not None)
     if not counts:
-        raise UsageError(f"the query {text!r} holds only stop words; add a word that says what it is about")
+        raise UsageError(f"the query {excerpt(text)} holds only stop words; add a word that says what it is about")
     distinct = dict.fromkeys(Word(tuple(terms_of(word, analyzer, codes))) for word in dict.fromkeys(query_words))
     return Query(text, tuple(counts), tuple(float(count) for count in counts.values()), words=tuple(distinct))
 
