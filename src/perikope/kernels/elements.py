@@ -1,7 +1,7 @@
-"""Which element holds each token, how long are elements, and which of them overlap?
+"""The deepest element of each token, lengths of elements, and overlaps.
 
-Spans are in reading order, parents first, and token ranges count within their document. Of several spans that hold a
-token the deepest is the one with the largest number: a child comes after its parent, and of two windows that overlap
+Spans are in reading order, parents first, and token ranges count within their document. Of several spans that contain a
+token, the deepest is the one with the largest number: a child comes after its parent, and of two windows that overlap
 the second counts.
 """
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from perikope.core.arrays import Integers, Integers32, Mask, Unsigned16
 from perikope.kernels.jit import kernel
+from perikope.kernels.ordered import lower_bound
 from perikope.kernels.structure import SECTION
 from perikope.kernels.tokens import ESCAPE
 
@@ -31,8 +32,8 @@ def are_trees(
 ) -> bool:
     """Whether each document's spans form a tree: a section with all tokens first, then spans below an earlier one.
 
-    Kinds and tags must be of those that there are, and ranges of tokens end in the document and not before they begin;
-    parents count from the document's first span.
+    Kinds must be below `kinds` and tags below `tags`. Ranges of tokens must not end before they begin or after the
+    document. Parents count from the document's first span.
     """
     # Each condition is a number that must not be negative, so that a loop over spans is vector instructions: a third of
     # the time.
@@ -59,8 +60,8 @@ def deepest_runs(
 
     Returns first token, end token and span (or NONE) of each run, and the first run of each document.
 
-    The runs of a document lie side by side from its first token to the last that a chosen span holds. Takes time by
-    spans, not by tokens.
+    The runs of a document follow one another from its first token to the last one in a chosen span. The time grows with
+    the number of spans, not of tokens.
     """
     capacity = 1
     for span in range(chosen.size):
@@ -208,14 +209,8 @@ def count_marked(
 @kernel
 def _wanted_before(token: int, wanted_first: Integers, before: Integers) -> int:
     """The number of wanted tokens before a token; `before` has their number before each range, then their total."""
-    low, high = 0, wanted_first.size
-    while low < high:
-        middle = (low + high) // 2
-        if wanted_first[middle] < token:
-            low = middle + 1
-        else:
-            high = middle
-    return 0 if low == 0 else min(before[low], before[low - 1] + token - wanted_first[low - 1])
+    at = lower_bound(wanted_first, 0, wanted_first.size, token)
+    return 0 if at == 0 else min(before[at], before[at - 1] + token - wanted_first[at - 1])
 
 
 @kernel
@@ -234,13 +229,7 @@ def without_overlap(row: Integers, first_row: Integers, first_token: Integers, e
             if first == end:
                 stays[i] = True
                 continue
-            low, high = 0, count
-            while low < high:
-                middle = (low + high) // 2
-                if staying_end[middle] <= first:
-                    low = middle + 1
-                else:
-                    high = middle
+            low = lower_bound(staying_end, 0, count, first + 1)
             if low < count and staying_first[low] < end:
                 continue
             for at in range(count, low, -1):

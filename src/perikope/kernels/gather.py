@@ -32,9 +32,8 @@ def owners(first: Integers, end: Integers) -> Integers:
 def read_ranges(data: Bytes, size: int, first: Integers, end: Integers) -> Integers:
     """The numbers of several ranges of a column, one range after the other.
 
-    A number has 1, 2 or 4 bytes; it is signed where `size` is negative.
-
-    Columns are narrow, and a kernel must not be compiled for each combination of widths: so they come as bytes.
+    A number has 1, 2 or 4 bytes; it is signed where `size` is negative. Columns come as bytes, so that a kernel is not
+    compiled for each combination of widths.
     """
     values = np.empty((end - first).sum(), np.int64)
     if size == 1:

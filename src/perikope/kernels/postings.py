@@ -61,7 +61,7 @@ def invert_parts(
 ) -> tuple[Unsigned64, Unsigned32]:
     """The parts of each posting, as a set of bits, and the frequency per part of postings in several parts.
 
-    The frequencies stand in the order of postings and, within one, of parts.
+    The frequencies are ordered by posting, then by part.
     """
     parts = np.zeros(document_of_posting.size, np.uint64)
     posting_of_term = first_posting[:-1].copy()
