@@ -93,7 +93,7 @@ def all_documents(snapshot: Snapshot, query: Query) -> Candidates:
 
 
 def ranked(model: Model, matches: Matches, score: Column, k: int = K) -> Ranking:
-    return rank(matches, score, k, matches.place_of_document(), matching_only=model.matching_only)
+    return rank(matches, score, k, matches.id_rank_of_document(), matching_only=model.matching_only)
 
 
 ByLength = dict[int, list[float]]
@@ -118,7 +118,7 @@ def measure(snapshot: Snapshot, wanted: dict[int, list[Query]], models: Sequence
             taken, matches = cpu(lambda query=query, candidates=candidates: join(snapshot, query, candidates), 2 * rounds)
             times.join[length].append(taken)
             times.occurrences[length].append(matches.term_of_occurrence.size)
-            matches.place_of_document()  # once a query, whatever the model
+            matches.id_rank_of_document()  # once a query, whatever the model
             # What a model asks for beyond the join is read in its own time, every round.
             anew = partial(read_structure, snapshot, matches.number_of_document)
             matches = replace(matches, structure=anew)

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.common import Table, publish, timed
 from perikope.kernels.vectors import best_products
 from perikope.neural.maxsim import BLOCK, max_sim, refined_max_sim
-from perikope.neural.stores.codebook import CODES, Codebook, CodedDocument, Found
+from perikope.neural.stores.codebook import CODES, Codebook, CodedDocument, PackedVectors
 
 DOCUMENTS, PASSAGES, TOKENS, DIMENSION = 1000, 68, 100, 128
 DIFFERENT = 100
@@ -36,7 +36,7 @@ def unit(generator: np.random.Generator, count: int) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def synthetic(code: str) -> Found:
+def synthetic(code: str) -> PackedVectors:
     """Documents as they are found in a store."""
     generator = np.random.default_rng(1)
     book = Codebook.fit(code, DIMENSION, unit(generator, 256))
@@ -49,12 +49,12 @@ def synthetic(code: str) -> Found:
         rows = book.pack(unit(generator, PASSAGES * TOKENS)) if code != "residual" else residual_rows(generator, book)
         rows.setflags(write=False)  # as what is mapped from a file
         pieces.append(CodedDocument(rows, position, count))
-    return Found.of(book, pieces * (DOCUMENTS // DIFFERENT))
+    return PackedVectors.of(book, pieces * (DOCUMENTS // DIFFERENT))
 
 
 def residual_rows(generator: np.random.Generator, book: Codebook) -> np.ndarray:
     """Rows drawn directly: to find the nearest of so many centroids takes minutes."""
-    rows = generator.integers(0, 256, (PASSAGES * TOKENS, book.bytes_a_token), np.uint8)
+    rows = generator.integers(0, 256, (PASSAGES * TOKENS, book.bytes_per_vector), np.uint8)
     rows[:, :2] = generator.integers(0, CENTROIDS, PASSAGES * TOKENS).astype("<u2")[:, None].view(np.uint8)
     rows[:, 2:4] = np.ones((PASSAGES * TOKENS, 1), "<f2").view(np.uint8)
     return rows
@@ -74,15 +74,15 @@ def milliseconds(action, rounds: int) -> str:
     return f"{1000 * cpu(action, rounds):,.0f}"
 
 
-def parts(found: Found, query: np.ndarray, rounds: int) -> list[str]:
+def parts(found: PackedVectors, query: np.ndarray, rounds: int) -> list[str]:
     """Unpacking, products and the best of each passage, each alone, over as many vectors on one thread."""
-    book, times = found.codebook, int(found.first_of_piece[-1]) // BLOCK
+    book, times = found.codebook, int(found.first_vector_of_document[-1]) // BLOCK
     block, transposed = np.empty((BLOCK, DIMENSION), np.float32), np.ascontiguousarray(query.T)
     products, of_centroid = np.empty((BLOCK, query.shape[0]), np.float32), book.centroids @ transposed
     passage, best = np.repeat(np.arange(PASSAGES), TOKENS)[:BLOCK], np.full((PASSAGES, query.shape[0]), -np.inf, np.float32)
     small = block.reshape(-1, 64, DIMENSION)
     starts = (0, BLOCK, 2 * BLOCK)
-    everything = [piece.rows[first : first + BLOCK] for piece in found.pieces[:DIFFERENT] for first in starts]
+    everything = [piece.rows[first : first + BLOCK] for piece in found.documents[:DIFFERENT] for first in starts]
 
     def over(action):
         return lambda: [action(everything[i % len(everything)]) for i in range(times)]
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             if code == "residual":
                 refined = milliseconds(lambda query=query, found=found: refined_max_sim(query, found, REFINE, threads=1), options.rounds)
             table.rows.append([
-                code, str(TOKENS * found.codebook.bytes_a_token), str(asked), f"{1000 * seconds:,.0f}",
+                code, str(TOKENS * found.codebook.bytes_per_vector), str(asked), f"{1000 * seconds:,.0f}",
                 f"{1000 * timed(lambda query=query, found=found: max_sim(query, found, threads=2), options.rounds)[0]:,.0f}",
                 f"{1e9 * seconds / vectors:.0f}", *parts(found, query, options.rounds), refined,
             ])  # fmt: skip

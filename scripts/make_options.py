@@ -1,4 +1,4 @@
-"""Writes what is derived from the declaration of search options: the types of keyword arguments, and the reference page.
+"""Write what is derived from the search options: the types of keyword arguments, and the reference page.
 
     python scripts/make_options.py
 
@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "options.md"
 
 _HEAD = '''"""The keyword arguments of a search, typed for editors and type checkers.
 
-Generated from `SearchOptions` by `python scripts/make_options.py`; edit the declaration in `search/options.py`, not this file.
+Generated from `SearchOptions` by `python scripts/make_options.py`. Edit the declaration in `search/options.py` instead.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _typed(name: str, summary: str, names: object) -> str:
 
 def _docstring(text: str) -> list[str]:
     escaped = text.replace("\\", "\\\\")
-    if len(escaped) < 120 and not escaped.endswith('"'):
+    if len(escaped) <= 110 and not escaped.endswith('"'):
         return [f'    """{escaped}"""']
     return ['    """', *textwrap.wrap(escaped, 116, initial_indent="    ", subsequent_indent="    "), '    """']
 
@@ -76,7 +76,7 @@ def page() -> str:
         "",
     ]
     for group in GROUPS:
-        lines += [f"## {group}", "", "| option | command line | values | default | | |", "|---|---|---|---|---|---|"]
+        lines += [f"## {group}", "", "| option | command line | values | default | description | |", "|---|---|---|---|---|---|"]
         lines += [_row(one) for one in OPTIONS.values() if one.group == group]
         lines.append("")
     return "\n".join(lines)

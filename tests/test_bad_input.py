@@ -128,5 +128,5 @@ def test_a_model_that_cannot_score_elements_says_so(index, name):
     if not ({name} | inner) & NEEDS_PASSAGES:
         assert len(index.search("rotor", model=name, elements=True)) > 0
         return
-    with pytest.raises(UsageError, match="scores passages by those around them, not elements"):
+    with pytest.raises(UsageError, match="ranks passages only, not elements"):
         index.search("rotor", model=name, elements=True)

@@ -1,4 +1,4 @@
-"""The commands as a stranger uses them, in processes of their own or in this one."""
+"""The commands as a new user calls them, in a new process or in this one."""
 
 import gzip
 import json
@@ -68,7 +68,7 @@ def test_search_as_json(index, capsys):
 
 
 def test_search_for_a_word_that_is_nowhere(index, capsys):
-    assert run(capsys, "search", index, "zeppelin")[:2] == (0, "no passage holds any of these words\n")
+    assert run(capsys, "search", index, "zeppelin")[:2] == (0, "no passage contains any of these words\n")
 
 
 def test_append(index, tmp_path, capsys):
@@ -120,6 +120,16 @@ def test_lists(command, capsys):
 def test_one_model_shows_its_parameters(capsys):
     _, out, _ = run(capsys, "models", "qsf_v")
     assert "alpha=0.8  in [0, 1]; tuning tries 0.0, 0.1" in out
+    assert "      Weight α of the passage; its document has weight 1 - α.\n" in out
+
+
+def test_one_measure_shows_its_parameters(capsys):
+    code, out, _ = run(capsys, "measures", "MAgP")
+    assert code == 0
+    assert out.startswith("AgP(beta=1.0,t2i=none)\n")
+    assert "  beta=1.0  above 0\n      Weight β of recall in the F of a document; above 1, recall counts more.\n" in out
+    assert ">>>" not in out
+    fails(capsys, "unknown measure 'MAgQ'; did you mean 'MAgP'?", "measures", "MAgQ")
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in cli.command_names())])
@@ -185,8 +195,8 @@ def test_unreadable_files_of_a_folder_are_counted(tmp_path, capsys):
     code, out, err = run(capsys, "index", folder, "--to", tmp_path / "index")
     assert code == 1
     assert "1 document added" in out
-    assert "1 file of other formats passed over" in out
-    assert "2 files could not be read, or not all of it" in err
+    assert "1 file of other formats skipped" in out
+    assert "2 files could not be read completely" in err
     assert "bad.md" in err
     assert "empty.txt" in err
 
@@ -203,8 +213,8 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
 def test_the_demo_finds_by_context_what_words_alone_do_not(capsys):
     code, out, _ = run(capsys, "demo")
     assert code == 0
-    assert out.count("(the answer is in place 1)") == 3
-    assert out.count("bm25: each passage by itself   (the answer is in place 1)") == 0
+    assert out.count("(the answer has rank 1)") == 3
+    assert out.count("bm25: each passage alone   (the answer has rank 1)") == 0
 
 
 def test_check_names_what_is_damaged(index, capsys):

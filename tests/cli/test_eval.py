@@ -1,4 +1,4 @@
-"""`perikope eval`: any number of runs compared, and measures of characters."""
+"""`perikope eval`: comparison of runs, and measures that count characters."""
 
 import json
 
@@ -42,7 +42,7 @@ def means(capsys, *arguments):
 
 
 def test_a_run_of_passages_is_measured_by_characters(index, spans, passage_run, capsys):
-    found = means(
+    measured_means = means(
         capsys, spans, passage_run, "--index", index, "--measures", "iP[0.01] iP[1] gP[10] gR[10] MAgP T2I(1) T2I(9) MAgP(t2i=9) RR MAP(D)"
     )
     # 9 relevant characters; passages of 20, 17, 15 and 18 characters. Query 2 is not in the run.
@@ -62,14 +62,14 @@ def test_a_run_of_passages_is_measured_by_characters(index, spans, passage_run, 
         "RR": 1.0,
         "MAP(D)": (1 + 1 / 2) / 2,
     }
-    assert found == pytest.approx({name: value / 2 for name, value in expected.items()})
+    assert measured_means == pytest.approx({name: value / 2 for name, value in expected.items()})
 
 
 def test_relevant_passages_are_relevant_text(index, passage_run, tmp_path, capsys):
     qrels = tmp_path / "qrels"
     qrels.write_text("1 0 d1#p1 1\n1 0 d%202#@1 0\n")
-    found = means(capsys, qrels, passage_run, "--index", index, "--measures", "iP[1] AiP nDCG@10")
-    assert found == {"iP[1]": 1.0, "AiP": 1.0, "nDCG@10": 1.0}
+    values = means(capsys, qrels, passage_run, "--index", index, "--measures", "iP[1] AiP nDCG@10")
+    assert values == {"iP[1]": 1.0, "AiP": 1.0, "nDCG@10": 1.0}
     documents, whole = tmp_path / "documents.qrels", tmp_path / "documents.run"
     documents.write_text("1 0 d1 1\n")
     whole.write_text("1 Q0 d1 1 1 me\n")
@@ -122,9 +122,9 @@ def test_a_run_of_passages_has_the_places_of_its_inex_run(tmp_path, capsys):
     start, length = by_characters.read_text().splitlines()[0].split()[-2:]
     qrels.write_text(f"1 Q0 EP-12-A1 {length} 5000 {start} {start}:{length}\n")
     measured = ("--measures", "iP[0] iP[1] MAiP")
-    found = means(capsys, qrels, by_characters, *measured)
-    assert found["iP[1]"] == 1
-    assert means(capsys, qrels, by_name, "--index", folder, *measured) == found
+    by_offset = means(capsys, qrels, by_characters, *measured)
+    assert by_offset["iP[1]"] == 1
+    assert means(capsys, qrels, by_name, "--index", folder, *measured) == by_offset
 
 
 # Significance.
@@ -132,7 +132,7 @@ def test_a_run_of_passages_has_the_places_of_its_inex_run(tmp_path, capsys):
 
 @pytest.fixture
 def systems(tmp_path):
-    """Judgements of 12 queries, and runs that put the relevant passage first, second, and now here now there."""
+    """Judgements of 12 queries, and runs with the relevant passage at rank 1, at rank 2, and at varying ranks."""
     qrels = tmp_path / "qrels"
     qrels.write_text("".join(f"q{query} 0 d1#p1 1\n" for query in range(12)))
     paths = []
@@ -187,8 +187,8 @@ def test_one_run_is_compared_with_nobody(systems, capsys):
     code, table, err = run(capsys, "eval", qrels, worse, "--measures", "RR", "--test", "t")
     assert code == 0
     assert [line.split() for line in table.splitlines()] == [["run", "RR", "queries"], [str(worse), "0.5000", "12"]]
-    assert err == "warning: there is one run, and nothing to compare it with\n"
-    # Whoever reads records finds the same keys in them.
+    assert err == "warning: --test compares runs, and only one run was given\n"
+    # JSON records have the same keys with one run.
     assert json.loads(run(capsys, "eval", qrels, worse, "--measures", "RR", "--test", "t", "--json")[1])["beats"] == {"RR": []}
 
 
@@ -196,7 +196,7 @@ def test_a_run_is_named_once(systems, capsys, tmp_path):
     qrels, (worse, better, _) = systems
     fails(capsys, f"{worse} is given twice: name each run once", "eval", qrels, worse, better, worse)
     other = f"{tmp_path}/./worse.run"
-    fails(capsys, f"{other} is given twice, before as {worse}", "eval", qrels, worse, other)
+    fails(capsys, f"{other} is given twice, first as {worse}", "eval", qrels, worse, other)
 
 
 def test_what_is_empty_is_told(systems, capsys, tmp_path):

@@ -34,7 +34,7 @@ def test_the_best_setting_is_shown_and_saved_as_a_recipe(files, capsys):
     code, out, err = run(capsys, "tune", *given(files), *options, "--save", files / "mine.toml")
     assert (code, err) == (0, "")
     assert "best of 33 settings on 25 topics: qsf_section(" in out
-    assert "on topics that did not choose (3 folds)" in out
+    assert "on held-out topics (3 folds)" in out
     assert len([line for line in out.splitlines() if "alpha=" in line and "beta=" in line and "best" not in line]) == 10
     code, out, _ = run(capsys, "tune", *given(files), *options, "--json")
     record = json.loads(out)
@@ -43,7 +43,7 @@ def test_the_best_setting_is_shown_and_saved_as_a_recipe(files, capsys):
     assert record["chosen"] == dict(
         zip(record["parameters"], record["settings"][record["scores"].index(max(record["scores"]))], strict=True)
     )
-    # What was saved ranks as it scored.
+    # The saved recipe ranks with the score that tuning reported.
     assert run(capsys, "run", files / "idx", files / "topics.tsv", "--recipe", files / "mine.toml", "--out", files / "mine.run")[0] == 0
     code, out, _ = run(capsys, "eval", files / "qrels.txt", files / "mine.run", "--measures", "MAP(D)", "--json")
     assert json.loads(out)["mean"]["MAP(D)"] == pytest.approx(max(record["scores"]))
@@ -69,7 +69,7 @@ def test_numbers_of_documents_are_tried_too(files, capsys):
     out = run(capsys, "tune", *given(files), *options, "--sweep", "2,9")[1]
     best = next(line for line in out.splitlines() if line.startswith("best of 8 settings"))
     assert best.endswith(f") --documents {record['chosen']['documents']}")
-    # One number is what was asked for.
+    # A single number is not a parameter.
     assert "--documents" not in run(capsys, "tune", *given(files), *options, "--sweep", "9")[1]
 
 
@@ -100,7 +100,7 @@ def test_the_surface_is_drawn(files, capsys):
     ],
 )
 def test_mistakes_are_one_line(files, capsys, options, said):
-    # Where the index is none: nothing may be looked into before.
+    # The index does not exist: options are checked before it is opened.
     code, _, err = run(capsys, "tune", files / "none", *given(files)[1:], "--workers", 1, *options)
     assert code == 2
     assert said in err

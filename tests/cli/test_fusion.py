@@ -89,5 +89,5 @@ def test_a_mistake_is_one_line(files, capsys, command, complaint):
 def test_a_wrong_way_to_rank_documents_is_explained(files, capsys):
     code, _, err = run(capsys, "run", files / "idx", files / "topics.tsv", "--document-ranking", "minp", "--out", files / "x.run")
     assert code == 2
-    assert "unknown way to rank documents 'minp'" in err
+    assert "unknown document ranking 'minp'" in err
     assert not (files / "x.run").exists()

@@ -1,4 +1,4 @@
-"""Topics, judgements and runs in the forms of the field, through `perikope run` and `perikope eval`."""
+"""Topics, judgements and runs in the formats of TREC, CLEF-IP, INEX and BEIR, in `perikope run` and `perikope eval`."""
 
 import gzip
 import json
@@ -115,7 +115,7 @@ def test_a_run_by_places_needs_xml(topics, tmp_path, capsys, form):
     fails(capsys, "index the XML files themselves", "run", tmp_path / "plain", topics, "--run-format", form, "--out", out)
     assert not out.exists()
     fails(
-        capsys, "is of passages; leave --document-ranking out", "run", tmp_path / "plain", topics, "--run-format", form, "--out", out,
+        capsys, "holds passages; leave --document-ranking out", "run", tmp_path / "plain", topics, "--run-format", form, "--out", out,
         "--document-ranking", "maxp",
     )  # fmt: skip
 
@@ -174,7 +174,7 @@ def _written(path, content):
 
 
 def test_clef_ip_topics_search_with_their_patent(index, patents, tmp_path, capsys):
-    """The patent is found by the name of its file, whether that lies beside the topics or is in the index alone; it is no result itself."""
+    """The file name names the patent, whether its file is beside the topics or in the index only."""
     out = tmp_path / "run"
     alone = _written(tmp_path / "topics.txt", CLEF_IP_TOPICS.replace("EP-0000012-A1.xml", ""))
     beside = _written(patents / "topics.txt", alone.read_text())

@@ -1,4 +1,4 @@
-"""Priors of position learned through the command line."""
+"""`perikope learn prior`: learn a position prior, show it and use it."""
 
 import json
 
@@ -18,7 +18,7 @@ def run(capsys, *arguments):
 
 
 def document(id, word, part="description"):
-    """A description of ten passages of five words, the word in every second; and an abstract."""
+    """A description of ten passages of five words, with `word` in every second passage, and an abstract."""
     sections = [
         {"title": word, "part": part, "passages": [f"{word if i % 2 == 0 else 'shaft'} two three four five" for i in range(10)]},
         {"part": "abstract", "passages": [f"about a {word}"]},
@@ -45,7 +45,8 @@ def given(files):
 def test_a_prior_is_learned_shown_and_used(files, capsys):
     code, out, err = run(capsys, "learn", "prior", *given(files), "--model", "bm25", "--name", "mine")
     assert code == 0
-    # Returned: every second passage of d1 for q1 and of d2 for q2. Relevant: tenths 1 and 5, 1 again, and 10 of a document not fetched.
+    # The run returns every second passage of d1 for q1 and of d2 for q2. Relevant are tenths 1 and 5 for q1, and for q2
+    # tenths 1 and 10, the latter in a document that is not fetched.
     relevant, returned = [2, 0, 0, 0, 1, 0, 0, 0, 0, 1], [2, 0] * 5
     weights = [(r / 4) / (p / 10) if p else 1.0 for r, p in zip(relevant, returned, strict=True)]
     assert weights == [2.5, 1, 0, 1, 1.25, 1, 0, 1, 0, 1]
@@ -62,7 +63,7 @@ def test_a_prior_is_learned_shown_and_used(files, capsys):
     assert by_name.names() == by_number.names() != index.search("pump", model="bm25", k=20).names()
     code, out, _ = run(capsys, "explain", files / "idx", "pump", "d1#@1", "--model", 'position_prior(base=bm25,weights="mine")')
     assert code == 0
-    assert "weight of its place in the description" in out
+    assert "weight of its position in the description" in out
 
 
 def test_the_same_is_learned_every_time_and_says_from_what(files, capsys):
@@ -83,7 +84,7 @@ def test_what_is_no_passage_of_the_index_is_reported(files, capsys):
     code, out, err = run(capsys, "learn", "prior", *given(files), "--model", "bm25", "--name", "mine")
     assert code == 1
     assert "3 relevant passages not in the index, such as d9#@1" in err
-    assert "passed over: topic q4: nothing is judged relevant" in err
+    assert "skipped: topic q4: nothing is judged relevant" in err
     assert "learned from 3 topics" in out
 
 

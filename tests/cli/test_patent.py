@@ -1,4 +1,4 @@
-"""Searching with a patent, as a searcher does: by number, by file, by claims; ten families of which the answers are known."""
+"""Search with a patent by number, by file and by claims, in ten families with known answers."""
 
 import io
 import json
@@ -41,7 +41,7 @@ def index(folder, tmp_path_factory):
 
 
 def documents(out):
-    """Of the hits that were printed as JSON, best first."""
+    """The documents of the hits that were printed as JSON, best first."""
     return list(dict.fromkeys(json.loads(line)["document"] for line in out.splitlines()))
 
 
@@ -52,10 +52,10 @@ def searched(capsys, index, *arguments):
 
 
 def expected(family, patent, *, later=False, other_codes=False, members=False):
-    found = [family.earlier.id]
-    found += [family.later.id] * later + [family.other_codes.id] * other_codes
-    found += [member.id for member in family.members if member != patent] * members
-    return sorted(found)
+    ids = [family.earlier.id]
+    ids += [family.later.id] * later + [family.other_codes.id] * other_codes
+    ids += [member.id for member in family.members if member != patent] * members
+    return sorted(ids)
 
 
 MEMBERS = [(family, member) for family in FAMILIES for member in family.members]
@@ -63,19 +63,19 @@ MEMBERS = [(family, member) for family in FAMILIES for member in family.members]
 
 @pytest.mark.parametrize(("family", "member"), MEMBERS, ids=[member.id for _, member in MEMBERS])
 def test_what_a_member_finds(index, family, member):
-    """All filters, and each combination of them; in Python, since thirty members are many commands."""
+    """Every combination of the filters; in Python, because a command per member would take too long."""
     opened = Index.open(index)
     ours = {patent.id for patent in family.everything}
     for codes in (True, False):
         for dates in (True, False):
-            for own in (True, False):
-                query = opened.patent_query(NUMBER[member.id], code_filter=codes, date_limit=dates, family_filter=own)
-                found = {hit.document for hit in opened.search(query, model="bm25", k=1000)}
-                wanted = expected(family, member, later=not dates, other_codes=not codes, members=not dates and not own)
-                assert sorted(found & ours) == wanted
+            for exclude_family in (True, False):
+                query = opened.patent_query(NUMBER[member.id], code_filter=codes, date_limit=dates, family_filter=exclude_family)
+                documents = {hit.document for hit in opened.search(query, model="bm25", k=1000)}
+                wanted = expected(family, member, later=not dates, other_codes=not codes, members=not dates and not exclude_family)
+                assert sorted(documents & ours) == wanted
                 if codes:
                     # No code is shared with another family.
-                    assert found <= ours
+                    assert documents <= ours
 
 
 @pytest.mark.parametrize(("family", "member"), MEMBERS, ids=[member.id for _, member in MEMBERS])
@@ -93,7 +93,7 @@ def test_by_number_by_file_and_by_id(index, folder, capsys):
         member = family.members[0]
         file = folder / f"{member.id}.xml"
         answers = [searched(capsys, index, "--patent", patent) for patent in (NUMBER[member.id], file, member.id)]
-        assert [found for found, _ in answers] == [[family.earlier.id]] * 3
+        assert [documents for documents, _ in answers] == [[family.earlier.id]] * 3
 
 
 def test_a_file_that_is_not_in_the_index(index, tmp_path, capsys):
@@ -101,13 +101,13 @@ def test_a_file_that_is_not_in_the_index(index, tmp_path, capsys):
     xml = family.members[0].xml.replace("900100", "999100").replace("81000000", "99999999")
     path = tmp_path / "application.xml"
     path.write_text(xml, encoding="utf-8")
-    # The priority is the family's all the same.
+    # The priority date is still that of the family.
     assert searched(capsys, index, "--patent", path)[0] == [family.earlier.id]
 
 
 def test_a_number_without_its_kind_is_the_latest(index, capsys):
-    found, err = searched(capsys, index, "--patent", "EP 0 900 100")
-    assert found == [FAMILIES[0].earlier.id]
+    documents, err = searched(capsys, index, "--patent", "EP 0 900 100")
+    assert documents == [FAMILIES[0].earlier.id]
     assert "EP-900100-B1 has no abstract" in err, "as the B1 has none"
 
 
@@ -117,8 +117,8 @@ def test_filters_turned_off_and_added(index, capsys):
     wide = ["--no-code-filter", "--no-date-limit", "--no-family-filter"]
     assert sorted(searched(capsys, index, *patent, "--no-date-limit")[0]) == sorted([family.earlier.id, family.later.id])
     ours = [patent.id for patent in family.everything]
-    found = searched(capsys, index, *patent, *wide, "--filter", f"id={'|'.join(ours)}")[0]
-    assert sorted(found) == sorted(set(ours) - {"EP-900100-A1"})
+    documents = searched(capsys, index, *patent, *wide, "--filter", f"id={'|'.join(ours)}")[0]
+    assert sorted(documents) == sorted(set(ours) - {"EP-900100-A1"})
     assert searched(capsys, index, *patent, *wide, "--filter", "country=WO", "--filter", f"id={'|'.join(ours)}")[0] == [family.later.id]
 
 
@@ -136,18 +136,18 @@ def test_one_of_each_family(index, capsys):
 
 def test_pasted_claims(index, capsys, monkeypatch):
     text = "A tunnel kiln comprising a burner and a muffle"
-    found, err = searched(capsys, index, "--claims", text)
-    assert set(found[:6]) == {patent.id for patent in FAMILIES[2].everything}
+    documents, err = searched(capsys, index, "--claims", text)
+    assert set(documents[:6]) == {patent.id for patent in FAMILIES[2].everything}
     assert err == "perikope: note: claims alone have neither codes nor dates: nothing is filtered\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + text.encode())))
-    assert searched(capsys, index, "--claims", "-")[0] == found
+    assert searched(capsys, index, "--claims", "-")[0] == documents
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
     fails(capsys, "standard input: is not UTF-8", "search", index, "--claims", "-")
 
 
 def test_amended_and_chosen_claims(index, capsys):
-    found, _ = searched(capsys, index, "--patent", "EP0900100A1", "--claims", "A strainer")
-    assert found == [FAMILIES[0].earlier.id]
+    documents, _ = searched(capsys, index, "--patent", "EP0900100A1", "--claims", "A strainer")
+    assert documents == [FAMILIES[0].earlier.id]
     _, out, _ = run(capsys, "search", index, "--patent", "EP0900100A1", "--claim", 2, "--model", "bm25", "--json")
     highlighted = {json.loads(line)["text"][a:b].lower() for line in out.splitlines() for a, b in json.loads(line)["highlights"]}
     assert "gasket" in highlighted
@@ -158,17 +158,17 @@ def test_what_is_printed(index, capsys):
     code, out, err = run(capsys, "search", index, "--patent", "EP0900100A1", "-k", 1)
     assert (code, err) == (0, "")
     assert "EP-800200-A1#" in out
-    assert run(capsys, "search", index, "--patent", "EP0900100A1", "--filter", "date<1900")[1] == "the conditions leave no document\n"
+    assert run(capsys, "search", index, "--patent", "EP0900100A1", "--filter", "date<1900")[1] == "no document meets the conditions\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "Missing argument 'QUERY'; or give a patent"),
+        ([], "Missing argument 'QUERY'; give a query, --patent"),
         (["pump", "--patent", "EP0900100A1"], "not both"),
-        (["pump", "--no-date-limit"], "--no-date-limit is about patents"),
-        (["pump", "--fetch-words", 5], "--fetch-words is about patents"),
-        (["--claim", 1], "say of which"),
+        (["pump", "--no-date-limit"], "--no-date-limit needs a patent"),
+        (["pump", "--fetch-words", 5], "--fetch-words needs a patent"),
+        (["--claim", 1], "name the patent with --patent"),
         (["--patent", "EP0900100A1", "--claims", "A pump", "--claim", 1], "not both"),
         (["--patent", ""], "--patent is empty"),
         (["--claims", " "], "--claims is empty"),
@@ -201,8 +201,8 @@ def test_a_patent_that_lacks_codes_and_dates(index, tmp_path, capsys):
     path = tmp_path / "bare.xml"
     xml = patent_xml("EP", "7", "A1", "", titles={"EN": "Pump"}, claims={"EN": ["A submersible pump with a strainer."]})
     path.write_text(xml, encoding="utf-8")
-    found, err = searched(capsys, index, "--patent", path)
-    assert set(found[:6]) == {patent.id for patent in FAMILIES[0].everything}
+    documents, err = searched(capsys, index, "--patent", path)
+    assert set(documents[:6]) == {patent.id for patent in FAMILIES[0].everything}
     assert "has no abstract: words are taken from its claims" in err
     assert "has no classification codes: not filtered" in err
     assert "has no date" in err
@@ -221,8 +221,8 @@ def test_claims_are_translated_by_a_server(index, tmp_path, capsys, monkeypatch)
         return 200, {}, json.dumps({"translatedText": "Submersible pump with a strainer."}).encode()
 
     with server(answer) as (address, asked):
-        found, err = searched(capsys, index, "--patent", path, "--translate", address)
-    assert set(found[:6]) == {patent.id for patent in FAMILIES[0].everything}
+        documents, err = searched(capsys, index, "--patent", path, "--translate", address)
+    assert set(documents[:6]) == {patent.id for patent in FAMILIES[0].everything}
     assert "nl" not in err.split()
     assert {(content["source"], content["target"], content["api_key"]) for _, content in asked} == {("nl", "en", "k7")}
     fails(capsys, "cannot translate with", "search", index, "--patent", path, "--translate", address)
@@ -252,15 +252,15 @@ def test_topics_that_are_patents(index, folder, tmp_path, capsys):
     assert code == 1
     assert "3 topics ranked" in said
     assert "topic 3: there is no EP0999999A1" in err
-    found = {qid: {name.split("#")[0] for query, _, name, *_ in lines(out) if query == qid} for qid in "1234"}
-    assert found["1"] == {FAMILIES[0].earlier.id}
-    assert found["2"] == {FAMILIES[1].earlier.id}
-    assert found["3"] == set()
-    assert {patent.id for patent in FAMILIES[2].everything} <= found["4"]
+    documents_of_topic = {qid: {name.split("#")[0] for query, _, name, *_ in lines(out) if query == qid} for qid in "1234"}
+    assert documents_of_topic["1"] == {FAMILIES[0].earlier.id}
+    assert documents_of_topic["2"] == {FAMILIES[1].earlier.id}
+    assert documents_of_topic["3"] == set()
+    assert {patent.id for patent in FAMILIES[2].everything} <= documents_of_topic["4"]
 
 
 def test_topics_of_clef_ip(index, folder, tmp_path, capsys):
-    """Files that are not at hand are patents of the index by their names; the family of a topic is not found."""
+    """A file that does not exist names a patent of the index; the family of a topic is not among the results."""
     topics = tmp_path / "topics.xml"
     topics.write_text(
         "<topic><tid>tPSG-1</tid><tfile>EP-900102-A1.xml</tfile><tfam-docs>WO-2002040302-A2</tfam-docs>"
@@ -327,7 +327,7 @@ def test_topics_that_are_patents_teach_too(index, folder, tmp_path, capsys):
         topics.write_text("".join(json.dumps(record) + "\n" for record in records))
         code, _, err = run(capsys, "learn", "export", index, topics, qrels, "--out", tmp_path / "examples.csv", "--depth", 5)
         assert code == 1, "a topic was passed over"
-        assert "passed over: topic 2: there is no EP0999999A1" in err
+        assert "skipped: topic 2: there is no EP0999999A1" in err
         prior = run(capsys, "learn", "prior", index, topics, qrels, "--name", "mine", "--model", "bm25")
     finally:
         topics.unlink()

@@ -98,9 +98,9 @@ def test_for_a_model(index, capsys):
     assert out == (
         "=== d2\n--- @1…@2 · characters 6–62 · Pumps\nDescaling of pumps is not needed.\nEvery pump has a seal.\n===\n"
     )  # fmt: skip
-    found = json.loads(run(capsys, "search", index, "descaling", "--model", "bm25", "--for-model", "100", "--json")[1])
-    assert found["text"] + "\n" == out
-    assert found["pieces"][0]["passages"] == ["@1", "@2"]
+    context = json.loads(run(capsys, "search", index, "descaling", "--model", "bm25", "--for-model", "100", "--json")[1])
+    assert context["text"] + "\n" == out
+    assert context["pieces"][0]["passages"] == ["@1", "@2"]
     code, out, err = run(capsys, "search", index, "descaling", "--for-model", "1")
     assert (code, out, err.count("\n")) == (0, "", 1)
     fails(capsys, "--for-model", "search", index, "descaling", "--for-model", "0")

@@ -1,4 +1,4 @@
-"""What `perikope search` says where it finds nothing, and documents as what it looks into and returns."""
+"""`perikope search`: messages without results, candidates from a run, and documents as results."""
 
 import json
 
@@ -24,10 +24,10 @@ def test_that_no_passage_satisfies_a_query_is_not_that_none_holds_its_words(inde
     assert said(capsys, index, "shaft valve", "--must-match") == "no passage satisfies the query"
     assert said(capsys, index, "shaft seal", "--across") == "no passage satisfies the query"
     assert said(capsys, index, "shaft AND valve", "--must-match", "--syntax", "boolean", "--filter", "id=d2") == (
-        "no passage that may be found satisfies the query"
+        "no passage that meets the conditions satisfies the query"
     )
-    assert said(capsys, index, "zeppelin") == "no passage holds any of these words"
-    assert said(capsys, index, "pump", "--filter", "id=d9") == "the conditions leave no document"
+    assert said(capsys, index, "zeppelin") == "no passage contains any of these words"
+    assert said(capsys, index, "pump", "--filter", "id=d9") == "no document meets the conditions"
 
 
 def test_operators_in_small_letters_are_pointed_out(index, capsys):
@@ -45,10 +45,10 @@ def test_operators_in_small_letters_are_pointed_out(index, capsys):
 def test_a_budget_that_holds_no_hit_says_what_the_best_needs(index, capsys):
     code, out, err = run(capsys, "search", index, "shaft", "--model", "bm25", "--for-model", "3")
     assert (code, out) == (0, "")
-    needed = int(err.removeprefix("perikope: note: nothing fits into 3 words; the best hit alone takes "))
+    needed = int(err.removeprefix("perikope: note: no hit fits into 3 words; the best hit alone needs "))
     assert run(capsys, "search", index, "shaft", "--model", "bm25", "--for-model", needed - 1)[1] == ""
     assert "The pump has a shaft." in said(capsys, index, "shaft", "--model", "bm25", "--for-model", needed)
-    assert run(capsys, "search", index, "zeppelin", "--for-model", "9") == (0, "", "no passage holds any of these words\n")
+    assert run(capsys, "search", index, "zeppelin", "--for-model", "9") == (0, "", "no passage contains any of these words\n")
 
 
 def test_documents_are_ranked_by_their_passages(index, capsys):
@@ -56,9 +56,9 @@ def test_documents_are_ranked_by_their_passages(index, capsys):
     lines = said(capsys, *options).splitlines()
     assert [line.split()[0] for line in lines] == ["1.", "2."]
     assert {line.split("  ")[-1] for line in lines} == {"d 1", "d2"}
-    found = [json.loads(line) for line in said(capsys, *options, "--json", "-k", 1).splitlines()]
-    assert [(hit["rank"], hit["document"]) for hit in found] == [(1, lines[0].split("  ")[-1])]
-    assert said(capsys, index, "zeppelin", "--document-ranking", "maxp") == "no passage holds any of these words"
+    hits = [json.loads(line) for line in said(capsys, *options, "--json", "-k", 1).splitlines()]
+    assert [(hit["rank"], hit["document"]) for hit in hits] == [(1, lines[0].split("  ")[-1])]
+    assert said(capsys, index, "zeppelin", "--document-ranking", "maxp") == "no passage contains any of these words"
     fails(capsys, "leave --document-ranking out", "search", *options, "--for-model", "9")
     fails(capsys, "unknown", "search", index, "pump", "--document-ranking", "minp")
 
@@ -66,14 +66,14 @@ def test_documents_are_ranked_by_their_passages(index, capsys):
 def test_documents_of_a_run_are_looked_into(index, tmp_path, capsys):
     run_file = tmp_path / "other.run"
     run_file.write_text("7 Q0 d%201#@2 1 0.5 x\n")
-    found = [json.loads(line) for line in said(capsys, index, "pump", "--candidates", run_file, "--json").splitlines()]
-    assert {hit["document"] for hit in found} == {"d 1"}
+    hits = [json.loads(line) for line in said(capsys, index, "pump", "--candidates", run_file, "--json").splitlines()]
+    assert {hit["document"] for hit in hits} == {"d 1"}
     run_file.write_text("7 Q0 d2 1 0.5 x\n8 Q0 d2 1 0.5 x\n")
-    fails(capsys, "is of 2 topics, and a search is of one", "search", index, "pump", "--candidates", run_file)
+    fails(capsys, "has 2 topics, and a search needs a run with one", "search", index, "pump", "--candidates", run_file)
 
 
 def test_a_query_that_begins_with_a_dash(index, capsys):
-    fails(capsys, "a query that begins with - goes behind --", "search", index, "-shaft pump", "--syntax", "automatic")
+    fails(capsys, "write -- before a query that begins with -", "search", index, "-shaft pump", "--syntax", "automatic")
     assert "d2#@1" in said(capsys, index, "--syntax", "automatic", "--must-match", "--", "-shaft pump")
     code, _, err = run(capsys, "search", index, "pump", "--modle", "bm25")
     assert code == 2

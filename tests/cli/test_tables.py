@@ -1,4 +1,4 @@
-"""Tables that were learned are listed, shown and deleted."""
+"""`perikope learn show` and `delete`: list, show and delete learned tables."""
 
 import csv
 import gzip

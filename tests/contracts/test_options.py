@@ -1,7 +1,7 @@
 """Every option of a search reaches every surface and changes the result there.
 
-Surfaces: keywords of `Index.search`, the command line, recipes, experiments, topics in JSON Lines, and the JSON schema. A new option
-without a case here fails `test_every_option_has_a_case`; nothing else has to be told about it.
+Surfaces are keywords of `Index.search`, the command line, recipes, experiments, topics in JSON Lines, and the JSON
+schema. A new option without a case here fails `test_every_option_has_a_case`; no other test needs to know it.
 """
 
 import gzip
@@ -342,7 +342,7 @@ def test_an_empty_list_of_ids_finds_nothing(index, capsys, tmp_path):
     assert found(index, WORDS, ids=[]) == []
     assert Index.open(index).count(ids=[]) == 0
     code, out, _ = run(capsys, "search", index, WORDS, "--ids", tmp_path / "none.txt")
-    assert (code, out) == (0, "the conditions leave no document\n")
+    assert (code, out) == (0, "no document meets the conditions\n")
     for option in ("--candidates", "--part", "--ids"):
         assert run(capsys, "search", index, WORDS, option, " ")[0] == 2
 

@@ -1,4 +1,4 @@
-"""A topic has one ranking: `search`, `run`, `tune`, `learn` and `experiment` agree on every kind of topic under every kind of option."""
+"""A topic has one ranking: `search`, `run`, `tune`, `learn` and `experiment` agree for all topics and options."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""The small index that is damaged and forged, and the process that looks at it."""
+"""A small index to damage and forge, and the process that reads it."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.durability.probe import Probe, small_index
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory):
-    """A small index with several segments; to be copied, never changed."""
+    """A small index with several segments; tests copy it and never change it."""
     folder = tmp_path_factory.mktemp("small") / "index"
     small_index(folder)
     return folder
@@ -15,7 +15,7 @@ def small(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def probe(small):
-    """Harms copies of the small index and looks at them."""
+    """A process that damages copies of the small index and reads them."""
     probe = Probe(small)
     yield probe
     probe.close()

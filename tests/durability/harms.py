@@ -1,4 +1,4 @@
-"""What can be done to the files of an index: damage by accident, and forgery whose checksums are right."""
+"""Ways to harm the files of an index: accidental damage, and forgery with valid checksums."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Array = np.ndarray[Any, Any]
 
 
 def do(folder: Path, harm: Mapping[str, Any]) -> None:
-    """Do a harm to an index: `{"do": name, …}` with what the function of that name takes."""
+    """Apply a harm to an index: `{"do": name, …}` with the arguments of the function of that name in `HARMS`."""
     HARMS[harm["do"]](folder, **{name: value for name, value in harm.items() if name not in ("do", "changing", "region")})
 
 
 def restore(folder: Path, whole: Mapping[str, bytes]) -> None:
-    """Make the folder hold these files again and no others."""
+    """Restore the folder to exactly these files."""
     for path in folder.iterdir():
         if path.name not in whole:
             path.unlink()
     for name, data in whole.items():
         path = folder / name
         if not path.exists() or path.read_bytes() != data:
-            path.unlink(missing_ok=True)  # never written in place: an older reader may have it mapped
+            path.unlink(missing_ok=True)  # not overwritten, since an older reader may have it mapped
             path.write_bytes(data)
 
 
@@ -61,7 +61,7 @@ def put(folder: Path, file: str, data: str) -> None:
 
 
 def forge_columns(folder: Path, file: str, columns: Mapping[str, str], seed: int) -> None:
-    """Change the values of columns, each as its mutation says; all checksums are right."""
+    """Change the values of columns by the named mutations; all checksums stay valid."""
     chance = random.Random(seed)
     _rewrite(folder, file, columns={name: lambda values, kind=kind: MUTATIONS[kind](values, chance) for name, kind in columns.items()})
 
@@ -71,7 +71,7 @@ def forge_fact(folder: Path, file: str, fact: str, value: object) -> None:
 
 
 def forge_store(folder: Path, file: str, store: str, data: str) -> None:
-    """Put other strings into a store of compressed strings, all the same."""
+    """Replace every string of a compressed store by the same data."""
     strings = StoreWriter()
     for _ in range(ColumnFile(folder / file)[f"{store}.ends"].size):
         strings.append(data.encode("utf-8", "surrogateescape"))
@@ -89,27 +89,27 @@ def forge_store(folder: Path, file: str, store: str, data: str) -> None:
 
 
 def forge_footer(folder: Path, file: str, footer: str) -> None:
-    """Put another footer; `PLACES` in it stands for that of the file."""
+    """Replace the footer; `COLUMNS` in it stands for the list of columns in the file."""
     data = (folder / file).read_bytes()
     offset, length, _ = struct.unpack_from("<QQI", data, len(data) - 28)
-    own = data[offset : offset + length].decode()
-    written = footer.replace("PLACES", json.dumps(json.loads(own)["columns"])[1:-1]).encode("utf-8", "surrogateescape")
+    original = data[offset : offset + length].decode()
+    written = footer.replace("COLUMNS", json.dumps(json.loads(original)["columns"])[1:-1]).encode("utf-8", "surrogateescape")
     tail = struct.pack("<QQI8s", offset, len(written), zlib.crc32(written), MAGIC)
     _put(folder / file, data[:offset] + written + tail)
     _register(folder, file)
 
 
-def forge_manifest(folder: Path, place: list[str | int], value: object) -> None:
-    """Change one value of the manifest (`place` is the way to it); `None` removes it, and the checksum is right."""
+def forge_manifest(folder: Path, keys: list[str | int], value: object) -> None:
+    """Change the value of the manifest that `keys` lead to, with a valid checksum; `None` removes it."""
     path = folder / manifests.FILE
     content = json.loads(path.read_bytes())
     inner = content
-    for step in place[:-1]:
-        inner = inner[step]
+    for key in keys[:-1]:
+        inner = inner[key]
     if value is None:
-        del inner[place[-1]]
+        del inner[keys[-1]]
     else:
-        inner[place[-1]] = value
+        inner[keys[-1]] = value
     content.pop("checksum", None)
     content["checksum"] = manifests._checksum(content)
     _put(path, json.dumps(content).encode())
@@ -131,7 +131,7 @@ def _rewrite(
 
 
 def _register(folder: Path, file: str) -> None:
-    """Make the manifest name the file as it is now."""
+    """Update size and checksum of the file in the manifest."""
     data = (folder / file).read_bytes()
     manifest = manifests.load(folder)
     for entry in manifest.segments:

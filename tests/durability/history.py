@@ -1,7 +1,7 @@
-"""A history of commits that anyone can work out: what an index holds after commit n follows from n alone.
+"""A reproducible history of commits: the content of an index after commit n follows from n alone.
 
-Commit n adds and replaces some documents and deletes others; each text says by which commit it was written, and the document
-`marker` is replaced by every commit, so that a reader knows which one it sees and what else must be there.
+Commit n adds and replaces some documents and deletes others. Each text names the commit that wrote it. Every commit
+replaces the document `marker`, so that a reader knows which commit it sees and what else must be there.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ TERMS = ["en:pump", "en:rotor", "fr:pump", "en:absent", "en:marker"]
 
 
 _contents: list[dict[str, int]] = [{}]
-"""The content after each commit, as far as anyone has asked."""
+"""The content after each commit, computed when it is needed."""
 
 
 def content(commit: int) -> dict[str, int]:
-    """The documents after a commit: which commit wrote each of them last."""
+    """The ids of documents after a commit, each with the commit that wrote it last."""
     while len(_contents) <= commit:
         written, deleted = changes(len(_contents))
-        kept = {id: writer for id, writer in _contents[-1].items() if id not in deleted}
-        _contents.append(kept | dict.fromkeys(written, len(_contents)))
+        remaining = {id: writer for id, writer in _contents[-1].items() if id not in deleted}
+        _contents.append(remaining | dict.fromkeys(written, len(_contents)))
     return _contents[commit]
 
 
 def changes(commit: int) -> tuple[list[str], list[str]]:
-    """What a commit writes and what it deletes."""
+    """The ids that a commit writes, and the ids that it deletes."""
     chance = random.Random(commit)
     before = sorted(set(content(commit - 1)) - {MARKER})
     written = [MARKER, *chance.sample(IDS, chance.choice([1, 2, 2, 3]))]
@@ -44,7 +44,7 @@ def changes(commit: int) -> tuple[list[str], list[str]]:
 
 
 def compacts(commit: int) -> bool:
-    """Whether the commit is followed by merging everything."""
+    """Whether all segments are merged after the commit."""
     return commit % 6 == 5
 
 
@@ -73,14 +73,14 @@ def documents(commit: int) -> list[Document]:
 
 
 def make_changes(index: Index, commit: int) -> None:
-    """Everything of a commit but the committing."""
+    """Make the changes of a commit without committing."""
     written, deleted = changes(commit)
     index.delete(deleted)
     index.add([document(id, commit) for id in written], replace=True)
 
 
 def make_commit(index: Index, commit: int) -> None:
-    """The whole commit, with the merge that follows some of them."""
+    """Make a commit, and the merge that follows some commits."""
     make_changes(index, commit)
     index.commit()
     if compacts(commit):
@@ -88,7 +88,7 @@ def make_commit(index: Index, commit: int) -> None:
 
 
 def commit_of(index: Index) -> int:
-    """The commit that a snapshot shows."""
+    """The commit that the snapshot of an index is at."""
     number = index._snapshot.find_document(MARKER)
     if number < 0:
         return 0
@@ -97,7 +97,7 @@ def commit_of(index: Index) -> int:
 
 
 def verify(index: Index) -> int:
-    """That a snapshot holds exactly what some commit made it hold; returns the commit."""
+    """Assert that a snapshot contains exactly what its commit wrote; returns the commit."""
     snapshot, commit = index._snapshot, commit_of(index)
     expected = content(commit)
     assert index.documents == len(expected)
@@ -113,19 +113,19 @@ def verify(index: Index) -> int:
 
 
 def answers(index: Index) -> list[object]:
-    """What searching and counting say of an index, to be compared with a rebuild."""
-    found: list[object] = [index.documents, index.passages]
+    """Results and statistics of an index, to compare it with a rebuild."""
+    values: list[object] = [index.documents, index.passages]
     statistics = index._snapshot.statistics(TERMS)
-    found += [str(getattr(statistics, name)) for name in type(statistics).__slots__]
-    found += [[counts.tolist() for counts in index._snapshot.part_statistics(TERMS, part)] for part in ("", "claims")]
+    values += [str(getattr(statistics, name)) for name in type(statistics).__slots__]
+    values += [[counts.tolist() for counts in index._snapshot.part_statistics(TERMS, part)] for part in ("", "claims")]
     for model in MODELS:
         results = index.search(QUERY, model=model, k=50)
-        found += [results.names(), list(results[:2])]
-    return found
+        values += [results.names(), list(results[:2])]
+    return values
 
 
 class Rebuilds:
-    """The answers of indexes built anew from what a commit holds, each built once."""
+    """The answers of indexes that are built from the content of a commit; each is built once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

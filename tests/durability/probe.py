@@ -1,9 +1,9 @@
-"""Looks into every corner of an index that may be damaged or forged, in a process of its own so that a crash is noticed.
+"""Read all of an index that may be damaged or forged, in a separate process, so that a crash is noticed.
 
     python -m tests.durability.probe FOLDER
 
-Each line on standard input names a harm (`harms.py`) as JSON; each is done to a copy of the index in FOLDER, looked at and undone, and
-one line says what came of it.
+Each line on standard input names a harm (`harms.py`) as JSON. The process applies it to a copy of the index in FOLDER,
+reads the copy and writes one line with the outcome.
 """
 
 from __future__ import annotations
@@ -37,11 +37,14 @@ TERMS = ["en:pump", "en:rotor", "fr:valv", "en:absent", "en:seal"]
 PARTS = ["", "claims", "abstract"]
 FILTERS = ["year=2012", "year!=2012", "by.id=*", "year<2015", "ipc=G06F17", "ipc=H*", "id=a|d"]
 PATIENCE = 120
-"""Seconds without a word after which a process counts as hanging."""
+"""The time without output after which a process counts as hanging, in seconds."""
 
 
 def small_index(folder: Path) -> None:
-    """Three segments: one with parts, languages, ids, tombstones and frequencies above a byte; one with a single part; one small."""
+    """Make an index of three segments, of which the second has a single part.
+
+    The first has parts, languages, ids, tombstones and frequencies that do not fit a byte; the third is small.
+    """
     index = Index.create(folder)
     index.add([_rich("a", 300), _rich("b", 2), _rich("c", 1), _rich("gone", 3)])
     index.commit()
@@ -75,11 +78,11 @@ def _plain(id: str, text: str) -> Document:
 
 
 def look(folder: Path) -> str:
-    """Everything that can be read, as a checksum; raises what reading raises."""
+    """The checksum of everything that can be read; errors of reading are raised."""
     index = Index.open(folder)
     snapshot = index._snapshot
     seen: list[object] = [index.documents, index.passages, index.languages]
-    for model in (name for name, found in MODELS.items() if not found.needs_store):
+    for model in (name for name, definition in MODELS.items() if not definition.needs_store):
         results = index.search(QUERY, model=model, k=50)
         seen += [results.names(), list(results), [render(results.explain(row)) for row in range(min(3, len(results)))]]
     for name, _ in index.search(QUERY, k=2).names():
@@ -97,7 +100,7 @@ def look(folder: Path) -> str:
 
 
 def change(folder: Path) -> None:
-    """Everything that reads an index in order to write it."""
+    """Delete, replace, add, commit and merge, which read the whole index."""
     with IndexWriter(folder) as writer:
         writer.delete(["b"])
         writer.add([_rich("a", 2), _rich("g", 1)], replace=True)
@@ -106,30 +109,33 @@ def change(folder: Path) -> None:
 
 
 def examine(folder: Path, changing: bool) -> dict[str, Any]:
-    """What an index shows; anything but an answer, a `PerikopeError` or an `OSError` is noted as `raised`."""
-    found: dict[str, Any] = {}
+    """The outcome of each step of reading an index.
+
+    A `PerikopeError` or `OSError` is recorded as `STEP refused`, any other exception as `raised`.
+    """
+    outcome: dict[str, Any] = {}
     steps = {"check": lambda: list(check(folder).problems), "look": lambda: look(folder)}
     if changing:
         steps |= {"change": lambda: change(folder), "look again": lambda: look(folder)}
     for step, do in steps.items():
         try:
-            found[step] = do()
+            outcome[step] = do()
         except (PerikopeError, OSError) as error:
-            found[f"{step} refused"] = str(error)
+            outcome[f"{step} refused"] = str(error)
         except Exception:
-            found["raised"] = f"{step}: {traceback.format_exc()}"
-    return found
+            outcome["raised"] = f"{step}: {traceback.format_exc()}"
+    return outcome
 
 
 class Probe:
-    """The other side: does each harm in the process and says what came of it; one that dies or hangs is part of the result."""
+    """Sends harms to the process and returns the outcomes; a crash or a hang of the process is an outcome too."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Each harm with what came of it."""
+        """Yield each harm with its outcome."""
         for job in jobs:
             process = self._process = self._process or self._start()
             assert process.stdin is not None
@@ -146,7 +152,7 @@ class Probe:
                 yield job, {"raised": f"died with {process.returncode}" if heard else "hung"}
 
     def close(self) -> None:
-        """End the process; it is started again when it is needed."""
+        """End the process; the next harm starts it again."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -155,22 +161,22 @@ class Probe:
     def _start(self) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "tests.durability.probe", str(self._folder)]
         root = Path(__file__).parents[2]
-        # Kernels that check bounds turn what might have gone unnoticed, a read just outside an array, into an error. They are other code,
-        # so they are kept in another place.
+        # Kernels that check bounds turn a read just outside an array, which might go unnoticed, into an error.
+        # They are compiled differently, so they have a separate cache.
         settings = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "PERIKOPE_CACHE": str(root / ".pytest_cache" / "kernels-with-bounds")}
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, cwd=root, env=settings)
 
 
 def main(original: Path, folder: Path) -> None:
-    warnings.simplefilter("ignore")  # of numpy, about numbers that make no sense
+    warnings.simplefilter("ignore")  # numpy warns about invalid numbers
     whole = {path.name: path.read_bytes() for path in original.iterdir()}
     for line in sys.stdin:
         job = json.loads(line)
         harms.restore(folder, whole)
         harms.do(folder, job)
-        found = examine(folder, bool(job.get("changing")))
-        sys.stdout.write(json.dumps(found) + "\n")
+        outcome = examine(folder, bool(job.get("changing")))
+        sys.stdout.write(json.dumps(outcome) + "\n")
         sys.stdout.flush()
 
 

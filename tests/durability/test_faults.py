@@ -1,4 +1,7 @@
-"""A disk that is full or fails at any operation: the call says so, the index stays at its last commit, and the next attempt succeeds."""
+"""A disk that is full or fails at any operation.
+
+The call reports the error, the index stays at its last commit, and the next attempt succeeds.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,13 @@ from perikope.search.facade import Index
 from tests.durability.history import Rebuilds, answers, make_changes, make_commit, verify
 
 BEFORE = 4
-"""Commits that are there; the next replaces, deletes, and merges everything."""
+"""The number of commits in the index; the next one replaces, deletes, and merges everything."""
 THOROUGH = "PERIKOPE_SOAK" in os.environ
-"""Whether each of the writes, which are hundreds alike, meets every fault; they take turns otherwise."""
+"""Whether each of the hundreds of similar writes meets every fault; otherwise each meets one of them."""
 
 
 class FaultyDisk:
-    """Counts the operations on files and lets one of them fail, or all of its kind from one on."""
+    """Counts the operations on files and makes one of them fail, or all that write from then on."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fail_at = -1
@@ -137,12 +140,12 @@ def test_any_operation_of_a_commit_and_a_merge_may_fail(tmp_path, original, disk
                 index.commit()
         index.rollback()
         index.refresh()
-        found = verify(index)
-        # A merge comes after its commit; and a manifest that was replaced stays so, even where making that durable failed.
-        assert found == BEFORE + 1 or error is not None, where
+        commit = verify(index)
+        # A merge comes after its commit. A manifest that was replaced stays, even if making it durable failed.
+        assert commit == BEFORE + 1 or error is not None, where
         assert disk.failed or error is None, where
         assert not check(folder).problems, where
-        if found == BEFORE:
+        if commit == BEFORE:
             make_changes(index, BEFORE + 1)
         index.compact()
         assert index.fingerprint == fingerprint, where
@@ -153,7 +156,7 @@ def test_any_operation_of_a_commit_and_a_merge_may_fail(tmp_path, original, disk
 
 
 def undisturbed(folder: Path, original: Path, disk: FaultyDisk, rebuilds: Rebuilds) -> tuple[list[str], str]:
-    """The operations of the commit when nothing fails, and the fingerprint of what it makes."""
+    """The operations of a commit without faults, and the fingerprint of the resulting index."""
     shutil.copytree(original, folder)
     index = Index.open(folder)
     disk.arm(-1, 0)
@@ -200,7 +203,7 @@ def test_adding_more_than_fits_the_memory_may_fail(tmp_path, original, disk):
 
 
 def test_what_cannot_be_merged_is_not_committed(tmp_path):
-    """More parts than a segment can hold are refused before they are in two segments that can never become one."""
+    """A commit with more parts than one segment can have is refused, since its segments could never be merged."""
     index = Index.create(tmp_path / "index")
     for number in range(2):
         builder = TreeBuilder(f"d{number}")

@@ -1,4 +1,4 @@
-"""Files with right checksums and wrong content: refused or harmless, whatever they say; no kernel reads outside its arrays."""
+"""Files with valid checksums and wrong content are refused or harmless; no kernel reads outside its arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perikope.index.columns import ColumnFile
 from tests.durability.harms import MUTATIONS
 
 VARIANTS = int(os.environ.get("PERIKOPE_FORGERIES", "200"))
-"""How many forged columns are tried; there are some 4,000."""
+"""The number of forged columns that are tried, of about 4,000."""
 SEED = int(os.environ.get("PERIKOPE_SEED", "20"))
 HUGE = 10**30
 NESTED = "[" * 100_000 + "]" * 100_000
@@ -27,7 +27,7 @@ def files(folder: Path) -> list[str]:
 
 def assert_harmless(probe, jobs):
     jobs = [{**job, "changing": True} for job in jobs]
-    bad = [f"{job}: {found['raised']}" for job, found in probe.run(jobs) if "raised" in found]
+    bad = [f"{job}: {outcome['raised']}" for job, outcome in probe.run(jobs) if "raised" in outcome]
     assert not bad, f"{len(bad)} of {len(jobs)} (seed {SEED})\n" + "\n".join(bad[:20])
 
 
@@ -48,7 +48,7 @@ def test_forged_columns(small, probe):
 
 
 def test_several_forged_columns(small, probe):
-    """Values that look right one by one: the types and lengths stay, so that more of it gets past the door."""
+    """Values that look valid one by one: types and lengths stay, so that more forgeries pass the checks on opening."""
     chance = random.Random(SEED)
     subtle = ["one more", "one less", "one zero", "some random", "shuffled", "all small"]
     jobs = []
@@ -79,36 +79,36 @@ def test_forged_strings(small, probe, store):
 
 
 def test_forged_footers(small, probe):
-    place = '{"facts": {}, "columns": {PLACES, "terms.bytes": %s}}'
+    footer_with = '{"facts": {}, "columns": {COLUMNS, "terms.bytes": %s}}'
     footers = ["", "[]", "{}", "null", "1e999", NESTED, '{"facts": 1, "columns": 2}', '{"facts": {}, "columns": {}}', "\udcff"]
-    footers += ['{"facts": {}, "columns": {PLACES}}', '{"facts": {"documents": 3}, "columns": {PLACES}}']
+    footers += ['{"facts": {}, "columns": {COLUMNS}}', '{"facts": {"documents": 3}, "columns": {COLUMNS}}']
     footers += [
-        place % f'{{"type": {kind}, "offset": {offset}, "length": {length}, "checksum": 0}}'
+        footer_with % f'{{"type": {kind}, "offset": {offset}, "length": {length}, "checksum": 0}}'
         for kind, offset, length in [
             ('"u1"', -64, 10), ('"u1"', 64.0, 10), ('"u1"', 64, "NaN"), ('"u1"', 64, -1), ('"u1"', 64, HUGE), ('"u8"', 1 << 62, 1 << 62),
             ('"u1"', '"64"', 10), ("[]", 64, 10), ("null", 64, 10), ('"O"', 64, 10), ('"u1"', "null", "null"), ('"u1"', 64, 1e300),
         ]
     ]  # fmt: skip
-    footers += [place % "7", place % "{}"]
+    footers += [footer_with % "7", footer_with % "{}"]
     assert_harmless(probe, [{"do": "forge footer", "file": file, "footer": footer} for file in files(small)[:2] for footer in footers])
 
 
 def test_forged_manifests(small, probe):
-    places: list[list[str | int]] = [["analysis"], ["language"], ["segments"], ["generation"], ["segments", 0]]
-    places += [["analysis", name] for name in ("version", "stemmer", "stopwords")]
+    paths: list[list[str | int]] = [["analysis"], ["language"], ["segments"], ["generation"], ["segments", 0]]
+    paths += [["analysis", name] for name in ("version", "stemmer", "stopwords")]
     entry = manifests.load(small).segments[0]
-    places += [["segments", 0, name] for name in entry] + [["segments", 0, "deleted", name] for name in entry["deleted"]]
-    assert_harmless(probe, [{"do": "forge manifest", "place": place, "value": value} for place in places for value in FOREIGN])
+    paths += [["segments", 0, name] for name in entry] + [["segments", 0, "deleted", name] for name in entry["deleted"]]
+    assert_harmless(probe, [{"do": "forge manifest", "keys": keys, "value": value} for keys in paths for value in FOREIGN])
 
 
 def test_a_manifest_names_only_files_of_its_folder(small, probe):
     names = ["../x", "/etc/passwd", "a/b", "..", ".", "", "\0", "manifest.json", "write.lock", "segment-1.columns/../../x"]
     jobs = [
-        {"do": "forge manifest", "place": place, "value": name}
-        for place in (["segments", 0, "file"], ["segments", 0, "deleted", "file"])
+        {"do": "forge manifest", "keys": keys, "value": name}
+        for keys in (["segments", 0, "file"], ["segments", 0, "deleted", "file"])
         for name in names
     ]
-    for job, found in probe.run(jobs):
-        assert "raised" not in found, (job, found)
+    for job, outcome in probe.run(jobs):
+        assert "raised" not in outcome, (job, outcome)
         for step in ("check", "look"):
-            assert "is damaged" in found[f"{step} refused"], (job, found)
+            assert "is damaged" in outcome[f"{step} refused"], (job, outcome)

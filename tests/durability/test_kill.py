@@ -20,7 +20,7 @@ from tests.durability.history import Rebuilds, answers, make_changes, make_commi
 KILLS = int(os.environ.get("PERIKOPE_KILLS", "20"))
 SEED = int(os.environ.get("PERIKOPE_SEED", "20"))
 LONGEST_LIFE = 0.25
-"""Of a writer, in seconds: some ten commits; the moment of its death is drawn evenly from it."""
+"""The longest time before a writer is killed, in seconds: about ten commits. The time is drawn uniformly."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
@@ -53,7 +53,7 @@ def test_a_killed_writer_leaves_its_last_commit(tmp_path):
 
 
 def test_two_programs_cannot_make_the_same_index(tmp_path):
-    """An index without a commit may be made anew, but not while somebody is filling it."""
+    """An index without a commit may be made anew, but not while another process writes to it."""
     index = Index.create(tmp_path / "index")
     make_changes(index, 1)
     with pytest.raises(IndexFormatError, match="is being written by another process"):
@@ -68,7 +68,7 @@ def start(task: str, *paths: Path) -> subprocess.Popen[str]:
 
 
 def kill_writer(writer: subprocess.Popen[str], after: float) -> int:
-    """Let a writer write for some time, kill it and return how it ended."""
+    """Let a writer write for `after` seconds, kill it and return its exit code."""
     writer.stdin.write("go\n")
     writer.stdin.flush()
     child = int(writer.stdout.readline())
@@ -78,14 +78,14 @@ def kill_writer(writer: subprocess.Popen[str], after: float) -> int:
 
 
 def allowed(log: Path) -> set[int]:
-    """The commits that the index may be at: the last that was finished, and the one that was begun after it."""
+    """The commits that the index may be at: the last that was finished, and the next one if it was begun."""
     lines = [line.split() for line in log.read_text().splitlines()]
     finished = max(int(commit) for event, commit in lines if event == "end")
     return {finished, *(int(commit) for event, commit in lines if event == "begin" and int(commit) == finished + 1)}
 
 
 def go_on(folder: Path, rebuilds: Rebuilds) -> None:
-    """The lock is free, what the dead left is cleared away, and the next commit is as good as any."""
+    """Assert that the next commit succeeds, has the right content, and removes the files of killed writers."""
     index = Index.open(folder)
     commit = verify(index) + 1
     make_commit(index, commit)

@@ -1,8 +1,9 @@
-"""A disk that keeps only what was synced: whatever else it kept when the power went, the index opens at its last commit.
+"""After a power loss the index opens at its last commit, whatever the disk kept besides synced data.
 
-Every change goes through `perikope.core.files`; here it is recorded, and the disk after a power loss is made up for every moment:
-- the content of a file that was not synced is there, cut short, garbage or empty,
-- a name that was made, changed or removed since the folder was synced is as it was before or as it should be, each one on its own.
+Every change goes through `perikope.core.files`. The tests record the changes and construct the disk after a power loss
+at every moment:
+- the content of a file that was not synced is complete, cut short, random or empty,
+- a name that was made, changed or removed since the folder was synced is old or new, independently of other names.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ COMMITS = 9
 SEED = int(os.environ.get("PERIKOPE_SEED", "20"))
 
 State = dict[str, bytes]
-"""The files of a folder."""
+"""The content of each file of a folder, by name."""
 
 
 class Killed(BaseException):
-    """The process is dead: nothing it would still do happens."""
+    """Ends the simulated process: it changes nothing more."""
 
 
 @dataclass
 class Disk:
-    """What was done to the folder of an index, step by step."""
+    """Records the changes to the folder of an index, step by step."""
 
     steps: list[Callable[[Model], None]] = field(default_factory=list)
     namings: int = 0
     kill_at: int | None = None
-    """After how many changes of names the process dies."""
+    """The number of changes of names after which the process is killed."""
 
     def record(self, step: Callable[[Model], None], do: Callable[[], Any], *, naming: bool = False) -> None:
         if self.kill_at is not None and self.namings >= self.kill_at:
@@ -51,17 +52,17 @@ class Disk:
         self.namings += naming
 
     def begin(self, commit: int) -> None:
-        """A commit begins: from now on it may be there."""
+        """Record that a commit begins: from now on the index may be at it."""
         self.steps.append(lambda model: setattr(model, "begun", commit))
 
     def end(self, commit: int) -> None:
-        """A commit has returned: from now on it must be there."""
+        """Record that a commit has returned: from now on the index must have it."""
         self.steps.append(lambda model: setattr(model, "promised", commit))
 
 
 @dataclass
 class Model:
-    """A disk under power: what is there, what of it would survive, and the changes of names that might."""
+    """The state of a disk: contents, which of them are synced, and changes of names that are not."""
 
     contents: dict[int, bytes] = field(default_factory=dict)
     synced: set[int] = field(default_factory=set)
@@ -72,11 +73,11 @@ class Model:
 
     @property
     def allowed(self) -> set[int | None]:
-        """The commits that may be found; none where no index was promised yet."""
+        """The commits that the index may be at after a power loss; None stands for no index."""
         return {self.promised, *range(self.promised or 0, self.begun + 1)}
 
     def states(self, chance: random.Random) -> Iterator[State]:
-        """Folders that a power loss at this moment may leave."""
+        """Yield folders that a power loss at this moment may leave."""
         none, all_done = [False] * len(self.pending), [True] * len(self.pending)
         alone = [[i == chosen for i in range(len(self.pending))] for chosen in range(len(self.pending))]
         missing = [[i != chosen for i in range(len(self.pending))] for chosen in range(len(self.pending))]
@@ -109,7 +110,7 @@ def chance_bytes(chance: random.Random) -> Callable[[bytes], bytes]:
 
 @pytest.fixture
 def disk(monkeypatch):
-    """A record of what is done to the disk."""
+    """A disk that records all changes."""
     disk, numbers = Disk(), itertools.count()
 
     class RecordedFile(files.NewFile):
@@ -123,7 +124,7 @@ def disk(monkeypatch):
             disk.record(made, lambda: super(RecordedFile, self).__init__(path))
 
         def write(self, data: Any) -> None:
-            # Noted when the file is synced: until then, part of it may be there at any moment.
+            # Recorded when the file is synced: until then, the disk may have any part of it.
             self.data += bytes(data)
             super().write(data)
 
@@ -145,12 +146,12 @@ def disk(monkeypatch):
     for name, replacement in (("NewFile", RecordedFile), ("rename", rename), ("remove", remove), ("sync_folder", sync_folder)):
         monkeypatch.setattr(files, name, replacement)
     monkeypatch.setattr(commits, "MAX_SEGMENTS", 4)
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # costs time, and the power is not lost really
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # costs time, and no power is lost here
     return disk
 
 
 class States:
-    """Looks at folders as a power loss left them, at each only once."""
+    """Opens and verifies folders as a power loss left them, each distinct one once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -160,7 +161,7 @@ class States:
         return len(self._seen)
 
     def commit(self, state: State) -> int | None:
-        """The commit that a folder is at, its content verified; None where there is no index."""
+        """The commit that a folder is at, after its content was verified; None if there is no index."""
         key = tuple(sorted(state.items()))
         if key not in self._seen:
             self._seen[key] = self._look(state)
@@ -188,7 +189,7 @@ class States:
 
 
 def assert_survives(disk: Disk, states: States, since: int = 0) -> None:
-    """Cut the power after each step from `since` on, in every way the model knows."""
+    """Assert that the index survives a power loss after each step from `since` on, in all states of the model."""
     chance, model = random.Random(SEED), Model()
     steps, disk.steps = disk.steps, []
     disk.kill_at = None
@@ -196,10 +197,10 @@ def assert_survives(disk: Disk, states: States, since: int = 0) -> None:
         step(model)
         if number >= since:
             for state in model.states(chance):
-                found = states.commit(state)
+                commit = states.commit(state)
                 where = f"after step {number} of {len(steps)}, seed {SEED}: {sorted(state)}"
-                assert found in model.allowed, where
-    disk.steps = []  # of looking at the states
+                assert commit in model.allowed, where
+    disk.steps = []  # those of verifying the states
 
 
 def test_power_may_go_at_any_moment(tmp_path, disk):
@@ -215,7 +216,7 @@ def test_power_may_go_at_any_moment(tmp_path, disk):
 
 
 def test_power_may_go_after_the_next_writer_has_cleared_up_behind_a_killed_one(tmp_path, disk):
-    """A writer dies between replacing the manifest and making that durable; the next one must not trust what it sees."""
+    """A writer is killed between replacing the manifest and making that durable; the next one must sync it first."""
     states = States(tmp_path)
     for kill in itertools.count():
         folder = tmp_path / f"index-{kill}"

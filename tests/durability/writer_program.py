@@ -1,10 +1,11 @@
-"""A process that writes to an index until it is killed, and one that reads it all the while; started by `test_kill`.
+"""A process that writes to an index until it is killed, and one that reads it meanwhile; `test_kill` starts both.
 
     python -m tests.durability.writer_program write FOLDER LOG
     python -m tests.durability.writer_program read FOLDER
 
-Loading Python and the kernels takes a second, so the writer is loaded once: for each line on its standard input it forks a child that
-writes, prints the child's number, waits for its end and prints how that came about. The reader stops when its standard input ends.
+Loading Python and the kernels takes a second, so the writer is loaded once. For each line on its standard input it
+forks a child that writes, prints the child's process id, waits for its end and prints its exit code. The reader stops
+when its standard input ends.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from perikope.index.check import check
 from perikope.search.facade import Index
 from tests.durability.history import answers, commit_of, make_commit, verify
 
-commits.MAX_SEGMENTS = 4  # so that merges come along with commits
+commits.MAX_SEGMENTS = 4  # so that commits cause merges
 
 
 def write_forever(folder: Path, log: Path) -> None:
-    """Commit after commit; the log says of each that it was begun, and that it was finished."""
+    """Make commits without end; the log records when each begins and ends."""
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def note(text: str) -> None:
@@ -34,7 +35,7 @@ def write_forever(folder: Path, log: Path) -> None:
 
     index = Index.open(folder)
     commit = commit_of(index)
-    note(f"end {commit}\n")  # the one before may have been killed after its commit and before it could say so
+    note(f"end {commit}\n")  # the writer before may have been killed after its commit, before it was logged
     while True:
         commit += 1
         note(f"begin {commit}\n")
@@ -60,7 +61,7 @@ def write(folder: Path, log: Path) -> None:
 
 
 def read(folder: Path) -> None:
-    """Open, refresh, search and check; every state that is seen must be one that a commit made."""
+    """Open, refresh, search and check the index; every state must be that of a commit."""
     index = Index.open(folder)
     seen = set()
     rounds = last = 0

@@ -1,4 +1,4 @@
-"""A tiny encoder with random weights, and a study of tiny systems, made on the spot."""
+"""A tiny encoder with random weights, and a study of tiny systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast  # noqa:
 from perikope.evaluation.io.runs import write_run  # noqa: E402
 from perikope.neural.encoder import Encoder, EncoderSettings  # noqa: E402
 
-torch.set_num_threads(1)  # more only wait for one another on models of this size
+torch.set_num_threads(1)  # with models of this size, several threads only wait for one another
 
 WORDS = [
     "a",
@@ -141,7 +141,7 @@ of = ["other", "plain, 0.25 untrained"]
 
 
 def write_study(folder):
-    """A study of tiny systems, with everything that its file names."""
+    """Write the file of a study of tiny systems, and all files that it names; returns its path."""
     documents, topics, qrels, run = [], [], [], []
     for number, (word, text) in enumerate(SUBJECTS.items()):
         passages = [{"id": f"p{i}", "text": f"{text} {extra}"} for i, extra in enumerate(["inside", "when cold", "when warm"])]
@@ -149,7 +149,7 @@ def write_study(folder):
         topics.append(f"{number}\t{word} inside")
         qrels.append(f"{number} 0 {word}#p0 1")
         run.append((str(number), [(f"{word}#p1", 2.0), (f"{word}#p0", 1.0)]))
-    (folder / "documents.jsonl").write_text("".join(json.dumps(own) + "\n" for own in documents))
+    (folder / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
     (folder / "topics.tsv").write_text("\n".join(topics) + "\n")
     (folder / "qrels.txt").write_text("\n".join(qrels) + "\n")
     write_run(folder / "other.run", run)

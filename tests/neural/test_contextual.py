@@ -1,4 +1,4 @@
-"""A store of passages as graph attention sees them: what it holds, when it is stale, and how its scores are explained."""
+"""Stores of passage vectors in context: contents, when documents are encoded again, and explanations of scores."""
 
 import json
 from typing import get_args
@@ -85,12 +85,12 @@ def saved(tmp_path):
     return save
 
 
-def made(index, folder, **options):
+def make_store(index, folder, **options):
     return encode_index(index._snapshot, EncodeOptions(encoder=str(folder), **{"code": "float16", **options}))
 
 
 def scores_in_training(index, folder, query):
-    """By `document#passage`, as the ranker gives them while it is trained."""
+    """The scores of the ranker in training, by `document#passage`."""
     ranker, texts = load_ranker(folder, precision="float32"), read_texts(index._snapshot)
     graphs = [read_graph(index._snapshot, index._snapshot.find_document(document)) for document in texts.documents]
     context = ContextRanker(ranker.encoder, texts.written(heading_path=True), texts, graphs, ranker.context, ranker.fusion)
@@ -107,7 +107,7 @@ def nodes(node):
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(f"{value}" for value in form.values()))
 def test_scores_are_those_of_training_and_are_explained_by_neighbours(index, saved, form):
     folder = saved(**form)
-    made(index, folder)
+    make_store(index, folder)
     wanted = scores_in_training(index, folder, "magnet water")
     results = index.search("magnet water", model="hgat", k=100)
     assert len(results) == 7
@@ -117,12 +117,12 @@ def test_scores_are_those_of_training_and_are_explained_by_neighbours(index, sav
     for number, (name, score) in enumerate(results.names()):
         node = results.explain(number)
         assert node.value == score, name
-        for one in nodes(node):
-            assert one.recomputed() == pytest.approx(one.value, rel=1e-9, abs=1e-9), one.label
-        lost = [one for one in nodes(node) if one.label.startswith("lost by the code")]
+        for part in nodes(node):
+            assert part.recomputed() == pytest.approx(part.value, rel=1e-9, abs=1e-9), part.label
+        lost = [part for part in nodes(node) if part.label.startswith("lost by the code")]
         assert len(lost) == 1
         assert abs(lost[0].value) < 0.02 * scale
-    labels = {one.label for one in nodes(index.explain("magnet water", "d1#@1", model="hgat"))}
+    labels = {part.label for part in nodes(index.explain("magnet water", "d1#@1", model="hgat"))}
     assert any(label.startswith("through structural from section /document[1]/sec[1] 'The rotor'") for label in labels), labels
     assert any(label.startswith("through order_i from passage p2") for label in labels), labels
     assert any("'magnet' ~ " in label for label in labels)
@@ -132,34 +132,34 @@ def test_scores_are_those_of_training_and_are_explained_by_neighbours(index, sav
 @pytest.mark.parametrize("code", ["float16", "int8", "residual"])
 def test_a_code_keeps_lengths(index, saved, code):
     folder = saved(variant="NO_LB_NS", late_fusion=True)
-    store = made(index, folder, code=code)
+    store = make_store(index, folder, code=code)
     ranker, snapshot = load_ranker(folder), index._snapshot
     graph = read_graph(snapshot, snapshot.find_document("d2"))
     texts = ["Valve", "Valve. The valve opens.", "Valve. A magnet closes the valve when the pump stops."]
     with torch.inference_mode():
         tokens, mask = ranker.encoder.passages(texts, full=False)
-        inside, own = ranker.context(graph, tokens.float(), mask)
+        inside, inside_mask = ranker.context(graph, tokens.float(), mask)
     for matrix, wanted in (("vectors", inside), (CONTENT, tokens[1:])):
-        found = store.find(snapshot, np.array([snapshot.find_document("d2")]), matrix)
+        packed = store.find(snapshot, np.array([snapshot.find_document("d2")]), matrix)
         for passage in range(2):
-            plain = wanted[passage][own[passage]].float().numpy()
-            kept = found.vectors(passage)[0]
-            assert kept.shape == plain.shape
-            np.testing.assert_allclose(np.linalg.norm(kept, axis=1), np.linalg.norm(plain, axis=1), rtol=0.03)
-    assert {name: book.bytes_a_token for name, book in store.codebooks.items()}.keys() == {"vectors", "content"}
+            plain = wanted[passage][inside_mask[passage]].float().numpy()
+            unpacked = packed.vectors(passage)[0]
+            assert unpacked.shape == plain.shape
+            np.testing.assert_allclose(np.linalg.norm(unpacked, axis=1), np.linalg.norm(plain, axis=1), rtol=0.03)
+    assert {name: book.bytes_per_vector for name, book in store.codebooks.items()}.keys() == {"vectors", "content"}
 
 
 def test_a_document_is_encoded_again_when_its_graph_changes(index, saved, tmp_path):
     folder = saved()
-    made(index, folder)
+    make_store(index, folder)
     assert VectorStore.open(index.folder, "hgat").missing(index._snapshot) == 0
     seal, *rest = DOCUMENTS[0]["sections"][1]["passages"]
     changes = [
-        # What is cited gets another title: both have changed.
+        # The cited document gets another title: it and the document that cites it have changed.
         ({**DOCUMENTS[1], "title": "Other"}, 2),
-        # A reference less, and no other word.
+        # One reference less, with the same words.
         ({**DOCUMENTS[0], "sections": [DOCUMENTS[0]["sections"][0], {"id": "s2", "passages": [seal["text"], *rest]}]}, 1),
-        # The section's title.
+        # Another title of a section.
         ({**DOCUMENTS[0], "sections": [{**DOCUMENTS[0]["sections"][0], "title": "Rotor"}, DOCUMENTS[0]["sections"][1]]}, 1),
         ({**DOCUMENTS[0], "cites": []}, 1),
     ]
@@ -169,7 +169,7 @@ def test_a_document_is_encoded_again_when_its_graph_changes(index, saved, tmp_pa
         assert opened.missing(index._snapshot) == missing, number
         with pytest.raises(UsageError, match=r"perikope encode .* --name hgat"):
             index.search("magnet water", model="hgat")
-        assert made(index, folder).missing(index._snapshot) == 0
+        assert make_store(index, folder).missing(index._snapshot) == 0
         assert len(index.search("magnet water", model="hgat")) > 0
     index.compact()
     assert VectorStore.open(index.folder, "hgat").missing(index._snapshot) == 0
@@ -178,25 +178,25 @@ def test_a_document_is_encoded_again_when_its_graph_changes(index, saved, tmp_pa
 def test_a_document_that_is_cited_comes_later(index, saved, tmp_path):
     add(index, tmp_path / "citing.jsonl", [{"id": "d4", "title": "Seal", "cites": ["d5"], "passages": ["A seal."]}])
     folder = saved()
-    made(index, folder)
+    make_store(index, folder)
     add(index, tmp_path / "cited.jsonl", [{"id": "d5", "title": "Fluid", "passages": ["The fluid."]}])
     assert VectorStore.open(index.folder, "hgat").missing(index._snapshot) == 2
 
 
 def test_documents_are_found_by_vectors_in_context(index, saved):
-    made(index, saved())
-    found = nearest_documents(index, "magnet", "hgat")
+    make_store(index, saved())
+    nearest = nearest_documents(index, "magnet", "hgat")
     results = index.search("magnet", model="hgat", also_nearest="hgat", k=100)
     best: dict[str, float] = {}
     for hit in results:
         best[hit.document] = max(hit.score, best.get(hit.document, -np.inf))
-    assert set(found) == set(best)
-    assert [found[id] for id in best] == pytest.approx([*best.values()], abs=1e-6)
+    assert set(nearest) == set(best)
+    assert [nearest[id] for id in best] == pytest.approx([*best.values()], abs=1e-6)
 
 
 def test_the_variant_is_that_of_the_store(index, saved):
     assert {*get_args(Variant)} == {"", *VARIANTS}
-    made(index, saved(variant="NO_LB"), name="mine")
+    make_store(index, saved(variant="NO_LB"), name="mine")
     assert len(index.search("magnet", model='hgat(store="mine",variant="NO_LB")')) > 0
     with pytest.raises(UsageError, match="made with the variant NO_LB, not BASE"):
         index.search("magnet", model='hgat(store="mine",variant="BASE")')

@@ -1,4 +1,4 @@
-"""Text as one vector a token."""
+"""Encoding text as one vector per token, and MaxSim."""
 
 import json
 
@@ -26,13 +26,13 @@ def plain_max_sim(query, passage):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**31), st.integers(1, 3), st.integers(1, 3), st.integers(1, 5), st.integers(1, 6))
-def test_similarity_is_the_sum_of_the_best_products(seed, queries, passages, asked, said):
+def test_similarity_is_the_sum_of_the_best_products(seed, queries, passages, query_tokens, passage_tokens):
     generator = np.random.default_rng(seed)
-    q, p = generator.normal(size=(queries, asked, 4)), generator.normal(size=(passages, said, 4))
-    q_mask, p_mask = generator.random((queries, asked)) < 0.7, generator.random((passages, said)) < 0.7
-    found = similarity(*(torch.from_numpy(array) for array in (q, q_mask, p, p_mask)))
+    q, p = generator.normal(size=(queries, query_tokens, 4)), generator.normal(size=(passages, passage_tokens, 4))
+    q_mask, p_mask = generator.random((queries, query_tokens)) < 0.7, generator.random((passages, passage_tokens)) < 0.7
+    scores = similarity(*(torch.from_numpy(array) for array in (q, q_mask, p, p_mask)))
     wanted = [[plain_max_sim(q[i][q_mask[i]], p[j][p_mask[j]]) for j in range(passages)] for i in range(queries)]
-    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-9)
+    np.testing.assert_allclose(scores.numpy(), wanted, atol=1e-9)
 
 
 def test_vectors_have_length_one_and_padding_none():
@@ -43,15 +43,15 @@ def test_vectors_have_length_one_and_padding_none():
     torch.testing.assert_close(lengths[mask], torch.ones_like(lengths[mask]))
     queries, query_mask = encoder.queries(TEXTS[:1])
     assert queries.shape == (1, 120, 8)
-    assert int(query_mask.sum()) == 11  # eight words, the full stop, and the two that every text has
+    assert int(query_mask.sum()) == 11  # eight words, the full stop, [CLS] and [SEP]
 
 
 def test_padding_changes_nothing():
     encoder = tiny_encoder()
     together, mask = encoder.passages(TEXTS)
     for row, text in enumerate(TEXTS):
-        alone, own = encoder.passages([text], full=False)
-        torch.testing.assert_close(together[row][mask[row]], alone[0][own[0]], atol=1e-5, rtol=0)
+        alone, alone_mask = encoder.passages([text], full=False)
+        torch.testing.assert_close(together[row][mask[row]], alone[0][alone_mask[0]], atol=1e-5, rtol=0)
 
 
 def test_short_and_long_texts_are_encoded_apart_and_come_back_in_order():
@@ -69,8 +69,8 @@ def test_short_and_long_texts_are_encoded_apart_and_come_back_in_order():
         vectors.square()[..., :3].sum().backward()
         gradients.append([parameter.grad.clone() for parameter in encoder.parameters() if parameter.grad is not None])
     assert len(gradients[0]) > 10
-    for own, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(own, other, atol=1e-4, rtol=1e-4)
+    for gradient, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(gradient, other, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("marker", ["", "[unused1]"])
@@ -79,14 +79,14 @@ def test_tokens_that_were_cut_elsewhere_are_remembered(marker):
     encoder, other = tiny_encoder(passage_marker=marker), tiny_encoder(passage_marker=marker)
     wanted, mask = encoder.passages(texts, full=False)
     cut = encoder.cut(texts)
-    # Other tokens than the tokenizer's: what is remembered counts.
+    # With other tokens than the tokenizer's, the remembered ones are used.
     water = encoder.tokenizer.convert_tokens_to_ids("water")
     first = cut[1][0]
     other.remember(texts, cut=cut)
     other.remember([])
-    found, own = other.passages(texts, full=False)
-    assert (own == mask).all()
-    assert torch.equal(found, wanted)
+    vectors, vector_mask = other.passages(texts, full=False)
+    assert (vector_mask == mask).all()
+    assert torch.equal(vectors, wanted)
     cut[0][first + 1] = water
     other.remember(texts, cut=cut)
     assert not torch.equal(other.passages(texts, full=False)[0][0], wanted[0])
@@ -98,8 +98,8 @@ def test_punctuation_is_skipped_in_passages_and_not_in_queries():
     assert written == ["[CLS]", "valve", ",", "seal", ".", "[SEP]"]
     assert encoder.passages(["valve, seal."], full=False)[1][0].tolist() == [True, True, False, True, False, True]
     assert encoder.queries(["valve, seal."], full=False)[1][0].all()
-    kept = tiny_encoder(skip_punctuation=False)
-    assert kept.passages(["valve, seal."], full=False)[1][0].all()
+    with_punctuation = tiny_encoder(skip_punctuation=False)
+    assert with_punctuation.passages(["valve, seal."], full=False)[1][0].all()
 
 
 def test_long_texts_are_cut():
@@ -110,11 +110,11 @@ def test_long_texts_are_cut():
 
 def test_encode_gives_the_vectors_that_count_with_their_tokens():
     encoder = tiny_encoder()
-    found = {number: (vectors, position) for number, vectors, position in encoder.encode(TEXTS, tokens_at_once=16)}
-    assert sorted(found) == list(range(len(TEXTS)))
+    encoded = {number: (vectors, position) for number, vectors, position in encoder.encode(TEXTS, tokens_at_once=16)}
+    assert sorted(encoded) == list(range(len(TEXTS)))
     vectors, mask = encoder.passages(TEXTS)
-    for row, (own, position) in found.items():
-        np.testing.assert_allclose(own, vectors[row][mask[row]].detach().numpy(), atol=1e-5)
+    for row, (matrix, position) in encoded.items():
+        np.testing.assert_allclose(matrix, vectors[row][mask[row]].detach().numpy(), atol=1e-5)
         assert position.tolist() == torch.nonzero(mask[row])[:, 0].tolist()
     assert list(encoder.encode([])) == []
 
@@ -124,9 +124,9 @@ def test_the_projection_starts_as_the_components_that_keep_most():
     encoder.fit_projection(TEXTS[:1])
     weight = encoder.projection.weight.detach()
     torch.testing.assert_close(weight @ weight.T, torch.eye(15), atol=1e-5, rtol=0)
-    # The text has 11 tokens: 15 directions hold all of it, so no product changes.
+    # The 11 vectors of the text lie in a space of at most 15 dimensions, so no dot product changes.
     whole = tiny_encoder(dimension=0)
-    (small, _), (large, _) = (one.passages(TEXTS[:1], full=False) for one in (encoder, whole))
+    (small, _), (large, _) = (model.passages(TEXTS[:1], full=False) for model in (encoder, whole))
     torch.testing.assert_close(small[0] @ small[0].T, large[0] @ large[0].T, atol=1e-4, rtol=0)
 
 
@@ -162,8 +162,8 @@ def test_a_colbert_checkpoint_brings_its_projection_and_markers(tmp_path):
     transformer.config.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     projection = torch.randn(4, 16)
-    own = {f"bert.{name}": value.contiguous() for name, value in transformer.state_dict().items() if not name.startswith("pooler.")}
-    save_file({**own, "linear.weight": projection}, tmp_path / "model.safetensors")
+    weights = {f"bert.{name}": value.contiguous() for name, value in transformer.state_dict().items() if not name.startswith("pooler.")}
+    save_file({**weights, "linear.weight": projection}, tmp_path / "model.safetensors")
     (tmp_path / "artifact.metadata").write_text(
         json.dumps({"query_maxlen": 12, "doc_token_id": "[unused1]", "query_token_id": "[unused0]"})
     )
@@ -249,5 +249,5 @@ def test_what_queries_are_filled_with_counts():
     np.testing.assert_allclose(torch.linalg.norm(vectors, dim=-1).detach().numpy(), 1.0, rtol=1e-5)
     plain, plain_mask = tiny_encoder(query_tokens=12).queries(["pump"])
     assert float(plain[~plain_mask].detach().abs().max()) == 0
-    # Nothing that was written attends to them.
+    # The tokens of the query do not attend to the mask tokens.
     np.testing.assert_allclose(vectors[0][plain_mask[0]].detach().numpy(), plain[0][plain_mask[0]].detach().numpy(), rtol=1e-4, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Worked numbers of the neural formulas: importance of relations (Albarede et al. 2023, Table 6) and MaxSim (equation 6)."""
+"""Worked examples of neural formulas: importance of relations (Albarede et al. 2023, Table 6), MaxSim (equation 6)."""
 
 import pytest
 
@@ -22,17 +22,17 @@ def layer_importance(**options):
 
 
 def test_importance_is_the_softmax_of_means():
-    found = layer_importance()
-    assert [found[name] for name in ("order", "structural", "self")] == pytest.approx([0.451863, 0.274069, 0.274069], abs=1e-6)
+    shares = layer_importance()
+    assert [shares[name] for name in ("order", "structural", "self")] == pytest.approx([0.451863, 0.274069, 0.274069], abs=1e-6)
 
 
 def test_with_lambda_self_has_what_it_leaves():
-    found = layer_importance(lam=True)
-    assert [found[name] for name in ("order", "structural", "self")] == pytest.approx([0.236535, 0.143465, 0.62], abs=1e-6)
+    shares = layer_importance(lam=True)
+    assert [shares[name] for name in ("order", "structural", "self")] == pytest.approx([0.236535, 0.143465, 0.62], abs=1e-6)
 
 
 def test_maxsim():
     query = torch.tensor([[[1.0, 0.0], [0.6, 0.8]]])
     passage = torch.tensor([[[0.8, 0.6], [0.0, 1.0], [-1.0, 0.0]]])
-    found = similarity(query, torch.ones(1, 2, dtype=torch.bool), passage, torch.ones(1, 3, dtype=torch.bool))
-    assert float(found) == pytest.approx(1.76, abs=1e-6)
+    score = similarity(query, torch.ones(1, 2, dtype=torch.bool), passage, torch.ones(1, 3, dtype=torch.bool))
+    assert float(score) == pytest.approx(1.76, abs=1e-6)

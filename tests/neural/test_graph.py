@@ -1,4 +1,4 @@
-"""The graph of a document from the index, and how it looks."""
+"""The graph of a document from the index, and its pictures."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def test_edges_run_as_their_relation_is_read(index):
     root, sec, inner = "/document[1]", "/document[1]/sec[1]", "/document[1]/sec[1]/sec[1]"
     assert pairs(graph, "order") == [("p1", "@2"), ("@2", "p3"), ("p3", "@4")]
     assert pairs(graph, "structural") == [(root, "p1"), (root, sec), (sec, "@2"), (sec, "p3"), (sec, inner), (inner, "@4")]
-    # A reference to a list leads to the section that holds it; one to itself, or to nothing, is none; the same one twice is one.
+    # A reference to a list leads to the section that contains it. References to the passage itself, to unknown ids, and
+    # duplicates are skipped.
     assert pairs(graph, "internal") == [("p1", sec), ("@2", sec), ("p3", "p1"), ("@4", "p1")]
     assert pairs(graph, "external") == [(root, "d2")]
 
@@ -130,9 +131,9 @@ def test_the_command(index, tmp_path):
     listed = run(command, [folder, "manual"], standalone_mode=False).output
     assert "  ▪ p1 →/document[1]/sec[1]  A pump moves fluid." in listed.splitlines()
     assert "     3 order, and as many order_i" in listed.splitlines()
-    found = json.loads(run(command, [folder, "manual", "--json"], standalone_mode=False).output)
-    assert found["nodes"][1] == {"name": "p1", "kind": "passage", "text": "A pump moves fluid.", "in": 0}
-    assert {"relation": "external_i", "from": 7, "to": 0} in found["edges"]
+    content = json.loads(run(command, [folder, "manual", "--json"], standalone_mode=False).output)
+    assert content["nodes"][1] == {"name": "p1", "kind": "passage", "text": "A pump moves fluid.", "in": 0}
+    assert {"relation": "external_i", "from": 7, "to": 0} in content["edges"]
     assert run(command, [folder, "manual", "--dot"], standalone_mode=False).output.startswith("digraph")
     assert run(command, [folder, "manual", "--svg", str(tmp_path / "graph.svg")], standalone_mode=False).exit_code == 0
     ElementTree.parse(tmp_path / "graph.svg")

@@ -1,4 +1,4 @@
-"""The eight variants against the equations, one target, one node and one edge at a time."""
+"""The eight variants of graph attention, compared with the equations for one target, node and edge at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIMENSION, HEADS, POSITIONS = 16, 4, 8
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Matrices this small only wait for each other on several."""
+    """One thread: with matrices this small, several threads only wait for one another."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -24,7 +24,7 @@ def one_thread():
 
 
 def random_graph(rng: np.random.Generator, passages: int = 7, sections: int = 3, references: int = 4) -> DocumentGraph:
-    """Passages in random sections of a random tree, with references and cited documents; all relations occur."""
+    """A graph of passages in random sections of a random tree, with references and cited documents."""
     nodes = sections + passages
     parent = np.array([-1, *(rng.integers(0, i) for i in range(1, sections)), *rng.integers(0, sections, passages)])
     is_passage = np.arange(nodes + 2) >= sections
@@ -41,7 +41,7 @@ def random_graph(rng: np.random.Generator, passages: int = 7, sections: int = 3,
 
 
 def random_tokens(rng: np.random.Generator, nodes: int):
-    """Matrices of different lengths, with holes in them, of 1 to POSITIONS tokens."""
+    """Random tokens (nodes, POSITIONS, DIMENSION) and mask (nodes, POSITIONS), with 1 to POSITIONS tokens per node."""
     mask = torch.from_numpy(rng.random((nodes, POSITIONS)) < rng.uniform(0.1, 1, (nodes, 1)))
     mask[torch.arange(nodes), torch.from_numpy(rng.integers(0, POSITIONS, nodes))] = True
     tokens = torch.from_numpy(rng.normal(size=(nodes, POSITIONS, DIMENSION)).astype(np.float32))
@@ -49,7 +49,7 @@ def random_tokens(rng: np.random.Generator, nodes: int):
 
 
 def shaken(model: HGAT) -> HGAT:
-    """With all parameters at random, biases and weights of relations too."""
+    """The model with random values added to all parameters but λ."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if not name.endswith("lam"):
@@ -58,7 +58,7 @@ def shaken(model: HGAT) -> HGAT:
 
 
 def naive(model: HGAT, graph: DocumentGraph, tokens, mask, target: int):
-    """The matrix of one target, from the equations: (1), (2), (3), (7) and (8)."""
+    """The matrix (POSITIONS, DIMENSION) of one target by equations (1), (2), (3), (7) and (8)."""
     edges = [(name, int(j), int(i)) for name in model.relations for j, i in graph.edges[name].T]
     nodes = [i for i in range(graph.nodes) if mask[i].any()]
     settings = model.settings
@@ -68,7 +68,7 @@ def naive(model: HGAT, graph: DocumentGraph, tokens, mask, target: int):
         last = number == len(model.layers) - 1
         new = {}
         for i in nodes if not last else [target]:
-            shares = torch.softmax(layer.weight, dim=0)  # over all relations, with self unless λ weighs that
+            shares = torch.softmax(layer.weight, dim=0)  # over all relations, self included unless λ weights it
 
             def message(name, i, j, layer=layer, h=h):
                 query, key = h[i][None], h[j][None]
@@ -112,10 +112,10 @@ def test_a_variant_is_its_equations(variant, layers, residual):
         tokens, mask = random_tokens(rng, graph.nodes)
         model = make(variant, layers=layers, residual=residual, ns_lambda=bool(seed % 2))
         with torch.no_grad():
-            found, found_mask = model(graph, tokens, mask)
+            output, output_mask = model(graph, tokens, mask)
             expected = torch.stack([naive(model, graph, tokens, mask, int(target)) for target in graph.passage_node])
-        assert torch.equal(found_mask, mask[graph.passage_node])
-        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+        assert torch.equal(output_mask, mask[graph.passage_node])
+        torch.testing.assert_close(output, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -126,16 +126,16 @@ def test_gradients_are_those_of_the_equations(variant):
     tokens, mask = random_tokens(rng, graph.nodes)
     model = make(variant).double()
     tokens = tokens.double()
-    # Sections too: only they hear along structural_i and external in the last layer.
+    # Sections are targets too: in the last layer, only they receive messages along structural_i and external.
     targets = np.arange(graph.nodes)
     probe = torch.randn(graph.nodes, POSITIONS, DIMENSION, dtype=torch.float64)
     (model(graph, tokens, mask, targets)[0] * probe).sum().backward()
-    found = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
     model.zero_grad()
     expected = torch.stack([naive(model, graph, tokens, mask, int(target)) for target in targets])
     (expected * probe).sum().backward()
     for name, parameter in model.named_parameters():
-        torch.testing.assert_close(found[name], parameter.grad, rtol=1e-7, atol=1e-7, msg=name)
+        torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-7, atol=1e-7, msg=name)
 
 
 @pytest.mark.parametrize("residual", [False, True])
@@ -152,13 +152,13 @@ def test_every_parameter_learns(variant, residual):
     wanted = torch.randn(graph.nodes, POSITIONS, DIMENSION)
     for _ in range(4):
         optimizer.zero_grad()
-        found = model(graph, tokens, mask, np.arange(graph.nodes))[0]
-        content, context = (tokens * wanted).sum((1, 2)), (found * wanted).sum((1, 2))
+        output = model(graph, tokens, mask, np.arange(graph.nodes))[0]
+        content, context = (tokens * wanted).sum((1, 2)), (output * wanted).sum((1, 2))
         fusion(content, context).pow(2).mean().backward()
         optimizer.step()
     for name, parameter in [*model.named_parameters(), *fusion.named_parameters()]:
         assert parameter.grad is not None, name
-        # A bias of keys adds the same to every key of a softmax; it changes nothing, in torch's attention too.
+        # Some values may stay: a bias of keys has no effect, because it adds the same to all arguments of a softmax.
         assert torch.any(parameter != start[name]), name
     for lam in filter(None, model.lambdas):
         assert 0 <= lam <= 1
@@ -173,13 +173,13 @@ def test_lambda_and_alpha_stay_between_0_and_1_and_come_back():
         model.layers[0].lam.fill_(1.5)
         fusion.alpha.fill_(-0.5)
     assert model.lambdas == [1.0]
-    found = model(graph, tokens, mask)[0]
+    output = model(graph, tokens, mask)[0]
     model.layers[0].attention[SELF].out_proj.weight.data.zero_()
     model.layers[0].attention[SELF].out_proj.bias.data.zero_()
-    torch.testing.assert_close(model(graph, tokens, mask)[0], found)  # λ = 1: self counts nothing
+    torch.testing.assert_close(model(graph, tokens, mask)[0], output)  # λ = 1: self has no weight
     two = fusion(torch.ones(2), torch.zeros(2)), fusion(torch.ones(2), torch.zeros(2))
     assert two[0].tolist() == [1, 1]
-    (two[0] + two[1]).sum().backward()  # a second pass before the first one's gradients
+    (two[0] + two[1]).sum().backward()  # gradients of two passes at once
     assert fusion.alpha.grad != 0
 
 
@@ -189,8 +189,8 @@ def test_a_residual_model_begins_with_the_encoders_vectors():
     tokens, mask = random_tokens(rng, graph.nodes)
     for variant in VARIANTS:
         model = HGAT.variant(variant, dimension=DIMENSION, heads=HEADS, positions=POSITIONS, residual=True).eval()
-        found, chosen = model(graph, tokens, mask)
-        assert torch.equal(found[chosen], tokens[graph.passage_node][chosen])
+        output, chosen = model(graph, tokens, mask)
+        assert torch.equal(output[chosen], tokens[graph.passage_node][chosen])
 
 
 def test_targets_and_batches_change_nothing():
@@ -202,7 +202,7 @@ def test_targets_and_batches_change_nothing():
     for variant in VARIANTS:
         model = make(variant)
         with torch.no_grad():
-            alone = torch.cat([model(graph, *own)[0] for graph, own in zip(graphs, inputs, strict=True)])
+            alone = torch.cat([model(graph, *tokens_and_mask)[0] for graph, tokens_and_mask in zip(graphs, inputs, strict=True)])
             together = model(graphs, tokens, mask)[0]
             torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-5)
             some = [5, 0, 5]
@@ -232,11 +232,11 @@ def test_a_node_without_tokens_says_nothing(variant):
     mask[graph.passage_node[2]] = False
     model = make(variant)
     with torch.no_grad():
-        found, chosen = model(graph, tokens, mask)
+        output, chosen = model(graph, tokens, mask)
         speaking = [i for i, node in enumerate(graph.passage_node) if mask[node].any()]
         expected = torch.stack([naive(model, graph, tokens, mask, int(graph.passage_node[i])) for i in speaking])
-    torch.testing.assert_close(found[speaking], expected, rtol=1e-5, atol=1e-5)
-    assert not found[2].any()
+    torch.testing.assert_close(output[speaking], expected, rtol=1e-5, atol=1e-5)
+    assert not output[2].any()
     assert not chosen[2].any()
 
 
@@ -244,8 +244,8 @@ def test_a_passage_alone():
     graph = DocumentGraph(("d",), ("@1",), ("text",), np.array([True]), np.array([-1]), with_inverses({}))
     tokens, mask = random_tokens(np.random.default_rng(0), 1)
     for variant in VARIANTS:
-        found = make(variant)(graph, tokens, mask)[0]
-        assert bool(found.any()) == ("NS" not in variant)  # it has nobody else to listen to
+        output = make(variant)(graph, tokens, mask)[0]
+        assert bool(output.any()) == ("NS" not in variant)  # without self, it receives no message
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -256,11 +256,11 @@ def test_contributions_add_up(variant):
     model = make(variant)
     target = int(graph.passage_node[3])
     with torch.no_grad():
-        said = model.contributions(graph, tokens, mask, target)
-        found = model(graph, tokens, mask, np.array([target]))[0][0]
-    torch.testing.assert_close(sum(one.vectors for one in said), found[mask[target]], rtol=1e-5, atol=1e-5)
+        contributions = model.contributions(graph, tokens, mask, target)
+        output = model(graph, tokens, mask, np.array([target]))[0][0]
+    torch.testing.assert_close(sum(message.vectors for message in contributions), output[mask[target]], rtol=1e-5, atol=1e-5)
     heard = {(name, source) for name, source, receiver in graph.list_edges() if receiver == target}
-    assert {(one.relation, one.source) for one in said} == heard | ({(SELF, target)} if "NS" not in variant else set())
+    assert {(message.relation, message.source) for message in contributions} == heard | ({(SELF, target)} if "NS" not in variant else set())
 
 
 def test_dropout_is_drawn_anew_and_only_in_training():
@@ -297,8 +297,8 @@ def test_output_can_be_normalised():
     tokens, mask = random_tokens(rng, graph.nodes)
     plain, chosen = make("BASE")(graph, tokens, mask)
     model = make("BASE", normalize_output=True)
-    found = model(graph, tokens, mask)[0]
-    torch.testing.assert_close(found[chosen].norm(dim=-1), torch.ones(int(chosen.sum())))
+    output = model(graph, tokens, mask)[0]
+    torch.testing.assert_close(output[chosen].norm(dim=-1), torch.ones(int(chosen.sum())))
     assert not torch.allclose(plain[chosen].norm(dim=-1), torch.ones(int(chosen.sum())))
 
 

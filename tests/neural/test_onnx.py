@@ -28,7 +28,7 @@ texts_of_words = st.lists(st.lists(st.sampled_from([*WORDS, ",", "."]), max_size
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory):
-    """Graphs are made once for these tests, and the user's own folder is left alone."""
+    """A folder for the graphs of all these tests, instead of the user's cache folder."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERIKOPE_CACHE", str(folder))
@@ -49,16 +49,16 @@ def graph_path(cache, encoder, int8):
     return cache / f"{onnx._key(encoder, int8)}.onnx"
 
 
-def same(found, wanted, atol=1e-4):
-    (vectors, mask), (own, own_mask) = found, wanted
-    assert torch.equal(mask, own_mask)
-    torch.testing.assert_close(vectors, own.detach(), atol=atol, rtol=0)
+def same(encoded, wanted, atol=1e-4):
+    (vectors, mask), (wanted_vectors, wanted_mask) = encoded, wanted
+    assert torch.equal(mask, wanted_mask)
+    torch.testing.assert_close(vectors, wanted_vectors.detach(), atol=atol, rtol=0)
 
 
-def mean_cosine(found, wanted):
-    (vectors, mask), (own, own_mask) = found, wanted
-    assert torch.equal(mask, own_mask)
-    return float((vectors * own.detach()).sum(-1)[mask].mean())
+def mean_cosine(encoded, wanted):
+    (vectors, mask), (wanted_vectors, wanted_mask) = encoded, wanted
+    assert torch.equal(mask, wanted_mask)
+    return float((vectors * wanted_vectors.detach()).sum(-1)[mask].mean())
 
 
 @settings(max_examples=25, deadline=None)
@@ -73,14 +73,17 @@ def test_float32_is_what_torch_computes(plain, texts, full):
 @given(texts=texts_of_words, full=st.booleans())
 def test_int8_is_close(int8, texts, full):
     encoder = tiny_encoder()
-    found = int8.passages(texts, full=full)
-    assert mean_cosine(found, encoder.passages(texts, full=full)) > 0.99
-    lengths = found[0].norm(dim=-1)[found[1]]
+    encoded = int8.passages(texts, full=full)
+    assert mean_cosine(encoded, encoder.passages(texts, full=full)) > 0.99
+    lengths = encoded[0].norm(dim=-1)[encoded[1]]
     torch.testing.assert_close(lengths, torch.ones_like(lengths))
 
 
 def test_the_weights_of_every_product_are_int8(int8, plain, cache):
-    """Query, key, value, output and the two of the feed-forward part in each of four layers; not those of attention, nor the projection."""
+    """Each of four layers has six: query, key, value, output and two of the feed-forward network.
+
+    The products of attention, and the projection, stay in float32.
+    """
     products = []
     for kind in (False, True):
         nodes = [node.op_type for node in onnx_files.load(graph_path(cache, tiny_encoder(), kind)).graph.node]
@@ -91,10 +94,10 @@ def test_the_weights_of_every_product_are_int8(int8, plain, cache):
 
 def test_encode_gives_the_vectors_that_count_with_their_tokens(plain):
     encoder = tiny_encoder()
-    found = {number: (vectors, tokens) for number, vectors, tokens in plain.encode(TEXTS, tokens_at_once=16)}
+    encoded = {number: (vectors, tokens) for number, vectors, tokens in plain.encode(TEXTS, tokens_at_once=16)}
     wanted = {number: (vectors, tokens) for number, vectors, tokens in encoder.encode(TEXTS, tokens_at_once=16)}
-    assert sorted(found) == sorted(wanted) == [0, 1, 2, 3]
-    for number, (vectors, tokens) in found.items():
+    assert sorted(encoded) == sorted(wanted) == [0, 1, 2, 3]
+    for number, (vectors, tokens) in encoded.items():
         np.testing.assert_allclose(vectors, wanted[number][0], atol=1e-4)
         np.testing.assert_array_equal(tokens, wanted[number][1])
     assert plain.written(TEXTS[0], query=False) == encoder.written(TEXTS[0], query=False)
@@ -109,10 +112,10 @@ def test_no_text_has_no_vectors(int8):
 
 def test_markers_and_filled_queries_are_those_of_the_encoder():
     encoder = tiny_encoder(dimension=0, query_marker="[unused0]", passage_marker="[unused1]", fill_queries=True, query_tokens=12)
-    found = OnnxEncoder(encoder, int8=False)
-    assert found.dimension == 16
-    same(found.queries(TEXTS), encoder.queries(TEXTS))
-    same(found.passages(TEXTS, full=False), encoder.passages(TEXTS, full=False))
+    in_onnx = OnnxEncoder(encoder, int8=False)
+    assert in_onnx.dimension == 16
+    same(in_onnx.queries(TEXTS), encoder.queries(TEXTS))
+    same(in_onnx.passages(TEXTS, full=False), encoder.passages(TEXTS, full=False))
 
 
 def test_a_graph_is_made_once_for_the_same_weights(int8, cache, monkeypatch, tmp_path):

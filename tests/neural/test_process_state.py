@@ -1,4 +1,4 @@
-"""What belongs to the whole process stays as the program has set it: threads, random state, permissions, output."""
+"""The state of the process stays as the program has set it: threads, random state, permissions, output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def two_threads():
 
 
 def threads_elsewhere() -> tuple[int, bool]:
-    """How many threads torch has in a thread that is new to it, and whether MKL has two in the whole process."""
+    """The number of threads of torch in a new thread, and whether MKL uses two threads in the whole process."""
     seen = []
     thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
     thread.start()
@@ -73,17 +73,17 @@ def test_threads_that_search_at_the_same_time_find_the_same():
     encoder = tiny_encoder()
     texts = ["magnet rotor", "the pump keeps water", "a valve opens when cold"] * 10
     alone = [encode_query(encoder, text) for text in texts]
-    found: dict[int, list[bool]] = {}
+    same: dict[int, list[bool]] = {}
 
     def search(number: int) -> None:
-        found[number] = [bool((encode_query(encoder, text) == own).all()) for text, own in zip(texts, alone, strict=True)]
+        same[number] = [bool((encode_query(encoder, text) == wanted).all()) for text, wanted in zip(texts, alone, strict=True)]
 
     threads = [threading.Thread(target=search, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {number: [True] * len(texts) for number in range(4)}
+    assert same == {number: [True] * len(texts) for number in range(4)}
 
 
 def test_weights_may_be_read_by_those_who_may_read_other_files(tmp_path, monkeypatch):
@@ -127,7 +127,7 @@ def study(tmp_path):
     prepare_study(content, path, tmp_path / "out", lambda line: None)
     written = tmp_path / "out" / "study.json"
     values = json.loads(written.read_text("utf-8"))
-    values["systems"] = [own for own in values["systems"] if own["name"] in ("untrained", "context")]
+    values["systems"] = [system for system in values["systems"] if system["name"] in ("untrained", "context")]
     written.write_text(json.dumps(values), "utf-8")
     return tmp_path / "out"
 

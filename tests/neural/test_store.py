@@ -1,4 +1,4 @@
-"""Vectors of an index: kept, brought up to date, looked up and ranked by."""
+"""Stores of vectors: codes, updates, damage, and ranking."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def encoder():
     return tiny_encoder()
 
 
-def made(index, encoder, name="tiny", **options):
+def make_store(index, encoder, name="tiny", **options):
     return update_store(
         index._snapshot, name, encoder.encode, encoder.dimension, **{"code": "float16", "save_encoder": encoder.save, **options}
     )
@@ -76,28 +76,28 @@ def test_a_code_gives_back_what_it_took_nearly(seed, code, count):
     vectors, lengths = unit(generator, count), generator.uniform(0.01, 40, (count, 1)).astype(np.float32)
     book = Codebook.fit(code, 16, vectors * lengths)
     rows = book.pack(vectors * lengths)
-    assert rows.shape == (count, book.bytes_a_token)
+    assert rows.shape == (count, book.bytes_per_vector)
     assert rows.dtype == np.uint8
-    found = book.unpack(rows) / lengths
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol={"float16": 2e-3, "int8": 0.03, "residual": 2e-3}[code])
+    unpacked = book.unpack(rows) / lengths
+    np.testing.assert_allclose(np.linalg.norm(unpacked, axis=1), 1, atol={"float16": 2e-3, "int8": 0.03, "residual": 2e-3}[code])
     limit = {"float16": 1e-3, "int8": 0.01, "residual": 0.6}[code]
-    assert np.abs(found - vectors).max() <= limit
-    assert (found * vectors).sum(axis=1).min() > {"float16": 0.999, "int8": 0.99, "residual": 0.6}[code]
+    assert np.abs(unpacked - vectors).max() <= limit
+    assert (unpacked * vectors).sum(axis=1).min() > {"float16": 0.999, "int8": 0.99, "residual": 0.6}[code]
 
 
 def test_a_residual_code_takes_36_bytes_at_128_dimensions_and_is_what_its_definition_says():
     vectors = unit(np.random.default_rng(1), 300, 128)
     book = Codebook.fit("residual", 128, vectors)
-    assert book.bytes_a_token == 36
-    packed, found = book.pack(vectors), book.unpack(book.pack(vectors))
-    for row, bytes_, back in zip(vectors[:20], packed[:20], found[:20], strict=True):
-        own = int(np.argmax(book.centroids @ row))
-        assert int(bytes_[0]) + 256 * int(bytes_[1]) == own
+    assert book.bytes_per_vector == 36
+    packed, unpacked = book.pack(vectors), book.unpack(book.pack(vectors))
+    for row, bytes_, back in zip(vectors[:20], packed[:20], unpacked[:20], strict=True):
+        centroid = int(np.argmax(book.centroids @ row))
+        assert int(bytes_[0]) + 256 * int(bytes_[1]) == centroid
         plain = []
-        for i, value in enumerate(row - book.centroids[own]):
+        for i, value in enumerate(row - book.centroids[centroid]):
             level = int(np.argmin(np.abs(book.levels - value)))
             assert int(bytes_[4 + i // 4]) >> 2 * (i % 4) & 3 == level
-            plain.append(book.centroids[own][i] + book.levels[level])
+            plain.append(book.centroids[centroid][i] + book.levels[level])
         np.testing.assert_allclose(back, np.array(plain) / np.linalg.norm(plain), atol=5e-4)
 
 
@@ -117,15 +117,15 @@ def test_nearest_is_the_largest_product():
 
 
 def test_a_store_holds_what_the_encoder_makes(index, encoder):
-    store = made(index, encoder)
+    store = make_store(index, encoder)
     snapshot = index._snapshot
-    found = store.find(snapshot, np.array([snapshot.find_document("d1")]))
+    packed = store.find(snapshot, np.array([snapshot.find_document("d1")]))
     texts = ["Pump. A magnet drives the rotor of the pump.", "Pump. The seal keeps the fluid inside.", "Pump. Rotor, rotor!"]
-    wanted = sorted(encoder.encode(texts), key=lambda one: one[0])
-    assert found.passages == 3
+    wanted = sorted(encoder.encode(texts), key=lambda text: text[0])
+    assert packed.passages == 3
     for passage, (_, vectors, position) in enumerate(wanted):
-        own, token = found.vectors(passage)
-        np.testing.assert_allclose(own, vectors, atol=1e-3)
+        unpacked, token = packed.vectors(passage)
+        np.testing.assert_allclose(unpacked, vectors, atol=1e-3)
         assert token.tolist() == position.tolist()
     assert store.missing(snapshot) == 0
     assert store_names(index.folder) == ["tiny"]
@@ -163,7 +163,7 @@ def test_how_an_index_was_cut_and_merged_does_not_change_scores(encoder):
     scores = []
     for cuts in ([], [1], [1, 2]):
         index = index_of(DOCUMENTS, cuts)
-        store = made(index, encoder, code="residual")
+        store = make_store(index, encoder, code="residual")
         matches = all_of(index)
         column = colbert_column(index._snapshot, matches, store, encoder)
         names = [index._snapshot.document_id(int(matches.number_of_document[d])) for d in matches.document_of_passage]
@@ -172,7 +172,7 @@ def test_how_an_index_was_cut_and_merged_does_not_change_scores(encoder):
 
 
 def test_colbert_is_max_sim_and_says_which_tokens(index, encoder):
-    store = made(index, encoder)
+    store = make_store(index, encoder)
     matches = all_of(index, "magnet rotor")
     column = colbert_column(index._snapshot, matches, store, encoder)
     assert column.values.shape == (matches.passages,)
@@ -186,13 +186,13 @@ def test_colbert_is_max_sim_and_says_which_tokens(index, encoder):
     first = int(matches.first_passage_of_document[matches.number_of_document.searchsorted(snapshot.find_document("d3"))])
     with torch.inference_mode():
         query, mask = encoder.queries(["magnet rotor"], full=False)
-        passage, own = encoder.passages(["Rotor. Cold water."], full=False)
-    products = (query[0][mask[0]] @ passage[0][own[0]].T).numpy()
+        passage, passage_mask = encoder.passages(["Rotor. Cold water."], full=False)
+    products = (query[0][mask[0]] @ passage[0][passage_mask[0]].T).numpy()
     assert column.values[first] == pytest.approx(products.max(axis=1).sum(), abs=5e-3)
 
 
 def test_elements_have_no_vectors(index, encoder):
-    store = made(index, encoder)
+    store = make_store(index, encoder)
     snapshot = index._snapshot
     query = parse_query("magnet", snapshot.analyzer, ["en"])
     matches = join(snapshot, query, Candidates(np.array([0]), np.zeros(1)), units="elements")
@@ -218,18 +218,18 @@ def test_vectors_of_ones_own(index):
 
 
 def test_a_store_is_not_changed_into_another(index, encoder):
-    made(index, encoder)
+    make_store(index, encoder)
     with pytest.raises(UsageError, match="made differently"):
-        made(index, encoder, code="int8")
+        make_store(index, encoder, code="int8")
     with pytest.raises(UsageError, match="made differently"):
-        made(index, encoder, heading_path=False)
+        make_store(index, encoder, heading_path=False)
     with pytest.raises(UsageError, match="there are: tiny"):
         VectorStore.open(index.folder, "other")
 
 
 @pytest.mark.parametrize("harm", ["manifest", "vectors", "counts", "documents", "version", "centroids", "rows", "keys"])
 def test_a_damaged_store_is_refused(index, encoder, harm):
-    store = made(index, encoder, code="residual")
+    store = make_store(index, encoder, code="residual")
     folder = store.folder
     inside = next(folder.glob("batch-*"))
     if harm == "manifest":
@@ -256,7 +256,7 @@ def test_a_damaged_store_is_refused(index, encoder, harm):
 
 @pytest.mark.parametrize("code", ["residual", "float16"])
 def test_a_byte_that_is_wrong_is_found(index, encoder, code):
-    store = made(index, encoder, code=code)
+    store = make_store(index, encoder, code=code)
     assert check_stores(index.folder) == (len(store_names(index.folder)), [])
     path = next(store.folder.glob("batch-*")) / "vectors.npy"
     data = bytearray(path.read_bytes())
@@ -265,11 +265,11 @@ def test_a_byte_that_is_wrong_is_found(index, encoder, code):
     _, problems = check_stores(index.folder)
     assert any("vectors.npy: is damaged" in line for line in problems)
     with pytest.raises(InputError, match="damaged"):
-        made(index, encoder, code=code)
+        make_store(index, encoder, code=code)
 
 
 def test_a_byte_of_what_decides_about_all_vectors_is_found_at_once(index, encoder):
-    store = made(index, encoder, code="residual")
+    store = make_store(index, encoder, code="residual")
     path = store.folder / "vectors-centroids.npy"
     data = bytearray(path.read_bytes())
     data[-5] ^= 0x01
@@ -279,24 +279,24 @@ def test_a_byte_of_what_decides_about_all_vectors_is_found_at_once(index, encode
 
 
 def test_two_writers_of_one_store_exclude_each_other(index, encoder):
-    store = made(index, encoder)
+    store = make_store(index, encoder)
     with take_lock(store.folder), pytest.raises(PerikopeError, match="another process"):
-        made(index, encoder)
-    made(index, encoder)
+        make_store(index, encoder)
+    make_store(index, encoder)
 
 
 def test_a_centroid_that_is_not_there_is_noticed(index, encoder):
-    store = made(index, encoder, code="residual")
+    store = make_store(index, encoder, code="residual")
     store.codebooks["vectors"] = replace(store.codebook, centroids=store.codebook.centroids[:0])
-    found = store.find(index._snapshot, np.array([0]))
+    packed = store.find(index._snapshot, np.array([0]))
     with pytest.raises(InputError, match="damaged"):
-        found.vectors(0)
+        packed.vectors(0)
     with pytest.raises(InputError, match="damaged"):
-        max_sim(np.ones((2, 8), np.float32), found)
+        max_sim(np.ones((2, 8), np.float32), packed)
 
 
 def test_a_search_ranks_by_a_store(index, encoder):
-    made(index, encoder, name="tiny")
+    make_store(index, encoder, name="tiny")
     results = index.search("magnet rotor", model='colbert(store="tiny")')
     matches = results.matches
     values = colbert_column(index._snapshot, matches, VectorStore.open(index.folder, "tiny"), encoder).values
@@ -308,10 +308,10 @@ def test_a_search_ranks_by_a_store(index, encoder):
 
 
 def test_where_documents_lie_is_known_without_reading_them(index, encoder, monkeypatch):
-    made(index, encoder, name="tiny")
+    make_store(index, encoder, name="tiny")
     index.add([plain_document("d4", "Heat", "Warm water.")])
     index.commit()
-    made(index, encoder, name="tiny")
+    make_store(index, encoder, name="tiny")
     hashed = []
     monkeypatch.setattr(store, "document_key", lambda snapshot, segment, local, *rest: hashed.append(segment.document_id(local)) or b"")
     opened = VectorStore.open(index.folder, "tiny")
@@ -325,10 +325,10 @@ def test_where_documents_lie_is_known_without_reading_them(index, encoder, monke
 
 
 def test_rows_of_a_segment_that_are_damaged_are_refused(index, encoder):
-    folder = made(index, encoder).folder
+    folder = make_store(index, encoder).folder
     for path in folder.glob("segment-*.npy"):
         np.save(path, np.load(path) + 50)
-    with pytest.raises(InputError, match="make it again"):
+    with pytest.raises(InputError, match="rows of a segment"):
         VectorStore(folder).missing(index._snapshot)
 
 
@@ -340,9 +340,9 @@ def test_documents_by_their_vectors_need_share_no_word(index, encoder, tmp_path)
     assert not len(index.search("liquid", model="bm25"))
     assert nearest_documents(index, "liquid", "own") == {"d3": 1.0, "d1": 0.0, "d2": 0.0}
     assert nearest_documents(index, "liquid", "own", 1) == {"d3": 1.0}
-    found = index.search("liquid", model='vectors(store="own")', candidates=nearest_documents(index, "liquid", "own", 1))
-    assert [hit.name for hit in found] == ["d3#@1"]
-    made(index, encoder)
+    results = index.search("liquid", model='vectors(store="own")', candidates=nearest_documents(index, "liquid", "own", 1))
+    assert [hit.name for hit in results] == ["d3#@1"]
+    make_store(index, encoder)
     assert set(nearest_documents(index, "liquid", "tiny")) == {"d1", "d2", "d3"}
     with pytest.raises(UsageError, match="at least 1"):
         nearest_documents(index, "liquid", "own", 0)
@@ -357,7 +357,7 @@ def test_the_nearest_documents_are_looked_into_beside_those_with_words(index):
     ids = [snapshot.document_id(number) for number in both.matches.number_of_document.tolist()]
     assert sorted(ids) == sorted({*(hit.document for hit in lexical), "d3"})
     assert both[0].document == "d3"
-    # Those with words keep their scores, the others have what their words give.
+    # Documents that were fetched by words keep their scores. The others have the score of their words, or 0.
     score = dict(zip(ids, both.matches.score_of_document.tolist(), strict=True))
     every = index.search("rotor", model="qsf_v_title")
     known = {
@@ -398,7 +398,7 @@ def test_encode_and_then_the_recipe_need_nothing_else(index, encoder, tmp_path):
 
 
 def test_without_torch_one_line_says_what_to_install(index, encoder, monkeypatch):
-    made(index, encoder, name="tiny")
+    make_store(index, encoder, name="tiny")
     for name in ("perikope.neural.encoder", "perikope.neural.context_vectors"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
@@ -408,7 +408,7 @@ def test_without_torch_one_line_says_what_to_install(index, encoder, monkeypatch
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 def test_a_forked_process_ranks_as_its_parent_does(index, encoder):
-    made(index, encoder, name="tiny")
+    make_store(index, encoder, name="tiny")
     code = """
 import multiprocessing, sys, torch
 from perikope.search.facade import Index
@@ -426,12 +426,12 @@ with multiprocessing.get_context("fork").Pool(1) as pool:
 
 
 def test_with_refine_the_rest_is_ranked_below_and_says_so(index, encoder):
-    made(index, encoder, name="tiny", code="residual")
+    make_store(index, encoder, name="tiny", code="residual")
     exact = dict(index.search("magnet rotor", model='colbert(store="tiny")', k=100).names())
     results = index.search("magnet rotor", model='colbert(store="tiny",refine=2)', k=100)
-    said = [results.explain(number) for number in range(len(results))]
-    assert [node.value for node in said] == [score for _, score in results.names()]
-    by_vectors = ["by centroids" not in node.label for node in said]
+    explanations = [results.explain(number) for number in range(len(results))]
+    assert [node.value for node in explanations] == [score for _, score in results.names()]
+    by_vectors = ["by centroids" not in node.label for node in explanations]
     assert by_vectors == sorted(by_vectors, reverse=True)
     assert 2 <= sum(by_vectors) < len(results)
     for (name, score), compared in zip(results.names(), by_vectors, strict=True):
@@ -439,7 +439,7 @@ def test_with_refine_the_rest_is_ranked_below_and_says_so(index, encoder):
 
 
 def test_who_may_read_the_index_may_read_the_encoder(index, encoder):
-    store = made(index, encoder)
+    store = make_store(index, encoder)
     modes = {path.name: path.stat().st_mode & 0o777 for path in (store.folder / "encoder").iterdir()}
     assert modes["model.safetensors"] == modes["config.json"]
 
@@ -455,17 +455,17 @@ def test_a_store_remembers_what_computed_its_vectors(index, encoder, tmp_path):
 @pytest.mark.parametrize("code", CODES)
 def test_a_store_of_an_empty_index_is_fitted_when_there_is_something(encoder, code):
     index = index_of([], [])
-    made(index, encoder, code=code)
+    make_store(index, encoder, code=code)
     index.add(DOCUMENTS)
     index.commit()
-    made(index, encoder, code=code)
+    make_store(index, encoder, code=code)
     other = index_of(DOCUMENTS, [1])
-    made(other, encoder, code=code)
-    asked = {"model": 'colbert(store="tiny")', "k": 100}
-    found, wanted = (own.search("magnet rotor", **asked).names() for own in (index, other))
-    assert [name for name, _ in found] == [name for name, _ in wanted]
-    assert [score for _, score in found] == pytest.approx([score for _, score in wanted], abs=1e-6)
-    assert found[0][1] > 0.1
+    make_store(other, encoder, code=code)
+    options = {"model": 'colbert(store="tiny")', "k": 100}
+    ranking, wanted = (searched.search("magnet rotor", **options).names() for searched in (index, other))
+    assert [name for name, _ in ranking] == [name for name, _ in wanted]
+    assert [score for _, score in ranking] == pytest.approx([score for _, score in wanted], abs=1e-6)
+    assert ranking[0][1] > 0.1
     assert check_stores(index.folder) == (1, [])
 
 
@@ -479,6 +479,6 @@ def test_a_store_without_its_encoder_is_not_given_another(index, encoder, tmp_pa
 
 
 def test_bytes_that_are_no_text_can_be_asked_for(index, encoder):
-    made(index, encoder)
-    found = index.search("rotor \udcff", model='colbert(store="tiny")')
-    assert found.names() == index.search("rotor ?", model='colbert(store="tiny")').names()
+    make_store(index, encoder)
+    results = index.search("rotor \udcff", model='colbert(store="tiny")')
+    assert results.names() == index.search("rotor ?", model='colbert(store="tiny")').names()

@@ -1,4 +1,4 @@
-"""`perikope train` and neural studies by `perikope experiment`: from files to a ranker that searches, and to a report."""
+"""`perikope train`, and neural studies by `perikope experiment`: from files to a ranker or a report."""
 
 import json
 import subprocess
@@ -36,14 +36,14 @@ def run(capsys, *arguments):
 
 
 def write_collection(folder, subjects):
-    """Documents about one thing each, with topics that have one answer each."""
+    """Write an index of one document per subject, with topics that have one relevant passage each."""
     folder.mkdir()
     index = Index.create(folder / "idx")
     index.add([plain_document(subject, subject, *(f"the {subject} {what}" for what in (*ENDS, "keeps warm"))) for subject in subjects])
     index.commit()
-    pairs = [(subject, place, what) for subject in subjects for place, what in enumerate(ENDS, 1)]
+    pairs = [(subject, number, what) for subject in subjects for number, what in enumerate(ENDS, 1)]
     (folder / "topics.tsv").write_text("".join(f"{subject}-{what}\twhen {subject} {what}\n" for subject, _, what in pairs))
-    (folder / "qrels.txt").write_text("".join(f"{subject}-{what} 0 {subject}#@{place} 1\n" for subject, place, what in pairs))
+    (folder / "qrels.txt").write_text("".join(f"{subject}-{what} 0 {subject}#@{number} 1\n" for subject, number, what in pairs))
     return folder / "idx", folder / "topics.tsv", folder / "qrels.txt"
 
 
@@ -68,8 +68,8 @@ def test_what_was_trained_is_what_searches(files, train, tmp_path, capsys, varia
     much = ("--epochs", 4, "--encoder-rate", 5e-3, "--rate", 0.1, "--frozen-layers", 0, "--validation-topics", files[1])
     code, out, err = train("--variant", variant, "--relations", relations, "--negatives-from", "same_doc+ranked", *much)
     assert code == 0, err
-    assert "learning from 18 topics, choosing on 18 topics" in err
-    assert "kept: epoch" in out
+    assert "training on 18 topics, validating on 18 topics" in err
+    assert "best: epoch" in out
     assert "opening" in out
     assert "λ" in out
     assert ("α" in out) == (variant == "NO_LB_NS")
@@ -80,17 +80,17 @@ def test_what_was_trained_is_what_searches(files, train, tmp_path, capsys, varia
         capsys, "search", idx, "when seal stops", "--model", f'hgat(variant="{variant}")', "--documents", "all", "-k", 99, "--json"
     )
     hits = [json.loads(line) for line in out.splitlines()]
-    found = {f"{hit['document']}#{hit['passage']}": hit["score"] for hit in hits}
+    score_of = {f"{hit['document']}#{hit['passage']}": hit["score"] for hit in hits}
     saved = load_ranker(tmp_path / "ranker", precision="float32")
     assert list(saved.context.relations) == relations.split(",")
     collection = Collection.read(Index.open(idx)._snapshot)
     texts = collection.texts
     ranker = ContextRanker(saved.encoder, texts.written(heading_path=True), texts, collection.graphs, saved.context, saved.fusion).eval()
     scores = ranker.score_all(["when seal stops"], np.arange(len(texts.names)))[0]
-    assert found.keys() == set(texts.names)
+    assert score_of.keys() == set(texts.names)
     alone = TrainableRanker(saved.encoder, texts.written(heading_path=True)).score_all(["when seal stops"], np.arange(len(texts.names)))[0]
-    # Vectors are kept in 16 bits, and computed in so many where the processor does that: far less than what context is worth here.
-    lost = np.abs(np.array([found[name] for name in texts.names]) - scores).max()
+    # The store keeps float16, and some processors compute in bfloat16. This loss is far below the effect of context.
+    lost = np.abs(np.array([score_of[name] for name in texts.names]) - scores).max()
     assert lost < 0.2 * np.abs(scores - alone).max()
 
 
@@ -128,8 +128,8 @@ def test_a_run_that_stopped_goes_on(train, tmp_path, monkeypatch):
 
 def test_a_run_of_something_else_is_not_gone_on_with(files, train, tmp_path):
     assert train("--variant", "BASE")[0] == 0
-    # These have parameters of the same shapes.
-    for options, said in (
+    # The weights of these runs have the same shapes, so only the settings tell them apart.
+    for options, message in (
         (("--variant", "NO"), "variant 'BASE'"),
         (("--variant", "BASE", "--dropout", 0.5), "dropout 0.1"),
         (("--variant", "BASE", "--batch", 5), "batch 6"),
@@ -137,7 +137,7 @@ def test_a_run_of_something_else_is_not_gone_on_with(files, train, tmp_path):
     ):
         code, _, err = train(*options)
         assert code == 2
-        assert said in err
+        assert message in err
     files[2].write_text(files[2].read_text().replace("pump#@1 1", "pump#@2 1"))
     code, _, err = train("--variant", "BASE")
     assert code == 2
@@ -150,35 +150,35 @@ def test_several_collections_are_learned_from(train, tmp_path):
     other = write_collection(tmp_path / "other", ["heat", "fluid"])
     code, _, err = train("--variant", "BASE", "--layers", 1, "--also", *other)
     assert code == 0, err
-    assert "learning from 21 topics of 2 collections, choosing on 3 topics" in err
+    assert "training on 21 topics of 2 collections, validating on 3 topics" in err
 
 
 def test_validation_topics_of_their_own(files, train, tmp_path):
     (tmp_path / "some.tsv").write_text("pump-opens\twhen pump opens\n")
     code, _, err = train("--validation-topics", tmp_path / "some.tsv")
     assert code == 0, err
-    assert "learning from 18 topics, choosing on 1 topic;" in err
+    assert "training on 18 topics, validating on 1 topic;" in err
 
 
 def test_attention_without_an_encoder_as_trained_is_warned_of(train):
     code, _, err = train("--variant", "BASE", "--keep", 0.5)
     assert code == 0
-    assert "warning: --keep moves the encoder alone" in err
+    assert "warning: --keep changes the encoder only" in err
 
 
 def test_the_attention_of_what_training_starts_from_is_left_out(train, tmp_path):
     assert train("--variant", "BASE")[0] == 0
     code, _, err = train("--encoder", tmp_path / "ranker", to="next")
     assert code == 0
-    assert "the encoder alone is taken" in err
+    assert "only the encoder of" in err
     assert "same folder" in train("--encoder", tmp_path / "ranker")[2]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--variant", "NOLB"), "did you mean 'NO_LB'"),
-        (("--layers", 1, "--no-residual"), "--layers, --residual: only graph attention"),
+        (("--layers", 1, "--no-residual"), "--layers, --residual needs graph attention"),
         (("--variant", "BASE", "--relations", "order,nonsense"), "unknown relation 'nonsense'"),
         (("--negatives-from", "same_doc+nowhere"), "unknown strategy of negatives 'nowhere'"),
         (("--ranked-by", "bm25"), "--negatives-from ranked"),
@@ -187,15 +187,15 @@ def test_the_attention_of_what_training_starts_from_is_left_out(train, tmp_path)
         (("--measure", "nonsense"), "nonsense"),
     ],
 )
-def test_mistakes_are_found_before_anything_is_made(train, tmp_path, options, said):
+def test_mistakes_are_found_before_anything_is_made(train, tmp_path, options, message):
     code, _, err = train(*options)
     assert code == 2
-    assert said in err
+    assert message in err
     assert not (tmp_path / "ranker").exists()
 
 
 def test_an_index_twice_is_refused(files, train):
-    assert "names an index twice" in train("--also", *files)[2]
+    assert "an index is given twice" in train("--also", *files)[2]
 
 
 def study(capsys, *arguments):
@@ -305,26 +305,26 @@ def test_a_topic_that_is_a_patent_asks_with_its_claims_and_has_its_codes(tmp_pat
         patent(1000003, ["F16K 1/00"], "a valve that opens"),
         patent(1000004, ["F16K 1/00"], "a seal that closes"),
     ]
-    (tmp_path / "patents.jsonl").write_text("".join(json.dumps(own) + "\n" for own in documents))
+    (tmp_path / "patents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in documents))
     index = Index.create(tmp_path / "idx")
     index.add(read([tmp_path / "patents.jsonl"]))
     index.commit()
     topics = [{"qid": "1", "patent": "EP-1000001-A1"}, {"qid": "2", "query": "valve"}, {"qid": "3", "patent": "EP-9999999-A1"}]
-    (tmp_path / "topics.jsonl").write_text("".join(json.dumps(own) + "\n" for own in topics))
+    (tmp_path / "topics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in topics))
     (tmp_path / "qrels.txt").write_text("1 0 EP-1000004-A1#@1 1\n2 0 EP-1000003-A1#@1 1\n3 0 EP-1000003-A1#@1 1\n")
     texts = read_texts(index._snapshot)
     problems: list[str] = []
-    found = read_judged(index, texts, tmp_path / "topics.jsonl", tmp_path / "qrels.txt", ranked_by="bm25", on_problem=problems.append)
-    assert found.qids == ("1", "2")
+    judged = read_judged(index, texts, tmp_path / "topics.jsonl", tmp_path / "qrels.txt", ranked_by="bm25", on_problem=problems.append)
+    assert judged.qids == ("1", "2")
     assert len(problems) == 1
     assert "EP9999999" in problems[0]
     # Words of no other document find nothing.
-    assert set(found.queries[0].split()) == {"rotor", "again"}
-    assert found.codes == (frozenset({"F04D1/00"}), frozenset())
+    assert set(judged.queries[0].split()) == {"rotor", "again"}
+    assert judged.codes == (frozenset({"F04D1/00"}), frozenset())
     # Those of documents that share a code with the patent, not with what is relevant for it.
-    drawn = draw_negatives(texts, found, 0, int(found.relevant[0][0]), "shared_codes", 50, [1])
+    drawn = draw_negatives(texts, judged, 0, int(judged.relevant[0][0]), "shared_codes", 50, [1])
     assert {texts.names[number].split("#")[0] for number in drawn} == {"EP-1000001-A1", "EP-1000002-A1"}
-    assert {texts.names[number].split("#")[0] for number in found.ranked[0]} == {"EP-1000002-A1"}
+    assert {texts.names[number].split("#")[0] for number in judged.ranked[0]} == {"EP-1000002-A1"}
 
 
 def test_a_folder_with_other_files_is_not_written_to(train, tmp_path):
@@ -332,7 +332,7 @@ def test_a_folder_with_other_files_is_not_written_to(train, tmp_path):
     (tmp_path / "ranker" / "config.json").write_text("mine")
     code, _, err = train()
     assert code == 2
-    assert "holds other files" in err
+    assert "contains other files" in err
     assert (tmp_path / "ranker" / "config.json").read_text() == "mine"
 
 

@@ -1,4 +1,4 @@
-"""Learning from triples: what is drawn, what is learned, and that it can be repeated and resumed."""
+"""Training: drawing triples, learning from them, and repeating or resuming a run."""
 
 import json
 from dataclasses import replace
@@ -47,14 +47,14 @@ SUBJECTS = ["pump", "rotor", "magnet", "seal", "valve", "water"]
 
 
 def collection():
-    """Documents about one thing each; a query for a thing and what becomes of it has one answer."""
+    """One document per subject, and queries for a subject and an event that have one relevant passage each."""
     documents, queries, judgements = [], {}, {}
     for subject in SUBJECTS:
         texts = [f"the {subject} {what}" for what in ("opens", "closes", "stops", "keeps warm")]
         documents.append(plain_document(subject, subject, *texts))
-        for place, what in enumerate(("opens", "closes", "stops")):
+        for number, what in enumerate(("opens", "closes", "stops")):
             queries[f"{subject}-{what}"] = f"when {subject} {what}"
-            judgements[f"{subject}-{what}"] = {f"{subject}#@{place + 1}": 1, f"{subject}#@4": 0}
+            judgements[f"{subject}-{what}"] = {f"{subject}#@{number + 1}": 1, f"{subject}#@4": 0}
     return documents, queries, judgements
 
 
@@ -95,7 +95,7 @@ def test_texts_are_read_with_their_paths(texts):
 
 
 def some_texts():
-    """Documents a, b, c of three passages each; a and b share a code."""
+    """Documents a, b and c with three passages each; a and b share a code."""
     names = tuple(f"{document}#@{i}" for document in "abc" for i in (1, 2, 3))
     shared = (frozenset("X"), frozenset("XY"), frozenset("Z"))
     return Texts(("a", "b", "c"), np.array([0, 3, 6, 9]), names, names, ((),) * 9, shared)
@@ -117,7 +117,7 @@ def test_negatives_come_from_where_their_strategy_says():
     only_a = topics_of(texts, {"q": "text"}, {"q": {"a#@1": 1}})
     assert set(draw_negatives(texts, only_a, 0, 0, "shared_codes", 300, [1]).tolist()) == {1, 2, 3, 4, 5}
     mixed = draw_negatives(texts, only_a, 0, 0, "mixed", 4000, [1])
-    # 0.4 from a's two, and 0.6 from the five of a and b.
+    # With probability 0.4 from two passages of a, else from five passages of a and b.
     assert np.isin(mixed, [1, 2]).mean() == pytest.approx(0.4 + 0.6 * 2 / 5, abs=0.03)
 
 
@@ -135,13 +135,13 @@ def test_negatives_from_a_ranking_and_in_turn():
 
 
 def test_collections_are_joined():
-    one, other = some_texts(), some_texts()
-    joined = join_texts([one, other])
+    first, other = some_texts(), some_texts()
+    joined = join_texts([first, other])
     assert joined.first_passage.tolist() == [0, 3, 6, 9, 12, 15, 18]
     topics = topics_of(other, {"q": "text"}, {"q": {"b#@2": 1}})
-    both = join_topics([one, other], [topics, topics])
-    assert [own.tolist() for own in both.relevant] == [[4], [13]]
-    assert [joined.names[own[0]] for own in both.relevant] == ["b#@2", "b#@2"]
+    both = join_topics([first, other], [topics, topics])
+    assert [relevant.tolist() for relevant in both.relevant] == [[4], [13]]
+    assert [joined.names[relevant[0]] for relevant in both.relevant] == ["b#@2", "b#@2"]
 
 
 def test_a_document_without_anything_else_gets_negatives_from_elsewhere():
@@ -155,7 +155,9 @@ def test_triples_depend_on_seed_and_epoch_alone(texts, topics):
     assert first.shape == (18, 4)
     assert (first == draw_triples(texts, topics, "same_doc", seed=3, epoch=1, negatives=2)).all()
     assert (first != draw_triples(texts, topics, "same_doc", seed=3, epoch=2, negatives=2)).any()
-    assert sorted(map(tuple, first[:, :2].tolist())) == sorted((t, p) for t, own in enumerate(topics.relevant) for p in own.tolist())
+    assert sorted(map(tuple, first[:, :2].tolist())) == sorted(
+        (t, p) for t, relevant in enumerate(topics.relevant) for p in relevant.tolist()
+    )
     with pytest.raises(UsageError, match="mixed"):
         draw_triples(texts, topics, "nearest")
 
@@ -170,9 +172,9 @@ def test_topics_that_share_documents_are_held_out_together(texts, topics):
 def test_the_loss_is_softmax_cross_entropy():
     scores = torch.tensor([[1.0, 3.0, 2.0], [0.5, 0.0, 9.0]])
     allowed = torch.tensor([[True, True, True], [True, True, False]])
-    found = triple_loss(scores, torch.tensor([1, 0]), allowed)
+    loss = triple_loss(scores, torch.tensor([1, 0]), allowed)
     wanted = [-np.log(np.exp(3) / np.exp([1, 3, 2]).sum()), -np.log(np.exp(0.5) / np.exp([0.5, 0]).sum())]
-    assert float(found) == pytest.approx(np.mean(wanted), abs=1e-6)
+    assert float(loss) == pytest.approx(np.mean(wanted), abs=1e-6)
 
 
 def test_a_batch_compares_with_everything_that_is_not_relevant():
@@ -182,7 +184,7 @@ def test_a_batch_compares_with_everything_that_is_not_relevant():
     passages, positive, allowed = batch_of(topics, triples, True)
     assert passages.tolist() == [0, 1, 3, 4]
     assert positive.tolist() == [0, 2]
-    # b#@1 is relevant for the first too, so it is no negative of it.
+    # b#@1 is relevant for the first topic too, so it is not one of its negatives.
     assert allowed.tolist() == [[True, True, False, True], [True, True, True, True]]
     assert batch_of(topics, triples, False)[2].tolist() == [[True, True, False, False], [False, False, True, True]]
 
@@ -261,9 +263,9 @@ def test_validation_ranks_documents_with_anything_relevant_first(texts, topics):
 
 
 def test_weights_in_between():
-    found = interpolate({"a": torch.zeros(2), "n": torch.tensor(1)}, {"a": torch.ones(2), "n": torch.tensor(3)}, 0.25)
-    assert found["a"].tolist() == [0.25, 0.25]
-    assert int(found["n"]) == 3
+    mixed = interpolate({"a": torch.zeros(2), "n": torch.tensor(1)}, {"a": torch.ones(2), "n": torch.tensor(3)}, 0.25)
+    assert mixed["a"].tolist() == [0.25, 0.25]
+    assert int(mixed["n"]) == 3
 
 
 def test_settings_are_checked():
@@ -297,11 +299,11 @@ def test_the_neighbourhood_of_a_passage_is_all_that_it_depends_on(texts, graphs,
             document = int(texts.document_of_passage[passage])
             graph = graphs[document]
             written = list(graph.texts)
-            for place, node in enumerate(graph.passage_node.tolist()):
-                written[node] = texts.written(heading_path=True)[int(texts.first_passage[document]) + place]
+            for number, node in enumerate(graph.passage_node.tolist()):
+                written[node] = texts.written(heading_path=True)[int(texts.first_passage[document]) + number]
             whole, whole_mask = context(graph, *ranker._encode(written, graph.passage_node))
-            place = passage - int(texts.first_passage[document])
-            torch.testing.assert_close(some[row][mask[row]], whole[place][whole_mask[place]], atol=1e-5, rtol=0)
+            number = passage - int(texts.first_passage[document])
+            torch.testing.assert_close(some[row][mask[row]], whole[number][whole_mask[number]], atol=1e-5, rtol=0)
 
 
 def test_neighbours_that_do_not_learn_change_no_score_but_gradients(texts, graphs):
@@ -351,7 +353,9 @@ def test_progress_is_written_for_people(texts, topics, tmp_path):
 def test_the_commands_train_encode_and_encode_again(index, tmp_path):
     _, queries, judgements = collection()
     (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in queries.items()))
-    (tmp_path / "qrels.txt").write_text("".join(f"{q} 0 {name} {grade}\n" for q, own in judgements.items() for name, grade in own.items()))
+    (tmp_path / "qrels.txt").write_text(
+        "".join(f"{q} 0 {name} {grade}\n" for q, grades in judgements.items() for name, grade in grades.items())
+    )
     tiny_encoder(passage_tokens=24, query_tokens=12).save(tmp_path / "tiny")
     options = ["--to", str(tmp_path / "trained"), "--encoder", str(tmp_path / "tiny"), "--epochs", "1", "--batch", "6", "--keep", "0.5"]
     arguments = [str(index.folder), str(tmp_path / "topics.tsv"), str(tmp_path / "qrels.txt"), *options]

@@ -1,1 +1,1 @@
-"""Which passages? Matches, models that score them, their order and explanation."""
+"""Rank the passages of candidate documents: matches, models that score them, their order and explanation."""

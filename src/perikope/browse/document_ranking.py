@@ -1,6 +1,7 @@
-"""Documents ranked by their passages: by the best, the first, all, or the best few of each (Dai and Callan 2019; Callan 1994).
+"""Rank documents by the scores of their passages (Dai and Callan 2019; Callan 1994).
 
-`maxp` · `firstp` · `sump` · `meanp(n=3)`. Equal scores are ordered by document id.
+`maxp` takes the best passage, `firstp` the first, `sump` the sum of all, `meanp(n=3)` the mean of the best three.
+Equal scores are ordered by document id.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from perikope.core.parameters import Range, bind, parameters_of
 
 @dataclass(frozen=True, slots=True)
 class DocumentRanking:
-    """Candidate documents that hold a result, best first, with their scores."""
+    """Candidate documents with at least one eligible passage, best first, with their scores."""
 
     documents: Integers
-    """Their numbers among the candidates of `Matches`."""
+    """Numbers of the documents among the candidates of `Matches`."""
     scores: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class _Passages:
-    """Passages that may be results, document by document in reading order."""
+    """Eligible passages, document by document in reading order."""
 
     scores: Floats
     document: Integers
@@ -38,7 +39,7 @@ class _Passages:
 
 
 Method = Callable[[_Passages], Floats]
-"""The score of each document from those of its passages; a document without any is not looked at."""
+"""Computes one score per document from the scores of its passages. Values of documents without passages are ignored."""
 
 
 def maxp(passages: _Passages) -> Floats:
@@ -49,9 +50,9 @@ def maxp(passages: _Passages) -> Floats:
 
 
 def firstp(passages: _Passages) -> Floats:
-    """The score of the first passage that may be found."""
+    """The score of the first eligible passage."""
     first = np.zeros(passages.documents)
-    first[passages.document[::-1]] = passages.scores[::-1]  # backwards: of several for one document, the last one written stays
+    first[passages.document[::-1]] = passages.scores[::-1]  # backwards, so that the first passage is written last
     return first
 
 
@@ -61,12 +62,12 @@ def sump(passages: _Passages) -> Floats:
     return total
 
 
-def meanp(passages: _Passages, *, n: Annotated[int, Range(1)] = 3) -> Floats:
-    """The mean score of the n best passages, or of all where there are fewer."""
+def meanp(passages: _Passages, *, n: Annotated[int, Range(1), "Number of best passages whose scores are averaged."] = 3) -> Floats:
+    """The mean score of the n best passages, or of all passages if there are fewer than n."""
     order = np.lexsort((-passages.scores, passages.document))
     document = passages.document[order]
-    place = np.arange(document.size) - np.searchsorted(document, document)
-    best = order[place < n]
+    rank = np.arange(document.size) - np.searchsorted(document, document)
+    best = order[rank < n]
     count = np.bincount(passages.document[best], minlength=passages.documents)
     total = np.bincount(passages.document[best], passages.scores[best], minlength=passages.documents)
     mean: Floats = total / np.maximum(count, 1)
@@ -84,7 +85,7 @@ def parse_method(text: str) -> Method:
     """
     call = parse(text)
     if call.name not in METHODS:
-        raise unknown("way to rank documents", call.name, METHODS)
+        raise unknown("document ranking", call.name, METHODS)
     function = METHODS[call.name]
     if call.positional or call.cutoff is not None:
         raise UsageError(f"{call.name} takes its parameters by name, such as meanp(n=3)")
@@ -93,10 +94,13 @@ def parse_method(text: str) -> Method:
 
 
 def rank_documents(matches: Matches, score: Column, method: Method, k: int, *, eligible: Mask | None = None) -> DocumentRanking:
-    """The best `k` documents by the scores of those of their passages that are `eligible`; documents without one are no results."""
+    """The best `k` documents by the scores of their `eligible` passages; None makes every passage eligible.
+
+    Documents without an eligible passage are left out.
+    """
     rows = np.arange(matches.passages) if eligible is None else np.flatnonzero(eligible)
     document = matches.document_of_passage[rows]
     scores = method(_Passages(score.values[rows], document, matches.documents))
-    found = np.unique(document)
-    order = np.lexsort((matches.place_of_document()[found], -scores[found]))[:k]
-    return DocumentRanking(found[order], scores[found[order]])
+    documents = np.unique(document)
+    order = np.lexsort((matches.id_rank_of_document()[documents], -scores[documents]))[:k]
+    return DocumentRanking(documents[order], scores[documents[order]])

@@ -1,4 +1,7 @@
-"""Why this score? An explanation as text; every parent follows from its children by the operation it names."""
+"""Write explanations of scores as text or JSON.
+
+An explanation is a tree. The value of each inner node follows from its children by the operation that the node names.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from perikope.browse.signals import Node
 
 
 def render(node: Node, indent: str = "") -> str:
-    """An explanation as indented lines, the value first.
+    """An explanation as indented lines, each of which begins with its value.
 
     >>> print(render(Node("score", 3.0, "sum", (Node("a", 1.0), Node("b", 2.0)))))
     3.0000  score  [sum of]
@@ -19,7 +22,7 @@ def render(node: Node, indent: str = "") -> str:
 
 
 def as_dict(node: Node) -> dict[str, object]:
-    """An explanation as plain values, for JSON."""
+    """An explanation as nested dictionaries, for JSON."""
     result: dict[str, object] = {"label": node.label, "value": node.value, "operation": node.operation}
     if node.operation == "affine":
         result |= {"slope": node.slope, "intercept": node.intercept}

@@ -1,7 +1,7 @@
-"""Matches: every occurrence of the query's terms in the candidate documents, joined with the structure it stands in.
+"""Matches: the occurrences of the query's terms in the candidate documents, joined with the documents' structure.
 
-The one thing a lexical model sees. *Every* passage of the candidates is in it, matching or not. Array names say what they
-align with; documents are in the order of their numbers in the index.
+Matches are all that a lexical model sees. They contain *every* passage of the candidates, with or without a query term.
+The names of arrays say what their elements align with. Documents are in the order of their numbers in the index.
 """
 
 from __future__ import annotations
@@ -26,28 +26,31 @@ from perikope.kernels.join import TermCounts, add_titles, count_terms, occurrenc
 from perikope.query.terms import Query
 from perikope.text.analysis import word_spans
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
-    """How often each query term occurs in each unit (passage, title or document), without the zeros."""
+    """The frequency of each query term in each unit (passage, title or document), as a sparse matrix without zeros."""
 
     first_entry: Integers
-    """Where each unit's entries begin; one value more than there are units."""
+    """Index of each unit's first entry, and at the end the number of entries; one value more than there are units."""
     term: Integers32
     count: Integers32
 
     @property
     def unit(self) -> Integers:
         """The unit of each entry."""
-        found: Integers = owners(self.first_entry[:-1], self.first_entry[1:])
-        return found
+        units: Integers = owners(self.first_entry[:-1], self.first_entry[1:])
+        return units
 
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Where occurrences and passages stand in their document, in tokens or characters; a passage without a token ends before it begins."""
+    """Positions of occurrences and passages in their document, in tokens or characters; ends are inclusive.
+
+    A passage without tokens has a last position before its first.
+    """
 
     position_of_occurrence: Integers
     first_of_passage: Integers
@@ -59,11 +62,11 @@ class Positions:
 
 
 def _no_characters() -> Positions:
-    raise UsageError("these matches were put together without texts, so distances in characters are not known; count in tokens")
+    raise UsageError("these matches were assembled without texts, so positions in characters are unknown; use unit=token")
 
 
 def _no_structure() -> Structure:
-    raise UsageError("these matches were put together without the trees of their documents")
+    raise UsageError("these matches were assembled without the trees of their documents; join them with an index")
 
 
 def _no_parts(document: int) -> Sequence[tuple[str, float]]:
@@ -71,14 +74,15 @@ def _no_parts(document: int) -> Sequence[tuple[str, float]]:
 
 
 def _no_order() -> Integers:
-    raise UsageError("these matches were put together without the ids of their documents")
+    raise UsageError("these matches were assembled without the ids of their documents; join them with an index")
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
     """Query, candidate documents, their sections and passages, occurrences, and the collection's statistics.
 
-    Where elements or documents are ranked (`units`), they stand in the place of the passages; they may overlap, parents first.
+    If elements or documents are ranked (`units`), they take the role of the passages. Elements may overlap; parents
+    come first.
     """
 
     query: Query
@@ -103,48 +107,48 @@ class Matches:
     in_passages: Frequencies
     in_titles: Frequencies
     part_of_passage: Integers
-    """Number in `parts` of the part that each passage stands in."""
+    """Index in `parts` of the part that contains each passage."""
     span_of_passage: Integers
-    """Number in its document of the span that each passage is."""
+    """Number of each passage's span in its document."""
     parts: tuple[str, ...]
     units: Units = "passages"
     characters: Callable[[], Positions] = _no_characters
-    """As `tokens`, counted in characters. Reads the texts when it is first called: few models ask, and it takes longer than all else."""
+    """As `tokens`, counted in characters. The first call reads the texts, which is slow; few models need it."""
     structure: Callable[[], Structure] = _no_structure
-    """The spans of the candidate documents, read when it is first called."""
-    place_of_document: Callable[[], Integers] = _no_order
-    """The place of each document in the order of their ids, which decides between equal scores; found when it is first called."""
+    """The spans of the candidate documents; the first call reads them."""
+    id_rank_of_document: Callable[[], Integers] = _no_order
+    """The rank of each document by id, which decides between equal scores; the first call computes it."""
     table: Callable[[str, str], SavedTable] = read_table
-    """A table by its name and kind, of the index or of those that come with the program, read when it is called."""
+    """Reads a table, by name and kind, from the index or from those that come with the program."""
     parts_of_score: Callable[[int], Sequence[tuple[str, float]]] = _no_parts
-    """What the score of a document is the sum of, in words; nothing where that is not known."""
+    """Names and values of the parts that a document's score is the sum of; empty if they are unknown."""
     snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
-    """The index that was looked into: for what is kept beside it, such as vectors. None where matches were put together by hand."""
+    """The index that was joined, for data stored beside it, such as vectors; None if matches were assembled by hand."""
     all_terms: Matches | None = None
-    """The matches of all terms, where some stand only under NOT; see `with_negated`."""
-    _made: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
-    """What was made `once`, where these matches are `shared`; not taken over by copies, whose columns may be others."""
+    """The matches of all terms, if some terms occur only under NOT, else None; see `with_negated`."""
+    _memo: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
+    """Results of `once` by key, or None unless `shared`. Copies start empty, as their columns may differ."""
 
     def __post_init__(self) -> None:
-        for own in fields(self):
-            value = getattr(self, own.name)
+        for declared in fields(self):
+            value = getattr(self, declared.name)
             for item in [getattr(value, f.name) for f in fields(value)] if is_dataclass(value) else [value]:
                 if isinstance(item, np.ndarray):
                     item.setflags(write=False)
 
     @property
     def documents(self) -> int:
-        """How many candidate documents there are."""
+        """The number of candidate documents."""
         return int(self.number_of_document.size)
 
     @property
     def passages(self) -> int:
-        """How many passages they have in all."""
+        """The number of passages in all candidate documents."""
         return int(self.document_of_passage.size)
 
     @property
     def first_passage_of_document(self) -> Integers:
-        """Where each document's passages begin; one value more than there are documents."""
+        """Row of each document's first passage, and at the end the number of passages; `documents + 1` values."""
         return np.searchsorted(self.document_of_passage, np.arange(self.documents + 1))
 
     @property
@@ -153,44 +157,44 @@ class Matches:
         return np.array(self.query.weights)
 
     def shared(self) -> Matches:
-        """The same for several models: what more than one of them asks for is made once and kept."""
-        if self._made is not None:
+        """The same matches for several models: columns that they request with `once` are computed once."""
+        if self._memo is not None:
             return self
-        found = replace(self)
-        object.__setattr__(found, "_made", {})
-        return found
+        copy = replace(self)
+        object.__setattr__(copy, "_memo", {})
+        return copy
 
-    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What `make` gives; in shared matches only the first with the same key is called."""
-        if self._made is None:
+    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The result of `make`; shared matches call it once per key and remember the result."""
+        if self._memo is None:
             return make()
-        if key not in self._made:
-            self._made[key] = make()
-        found: Made = self._made[key]
-        return found
+        if key not in self._memo:
+            self._memo[key] = make()
+        value: Value = self._memo[key]
+        return value
 
     def with_negated(self) -> Matches:
-        """The same with the terms that stand only under NOT: for what reads the tree. They weigh nothing, so no other model sees them."""
+        """The same matches with the terms that occur only under NOT, for code that evaluates the query's tree."""
         return self if self.all_terms is None else self.all_terms
 
     def require_passages(self, model: str) -> None:
-        """Raise where elements are ranked: for models that need passages side by side, each in its section."""
+        """Raise `UsageError` unless passages are ranked: for models that read neighbouring passages or sections."""
         if self.units != "passages":
-            raise UsageError(f"{model} scores passages by those around them, not {self.units} that hold one another; choose another model")
+            raise UsageError(f"{model} ranks passages only, not {self.units}; choose another model, or rank passages")
 
     def tokens(self) -> Positions:
-        """Where occurrences and passages stand, counted in tokens."""
+        """The positions of occurrences and passages, counted in tokens."""
         return Positions(self.position_of_occurrence.astype(np.int64), self.first_token_of_passage, self.end_token_of_passage - 1)
 
     def in_passages_with_titles(self) -> Frequencies:
-        """Counts of each passage with the titles of its section and of every section above it."""
+        """Term frequencies of each passage together with the titles of its section and of all sections above."""
         if not self.in_titles.term.size:
             return self.in_passages
         passages, titles = (TermCounts(own.first_entry, own.term, own.count) for own in (self.in_passages, self.in_titles))
         return Frequencies(*add_titles(passages, self.section_of_passage, self.parent_of_section, titles, len(self.query.terms)))
 
     def length_with_titles_of_passage(self) -> Integers:
-        """Indexed tokens of each passage and of the titles above it."""
+        """The number of indexed tokens of each passage together with the titles above it."""
         titles: Integers = sum_ancestors(self.title_length_of_section, self.parent_of_section)
         return self.length_of_passage + titles[self.section_of_passage]
 
@@ -198,7 +202,11 @@ class Matches:
 def join(
     snapshot: Snapshot, query: Query, candidates: Candidates, *, units: Units = "passages", tags: Collection[str] | None = None
 ) -> Matches:
-    """Look into the candidate documents, at their passages, or at their elements (all logical ones, or those with one of the tags)."""
+    """Join the query's occurrences in the candidate documents with their structure.
+
+    The rows are passages, whole documents or elements; of elements all logical ones, or only those with one of the
+    `tags`.
+    """
     order = np.argsort(candidates.documents, kind="stable")
     numbers, scores = candidates.documents[order], candidates.scores[order]
     pieces = []
@@ -219,7 +227,7 @@ def join(
             units=units,
             characters=cache(lambda: _read_characters(snapshot, matches)),
             structure=cache(lambda: read_structure(snapshot, numbers)),
-            place_of_document=cache(lambda: _places_by_id(snapshot, numbers)),
+            id_rank_of_document=cache(lambda: _ranks_by_id(snapshot, numbers)),
             table=partial(read_table, folder=snapshot.folder),
             snapshot=snapshot,
             parts_of_score=lambda document: candidates.parts_of_score(int(numbers[document])),
@@ -227,40 +235,40 @@ def join(
     )
 
 
-def _places_by_id(snapshot: Snapshot, numbers: Integers) -> Integers:
-    place = np.empty(numbers.size, np.int64)
-    place[snapshot.by_id(numbers, np.zeros(numbers.size, np.int64))] = np.arange(numbers.size)
-    place.setflags(write=False)
-    return place
+def _ranks_by_id(snapshot: Snapshot, numbers: Integers) -> Integers:
+    rank = np.empty(numbers.size, np.int64)
+    rank[snapshot.by_id(numbers, np.zeros(numbers.size, np.int64))] = np.arange(numbers.size)
+    rank.setflags(write=False)
+    return rank
 
 
 def without_negated(matches: Matches) -> Matches:
-    """The matches of the terms that do not stand only under NOT, as if only these had been looked for; `with_negated` gives all back."""
+    """The matches without the terms that occur only under NOT; `with_negated` of the result returns all terms again."""
     query = matches.query.positive
     if len(query.terms) == len(matches.query.terms):
         return matches
     number = {term: i for i, term in enumerate(query.terms)}
     number_of_term = np.array([number.get(term, -1) for term in matches.query.terms], np.int32)
     terms = np.flatnonzero(number_of_term >= 0)
-    kept = number_of_term[matches.term_of_occurrence] >= 0
-    before = np.concatenate([[0], np.cumsum(kept)])
+    positive = number_of_term[matches.term_of_occurrence] >= 0
+    before = np.concatenate([[0], np.cumsum(positive)])
 
-    def only(found: Frequencies) -> Frequencies:
-        entries = number_of_term[found.term] >= 0
-        first_entry = np.concatenate([[0], np.cumsum(entries)])[found.first_entry]
-        return Frequencies(first_entry, number_of_term[found.term[entries]], found.count[entries])
+    def only(frequencies: Frequencies) -> Frequencies:
+        entries = number_of_term[frequencies.term] >= 0
+        first_entry = np.concatenate([[0], np.cumsum(entries)])[frequencies.first_entry]
+        return Frequencies(first_entry, number_of_term[frequencies.term[entries]], frequencies.count[entries])
 
     def characters() -> Positions:
-        places = matches.characters()
-        return Positions(places.position_of_occurrence[kept], places.first_of_passage, places.last_of_passage)
+        positions = matches.characters()
+        return Positions(positions.position_of_occurrence[positive], positions.first_of_passage, positions.last_of_passage)
 
     counts = matches.statistics
     return replace(
         matches,
         query=query,
         statistics=replace(counts, **{name: getattr(counts, name)[terms] for name in _OF_TERM}),
-        term_of_occurrence=number_of_term[matches.term_of_occurrence[kept]],
-        position_of_occurrence=matches.position_of_occurrence[kept],
+        term_of_occurrence=number_of_term[matches.term_of_occurrence[positive]],
+        position_of_occurrence=matches.position_of_occurrence[positive],
         first_occurrence_of_document=before[matches.first_occurrence_of_document],
         first_occurrence_of_passage=before[matches.first_occurrence_of_passage],
         end_occurrence_of_passage=before[matches.end_occurrence_of_passage],
@@ -278,9 +286,9 @@ _OF_TERM = ("document_frequency", "collection_frequency", "passage_frequency", "
 def assemble(
     query: Query, statistics: Statistics, numbers: Integers, scores: Floats, column: dict[str, Array], parts: Sequence[str] = ("",)
 ) -> Matches:
-    """Matches from its plain columns: finds the occurrences of each passage and title and counts them.
+    """Matches from plain columns: finds and counts the occurrences of each passage and title.
 
-    Without a column `part_of_passage` all passages are in the first part.
+    Without a column `part_of_passage`, all passages belong to the first part.
     """
     terms = len(query.terms)
     first_occurrence = np.concatenate([[0], column.pop("end_occurrence_of_document")]).astype(np.int64)
@@ -311,10 +319,10 @@ def assemble(
 def _join_segment(
     segment: Segment, terms: Integers, documents: Integers, rows: tuple[Integers, dict[str, Integers]], parts: dict[str, int]
 ) -> dict[str, Array]:
-    """The columns of one segment's candidates; numbers of documents and sections count within these candidates.
+    """The columns of one segment's candidates; documents and sections are numbered within these candidates.
 
-    `rows` are the passages, or what stands in their place: the document of each, and its columns. Parts that are met for the first time
-    get the next number in `parts`.
+    `rows` are the passages or elements: the document of each, and its columns. New parts get the next number in
+    `parts`.
     """
     codes = segment["document.first_code"]
     term, position, end_occurrence = scan(segment["tokens"], *_bounds(codes, documents), terms)
@@ -349,14 +357,14 @@ def _join_segment(
 
 
 def _passages(segment: Segment, documents: Integers) -> tuple[Integers, dict[str, Integers]]:
-    """The passages of documents: the document of each, and its columns."""
+    """The document of each passage, and the columns of the passages."""
     first, end = _bounds(segment["document.first_passage"], documents)
     columns = {name: segment[f"passage.{name}"] for name in OF_PASSAGE}
     return owners(first, end), {name: read_ranges(column.view(np.uint8), column.itemsize, first, end) for name, column in columns.items()}
 
 
 def _bounds(offsets: Array, documents: Integers) -> tuple[Integers, Integers]:
-    """Where what documents own begins and ends."""
+    """First and end offset of each document's entries."""
     return offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
 
 
@@ -371,16 +379,16 @@ def _parts_of_passages(
     low, high = (int(label.min()), int(label.max())) if label.size else (0, -1)
     if high >= len(segment.labels):
         raise segment.columns.damaged("has a damaged column (span.part)")
-    # Each segment numbers its labels for itself.
+    # Each segment has its own numbering of labels.
     number = np.zeros(len(segment.labels), np.int64)
     for i in [low] if low == high else np.flatnonzero(np.bincount(label)).tolist():
         number[i] = parts.setdefault(segment.labels[i], len(parts))
-    found: Integers = np.full(label.size, number[low]) if low == high else number[label]  # most collections have no parts
-    return found
+    part: Integers = np.full(label.size, number[low]) if low == high else number[label]  # most collections have no parts
+    return part
 
 
 def _read_characters(snapshot: Snapshot, matches: Matches) -> Positions:
-    """Cut the texts of the candidates into words again: offsets of words are not stored."""
+    """Positions in characters, from splitting the texts into words again: word offsets are not stored."""
     occurrence = np.zeros(matches.position_of_occurrence.size, np.int64)
     first, last = np.zeros(matches.passages, np.int64), np.full(matches.passages, -1, np.int64)
     occurrences = matches.first_occurrence_of_document
@@ -393,22 +401,22 @@ def _read_characters(snapshot: Snapshot, matches: Matches) -> Positions:
         if starts.size != segment["document.tokens"][local] or int(positions.max(initial=-1)) >= starts.size:
             raise segment.columns.damaged(f"has a damaged text (document {local})")
         occurrence[inside] = starts[positions]
-        own = np.arange(passages[document], passages[document + 1])
-        own = own[matches.end_token_of_passage[own] > matches.first_token_of_passage[own]]
-        first[own] = starts[matches.first_token_of_passage[own]]
-        last[own] = ends[matches.end_token_of_passage[own] - 1] - 1
+        rows = np.arange(passages[document], passages[document + 1])
+        rows = rows[matches.end_token_of_passage[rows] > matches.first_token_of_passage[rows]]
+        first[rows] = starts[matches.first_token_of_passage[rows]]
+        last[rows] = ends[matches.end_token_of_passage[rows] - 1] - 1
     return Positions(occurrence, first, last)
 
 
 def _check_tree(segment: Segment, parent: Integers, first_section: Integers, document_of_section: Integers) -> None:
-    """Kernels walk up the tree without looking: parents must come before their children."""
-    own_number = np.arange(parent.size) - first_section[document_of_section]
-    if np.any(parent >= own_number) or np.any(parent < -1):
+    """Raise unless every parent comes before its children: kernels walk up the tree without checks."""
+    number_in_document = np.arange(parent.size) - first_section[document_of_section]
+    if np.any(parent >= number_in_document) or np.any(parent < -1):
         raise segment.columns.damaged("has a damaged tree of sections")
 
 
 def _check_ranges(segment: Segment, first: Integers, end: Integers, length: Integers, document: Integers, tokens: Integers) -> None:
-    """Kernels make room by the sizes of ranges: none may end before it begins."""
+    """Raise if a range ends before it begins: kernels allocate memory by the sizes of ranges."""
     if not are_ranges(first, end, length, document, tokens):
         raise segment.columns.damaged("has damaged passages or titles")
 
@@ -420,7 +428,7 @@ _COUNTED_IN = {
     "section_of_passage": "parent_of_section",
     "end_occurrence_of_document": "term_of_occurrence",
 }
-"""Columns that hold numbers of another column's rows: they shift where segments are put together."""
+"""Columns that hold row numbers of another column: these numbers shift when segments are concatenated."""
 
 _GATHERED_OF_SECTION = ("parent", "title_first", "title_end", "title_length")
 
@@ -445,7 +453,7 @@ def _concatenate(pieces: list[dict[str, Array]]) -> dict[str, Array]:
         parts = []
         for piece in pieces:
             values = piece[name]
-            # A root section has no parent, and stays without one.
+            # A root section has no parent (-1), which must not shift.
             parts.append(np.where(values >= 0, values + shift, values) if counted_in else values)
             if counted_in:
                 shift += piece[counted_in].size

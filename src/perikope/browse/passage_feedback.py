@@ -1,7 +1,7 @@
-"""Which words do the best passages add to the query that scores passages?
+"""Expand the query that scores passages with terms of the best passages.
 
-As if the passages of the candidate documents were a collection of their own, indexed on the fly: the passages are its documents, and all
-counts are over them (Gobeill and Ruch 2012 rank passages so, with Bo1).
+The passages of the candidate documents serve as a collection: each passage counts as a document, and all statistics are
+counted over these passages (Gobeill and Ruch 2012 do this with Bo1).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from perikope.query.terms import Query
 
 
 def expand_from_passages(snapshot: Snapshot, matches: Matches, best: Ranking, expander: Expander) -> Query:
-    """The query of the matches with the words that an expansion takes from their best passages."""
+    """The query of the matches, expanded with terms of the passages that `best` ranks first."""
     if matches.units != "passages":
-        raise UsageError("browse_expand takes words from passages; it cannot be used where elements are ranked")
+        raise UsageError("browse_expand takes terms from passages; leave it out where elements or documents are ranked")
     query = matches.query
     return expander(query, _feedback(snapshot, matches, best, expander.depth)) if len(best) and query.terms else query
 
@@ -29,12 +29,12 @@ def expand_from_passages(snapshot: Snapshot, matches: Matches, best: Ranking, ex
 def _feedback(snapshot: Snapshot, matches: Matches, best: Ranking, depth: int) -> Feedback:
     rows = best.rows[:depth]
     counts = [_terms_of(snapshot, matches, row) for row in rows.tolist()]
-    terms = tuple(sorted({term for found in counts for term in found}))
+    terms = tuple(sorted({term for frequency in counts for term in frequency}))
     candidates = Candidates(matches.number_of_document, matches.score_of_document)
     inside = join(snapshot, Query("", terms, (1.0,) * len(terms)), candidates).in_passages
     return Feedback(
         terms,
-        np.array([[found.get(term, 0) for term in terms] for found in counts], np.float64).reshape(len(counts), len(terms)),
+        np.array([[frequency.get(term, 0) for term in terms] for frequency in counts], np.float64).reshape(len(counts), len(terms)),
         matches.length_of_passage[rows].astype(np.float64),
         best.scores[:depth],
         np.bincount(inside.term, inside.count, minlength=len(terms)).astype(np.float64),
@@ -43,7 +43,7 @@ def _feedback(snapshot: Snapshot, matches: Matches, best: Ranking, depth: int) -
 
 
 def _terms_of(snapshot: Snapshot, matches: Matches, row: int) -> dict[str, int]:
-    """How often each term occurs in a passage."""
+    """The frequency of each term in a passage, stop words left out."""
     segment, local = snapshot.locate(int(matches.number_of_document[matches.document_of_passage[row]]))
     inside = slice(int(matches.first_token_of_passage[row]), int(matches.end_token_of_passage[row]))
     numbers, frequency = np.unique(segment.tokens(local)[inside], return_counts=True)

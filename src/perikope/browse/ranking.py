@@ -1,6 +1,7 @@
-"""Ranking: passages or elements in order. Higher scores first; equal scores by document id, then by position. Always the same.
+"""Order passages or elements by score.
 
-Of elements that begin at the same token the longer one comes first.
+Equal scores are ordered by document id, then by position; of elements that begin at the same token, the longer comes
+first. The order is the same on every run and every machine.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Grouping = Literal["", "score", "fetch"]
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The rows of `Matches` that are the result, best first, with their scores."""
+    """Rows of `Matches`, best first, with their scores."""
 
     rows: Integers
     scores: Floats
@@ -31,17 +32,18 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """How results are laid out: as one list, or by document; with or without those that repeat the text of better ones.
-
-    Documents come in the order of their best result (`score`), or as they were fetched (`fetch`, "relevant in context"). Without overlap,
-    what scores 0 is no result, unless a document has nothing else: then the largest of it are, or none where `drop_unmatched`. Of documents
-    with the same value of `one_per`, a field of their metadata, only the first has results.
-    """
+    """How results are laid out: as one list or grouped by document, with or without overlapping results."""
 
     no_overlap: bool = False
+    """Leave out results that overlap a better one, and results with score 0.
+
+    If all results of a document score 0, its largest ones stay, unless `drop_unmatched`.
+    """
     group_by_document: Grouping = ""
+    """Order of documents: by best result (`score`) or as fetched (`fetch`, "relevant in context"); empty: no groups."""
     drop_unmatched: bool = False
     one_per: str = ""
+    """A metadata field. Of documents with the same value of it, only the first one has results."""
 
 
 FLAT = Presentation()
@@ -51,32 +53,34 @@ def rank(
     matches: Matches,
     score: Column,
     k: int,
-    place_of_document: Integers,
+    id_rank_of_document: Integers,
     *,
     matching_only: bool = False,
     allowed: Mask | None = None,
     presentation: Presentation = FLAT,
     group_of_document: Integers | None = None,
 ) -> Ranking:
-    """The best `k` passages; `place_of_document` has the place of each candidate document in the order of their ids.
+    """The best `k` passages.
 
-    With `matching_only`, passages without a query term are no results; with `allowed`, only these passages are. `group_of_document` goes
-    with `one_per`: a number for each candidate document, the same for those that have the same value, below 0 for those that have none.
+    `id_rank_of_document` has one value per candidate document: its rank in the order of document ids. `matching_only`
+    leaves out passages without a query term, and `allowed` (one flag per passage) leaves out passages whose flag is
+    false. `group_of_document` has one number per candidate document, for `one_per`: documents with the same value share
+    a number, and documents without a value have a number below 0.
     """
     values = score.values
     rows = np.arange(values.size)
     if matching_only or allowed is not None:
-        kept = np.ones(values.size, bool) if allowed is None else allowed
-        rows = np.flatnonzero(kept & (np.diff(matches.in_passages.first_entry) > 0) if matching_only else kept)
+        eligible = np.ones(values.size, bool) if allowed is None else allowed
+        rows = np.flatnonzero(eligible & (np.diff(matches.in_passages.first_entry) > 0) if matching_only else eligible)
         values = values[rows]
     if presentation != FLAT:
-        return _present(matches, rows, values, k, place_of_document, presentation, group_of_document)
+        return _present(matches, rows, values, k, id_rank_of_document, presentation, group_of_document)
     if values.size > k:
         threshold = np.partition(values, values.size - k)[values.size - k]
-        # All that tie with the last one stay until the tie rule has decided between them.
+        # Rows that tie with the last one stay until the tie rule has decided between them.
         rows, values = rows[values >= threshold], values[values >= threshold]
     # Rows are in reading order within a document, parents first, so they are the last key.
-    order = np.lexsort((rows, place_of_document[matches.document_of_passage[rows]], -values))[:k]
+    order = np.lexsort((rows, id_rank_of_document[matches.document_of_passage[rows]], -values))[:k]
     return Ranking(rows[order], values[order])
 
 
@@ -85,7 +89,7 @@ def _present(
     rows: Integers,
     values: Floats,
     k: int,
-    place_of_document: Integers,
+    id_rank_of_document: Integers,
     presentation: Presentation,
     group_of_document: Integers | None,
 ) -> Ranking:
@@ -94,23 +98,23 @@ def _present(
         unmatched = np.bincount(document, values != 0, minlength=matches.documents) == 0
         kept = (values != 0) | (unmatched[document] & (not presentation.drop_unmatched))
         rows, values, document = rows[kept], values[kept], document[kept]
-    # Within its document first, best first.
+    # First by document, then by falling score.
     order = np.lexsort((rows, -values, document))
     rows, values, document = rows[order], values[order], document[order]
     if presentation.no_overlap:
         first_row = np.searchsorted(document, np.arange(matches.documents + 1))
         kept = without_overlap(rows, first_row, matches.first_token_of_passage, matches.end_token_of_passage)
         rows, values, document = rows[kept], values[kept], document[kept]
-    place = place_of_document[document]
+    id_rank = id_rank_of_document[document]
     if presentation.group_by_document:
         best = np.full(matches.documents, -np.inf)
         np.maximum.at(best, document, values)
         by = matches.score_of_document if presentation.group_by_document == "fetch" else best
-        order = np.lexsort((rows, -values, place, -by[document]))
+        order = np.lexsort((rows, -values, id_rank, -by[document]))
     else:
-        order = np.lexsort((rows, place, -values))
+        order = np.lexsort((rows, id_rank, -values))
     if group_of_document is not None:
-        # The document of a group's first result has all of its results.
+        # Only the document that has the group's first result keeps its results.
         group = group_of_document[document[order]]
         _, first, of_group = np.unique(group, return_index=True, return_inverse=True)
         order = order[(group < 0) | (document[order] == document[order][first][of_group])]
@@ -118,7 +122,7 @@ def _present(
 
 
 def first_of_group(groups: Integers) -> Mask:
-    """Which things, in order, are the first of their group; those without one, whose number is below 0, all are.
+    """A mask of the first row of each group; rows without a group (number below 0) are all true.
 
     >>> first_of_group(np.array([4, -1, 4, 2, -1])).tolist()
     [True, True, False, True, True]

@@ -1,6 +1,7 @@
-"""Has the index what a model is about? Without titles a model that reads them is a simpler one, and should say so.
+"""Does the index contain what a model needs, such as titles, sections or tags?
 
-Where a model still ranks without it, that is a warning; where tags were named of which there are none, an error.
+If the model can rank without it, the user gets a warning. If the user named tags that the index lacks, that is an
+error.
 """
 
 from __future__ import annotations
@@ -20,19 +21,22 @@ from perikope.index.segments import Segment
 
 
 def lacking(snapshot: Snapshot, model: Model) -> Iterator[str]:
-    """What a model, or one that it is built of, is about and no document of the index has; a `UsageError` where it was named."""
+    """One message per feature that a model, or a model inside it, needs and no document of the index has.
+
+    Raises `UsageError` if none of the tags that the user named occurs in the index.
+    """
     if not snapshot.numbers:
         return
     for need in model.definition.needs(model.parameters):
         if complaint := _COMPLAINTS[need.of](snapshot, need):
             yield f"{model.definition.name}: {complaint}"
-    for one in model.inner:
-        yield from lacking(snapshot, one)
+    for inner in model.inner:
+        yield from lacking(snapshot, inner)
 
 
 def _titles(snapshot: Snapshot, need: Need) -> str:
     has = any(segment.remember(_has_titles, "") for segment in snapshot.segments)
-    return "" if has else "no document or section of the index has a title, so titles add nothing"
+    return "" if has else "no document or section of the index has a title, so titles do not change the ranking"
 
 
 def _has_titles(segment: Segment, _: str) -> bool:
@@ -41,7 +45,7 @@ def _has_titles(segment: Segment, _: str) -> bool:
 
 def _sections(snapshot: Snapshot, need: Need) -> str:
     has = any(segment.remember(_has_sections, "") for segment in snapshot.segments)
-    return "" if has else "no document of the index has sections, so each is one section"
+    return "" if has else "no document of the index has sections, so each document counts as one section"
 
 
 def _has_sections(segment: Segment, _: str) -> bool:
@@ -49,15 +53,16 @@ def _has_sections(segment: Segment, _: str) -> bool:
 
 
 def _part(snapshot: Snapshot, need: Need) -> str:
-    return "" if need.names[0] in known_parts(snapshot) else f"no part of the index is named {need.names[0]}, so places weigh nothing"
+    name = need.names[0]
+    return "" if name in known_parts(snapshot) else f"no part of the index is named {name}, so positions in it do not change the ranking"
 
 
 def _weighted(snapshot: Snapshot, need: Need) -> str:
     known = {tag for segment in snapshot.segments for tag in segment.remember(_tags_of, "")} - {""}
     if need.table:
         weighted = tag_table(read_table(need.table, KIND, snapshot.folder)).weights
-        return "" if known & {*weighted} else "no tag that has a weight occurs in the index, so all words weigh alike"
-    return _named(need.names, known, "tag", "weighs nothing")
+        return "" if known & {*weighted} else "no tag that has a weight occurs in the index, so all words have weight 1"
+    return _named(need.names, known, "tag", "so its weight has no effect")
 
 
 def _tags_of(segment: Segment, _: str) -> frozenset[str]:
@@ -67,22 +72,22 @@ def _tags_of(segment: Segment, _: str) -> frozenset[str]:
 def _logical(snapshot: Snapshot, need: Need) -> str:
     known = known_tags(snapshot)
     if not need.table:
-        return _named(need.names, known, "tag of elements", "bounds nothing")
+        return _named(need.names, known, "tag of elements", "so it bounds no influence")
     try:
         logical = tag_table(read_table(need.table, KIND, snapshot.folder)).logical
     except UsageError:
         if need.table not in known:
             raise
         return ""
-    return "" if {*known} & {*logical} else "no logical tag occurs in the index, so influence ends with the document only"
+    return "" if {*known} & {*logical} else "no logical tag occurs in the index, so influence ends only where the document ends"
 
 
-def _named(names: Collection[str], known: Collection[str], kind: str, without: str) -> str:
-    """Of tags that were written out some must be there; the others are said."""
+def _named(names: Collection[str], known: Collection[str], kind: str, effect: str) -> str:
+    """A message about the named tags that the index lacks; an error if it lacks all of them."""
     missing = [name for name in names if name not in known]
     if len(missing) == len(names):
         raise unknown(kind, missing[0], sorted(known))
-    return f"no element of the index is a <{'> or <'.join(missing)}>, which {without}" if missing else ""
+    return f"no element of the index is a <{'> or <'.join(missing)}>, {effect}" if missing else ""
 
 
 _COMPLAINTS: Mapping[str, Callable[[Snapshot, Need], str]] = {

@@ -1,16 +1,19 @@
 """Which passages satisfy a Boolean query?
 
-*Inside a passage* a word holds where it occurs in the passage, a phrase or NEAR where a whole match of it lies in the passage; AND, OR
-and NOT speak of the passage alone.
+*Inside a passage*: a word holds if it occurs in the passage. A phrase or NEAR holds if a whole match lies in the
+passage. AND, OR and NOT refer to the passage alone.
 
-*Across passages* the tree must hold for the document, titles included: phrases and NEAR may span passages, AND, OR and NOT speak of the
-whole document, and only SAME stays inside a passage. A passage then counts if a word of a match stands in it: a word that is looked for,
-not one under NOT; of a phrase or NEAR, any of its words between the ends of a match; of SAME, a passage in which it holds.
+*Across passages*: the tree must hold for the document, titles included. Phrases and NEAR may span passages; AND, OR and
+NOT refer to the whole document; only SAME stays inside a passage. A passage then counts if it contains a word of a
+match. Words under NOT do not count. Of a phrase or NEAR, any of its words between the ends of a match counts. SAME
+counts in the passages in which it holds.
 
-Matches are stretches of tokens. The stretch of a word is its token, that of a phrase runs from its first to its last word, and those of
-NEAR from the one operand to the other: two stretches that do not overlap, the second beginning at most `distance` tokens after the end of
-the first. OR has the stretches of all, AND and SAME those that hold one of each. Of all these only the shortest stay, those that hold no
-other of the same operator (Clarke, Cormack and Burkowski 1995): inside NEAR, `("heat pump" OR pump)` is where `pump` is.
+Matches are stretches of tokens. The stretch of a word is its token. The stretch of a phrase runs from its first to its
+last word. A stretch of NEAR runs from one operand to the other: two stretches that do not overlap, the second of which
+begins at most `distance` tokens after the end of the first. OR has the stretches of all operands; AND and SAME have
+those that contain one stretch of each operand. Of the stretches of an operator, only the shortest stay: those that
+contain no other stretch of the same operator (Clarke, Cormack and Burkowski 1995). Inside NEAR, `("heat pump" OR pump)`
+therefore matches where `pump` does.
 """
 
 from __future__ import annotations
@@ -40,26 +43,29 @@ from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, 
 
 
 def satisfied(matches: Matches, *, across: bool = False) -> Mask:
-    """Of each passage, whether the query holds inside it or, with `across`, around it; plain words must all be there."""
+    """One flag per passage: whether the query holds inside it or, with `across`, in its document.
+
+    A query without operators holds if all its words occur.
+    """
     evaluation = BooleanEvaluator(matches)
     tree = matches.query.boolean
     return evaluation.around(tree) if across else evaluation.inside(tree)
 
 
 class BooleanEvaluator:
-    """Trees evaluated on the occurrences of `matches`, those of negated terms included."""
+    """Evaluates query trees on the occurrences of `matches`, including those of negated terms."""
 
     def __init__(self, matches: Matches) -> None:
         self.matches = matches.with_negated()
         self._number = {term: number for number, term in enumerate(self.matches.query.terms)}
 
     def inside(self, tree: QueryTree) -> Mask:
-        """Of each passage, whether the tree holds inside it."""
+        """One flag per passage: whether the tree holds inside it."""
         matches = self.matches
         match tree:
             case Word():
-                found = matches.in_passages
-                return _any_in(self._counts([tree])[found.term], found.first_entry[:-1], found.first_entry[1:])
+                frequencies = matches.in_passages
+                return _any_in(self._counts([tree])[frequencies.term], frequencies.first_entry[:-1], frequencies.first_entry[1:])
             case Phrase() | Near():
                 passages = TokenRanges(matches.document_of_passage, matches.first_token_of_passage, matches.end_token_of_passage)
                 flags: Mask = held(self.stretches(tree), passages)
@@ -72,18 +78,18 @@ class BooleanEvaluator:
                 return ~self.inside(child)
 
     def around(self, tree: QueryTree) -> Mask:
-        """Of each passage, whether the tree holds for its document and a word of a match stands in the passage."""
+        """One flag per passage: whether the tree holds for its document and the passage contains a word of a match."""
         documents, passages = self._around(tree, False)
         return documents[self.matches.document_of_passage] & passages
 
     def stretches(self, tree: QueryTree) -> Stretches:
-        """Where the tree matches; a NOT matches nowhere in particular, and is an error."""
+        """The stretches at which the tree matches. NOT has no position, so it is an error here."""
         matches = self.matches
         match tree:
             case Word():
-                return self._places(self._counts([tree])[matches.term_of_occurrence])
+                return self._single_tokens(self._counts([tree])[matches.term_of_occurrence])
             case Phrase(words):
-                # Stop words at the ends say nothing.
+                # Inside a phrase, a stop word (None) matches any token; at its ends it is ignored.
                 offsets = np.array([i for i, word in enumerate(words) if word is not None], np.int64)
                 counts = np.stack([self._counts([word]) for word in words if word is not None])
                 matching: Stretches = phrases(self.occurrences(), offsets - offsets[0], counts)
@@ -99,20 +105,20 @@ class BooleanEvaluator:
             case Same(children):
                 return self._inside_passages(self.stretches(And(children)))
             case Not():
-                raise UsageError("what does not occur has no position: NOT cannot be inside NEAR or ADJ")
+                raise UsageError("NOT cannot stand inside NEAR or ADJ, because a word that does not occur has no position")
 
     def _around(self, tree: QueryTree, negated: bool) -> tuple[Mask, Mask]:
-        """Of each document, whether the tree (or its contrary) holds; of each passage, whether a word of it stands there."""
+        """Flags of documents in which the tree, or its negation, holds, and of passages that contain its words."""
         matches = self.matches
         match tree:
             case Not(child):
                 return self._around(child, not negated)
             case And(children) | Or(children):
-                found = [self._around(child, negated) for child in children]
+                flags = [self._around(child, negated) for child in children]
                 combine = _all if isinstance(tree, And) ^ negated else _any
-                # Words of what does not hold are no part of a match.
-                parts = [passages & holds[matches.document_of_passage] for holds, passages in found]
-                return combine([holds for holds, _ in found], matches.documents), _any(parts, matches.passages)
+                # Words of an operand that does not hold belong to no match.
+                parts = [passages & holds[matches.document_of_passage] for holds, passages in flags]
+                return combine([holds for holds, _ in flags], matches.documents), _any(parts, matches.passages)
         documents, passages = self._leaf(tree)
         return (~documents, np.zeros(matches.passages, bool)) if negated else (documents, passages)
 
@@ -134,7 +140,7 @@ class BooleanEvaluator:
         return documents, _any_in(marked, matches.first_occurrence_of_passage, matches.end_occurrence_of_passage)
 
     def widest(self, tree: Near) -> list[Stretches]:
-        """The stretches of all pairs that are near enough: of a word with two partners both count, not only the nearer one."""
+        """The stretches of all pairs within the distance: both partners of a word count, not only the nearer one."""
         one, other = self.stretches(tree.left), self.stretches(tree.right)
         orders = [(one, other)] if tree.ordered else [(one, other), (other, one)]
         return [reach(before, behind, tree.distance) for before, behind in orders]
@@ -147,9 +153,10 @@ class BooleanEvaluator:
         before = np.concatenate([[0], np.cumsum(kept)])
         return Stretches(before[stretches.first_of_document], stretches.start[kept], stretches.end[kept])
 
-    def _places(self, kept: Mask) -> Stretches:
-        before = np.concatenate([[0], np.cumsum(kept)])
-        position = self.matches.position_of_occurrence[kept].astype(np.int64)
+    def _single_tokens(self, chosen: Mask) -> Stretches:
+        """One stretch per chosen occurrence."""
+        before = np.concatenate([[0], np.cumsum(chosen)])
+        position = self.matches.position_of_occurrence[chosen].astype(np.int64)
         return Stretches(before[self.matches.first_occurrence_of_document], position, position)
 
     def occurrences(self) -> TermOccurrences:
@@ -158,17 +165,17 @@ class BooleanEvaluator:
         return TermOccurrences(matches.term_of_occurrence, matches.position_of_occurrence, matches.first_occurrence_of_document)
 
     def _counts(self, words: Sequence[Word]) -> Mask:
-        """Of each term of the query, whether it is one of the words'."""
+        """One flag per query term: whether it belongs to one of the words."""
         counts = np.zeros(len(self._number), bool)
         counts[[self._number[term] for word in words for term in word.terms if term in self._number]] = True
         return counts
 
 
 def _any_in(flags: Mask, first: Integers, end: Integers) -> Mask:
-    """Of each range of places, whether a flag in it is set."""
+    """One flag per range from `first` to before `end`: whether any of the flags in it is set."""
     before = np.concatenate([[0], np.cumsum(flags)])
-    found: Mask = before[end] > before[first]
-    return found
+    result: Mask = before[end] > before[first]
+    return result
 
 
 def _all(flags: Sequence[Mask], size: int) -> Mask:

@@ -1,7 +1,7 @@
-"""Columns that can explain themselves: one value a passage (or document), and for each value the tree it came from.
+"""Columns: one value per passage (or document), and for each value a tree that explains it.
 
-A model is written once, as arithmetic over columns. The arithmetic makes the values at once, for all passages, and the
-explanation of a single one when it is asked for: the two cannot drift apart.
+A model is written once, as arithmetic over columns. The arithmetic computes the values of all passages at once, and
+builds the explanation of one value on demand. Both come from the same expression, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from perikope.browse.matches import Frequencies
 from perikope.core.arrays import Floats, Integers
 
 ROUNDING = 1e-12
-"""Relative difference below which two sums of the same numbers in another order may fall."""
+"""Relative difference by which two sums of the same numbers in different orders may differ."""
 
 SMALLEST = sys.float_info.min
-"""A sum below it counts as 0: one divided by it is more than a float can hold."""
+"""A sum below it counts as 0, because its reciprocal overflows."""
 
 Operation = Literal["fact", "sum", "product", "min", "max", "affine", "exp"]
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value, what it is, and how it follows from its children; an affine node is `slope · child + intercept`."""
+    """A labelled value, and how it follows from its children; affine is `slope · child + intercept`."""
 
     label: str
     value: float
@@ -38,7 +38,7 @@ class Node:
     intercept: float = 0.0
 
     def recomputed(self) -> float:
-        """The value that follows from the children."""
+        """The value computed from the children."""
         values = [child.value for child in self.children]
         return _RECOMPUTE[self.operation](self, values)
 
@@ -56,14 +56,14 @@ _RECOMPUTE: Mapping[Operation, Callable[[Node, list[float]], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Values with their explanation; `+` adds columns, `*` scales one by a number."""
+    """Values with their explanations; `+` adds two columns, `*` scales a column by a number."""
 
     label: str
     values: Floats
     explain: Callable[[int], Node]
 
     def __add__(self, other: Column) -> Column:
-        # What explains holds explanations and not values: a score would keep every column that it was made of in memory.
+        # The closure holds explanations, not columns: a score must not keep the values of all its parts in memory.
         label, first, second = f"{self.label} + {other.label}", self.explain, other.explain
 
         def explain(i: int) -> Node:
@@ -91,7 +91,7 @@ class Column:
         return Column(label, values, explain)
 
     def exp(self, label: str) -> Column:
-        """E to the power of each value."""
+        """The exponential function of each value."""
 
         def explain(i: int) -> Node:
             return Node(label, float(values[i]), "exp", (self.explain(i),))
@@ -110,18 +110,21 @@ class Column:
         return Column(label, self.values, explain)
 
     def at(self, rows: Integers) -> Column:
-        """The values of other rows, such as those of each passage's document."""
+        """The column of the values at `rows`, such as, for each passage, the value of its document."""
         of_row = self.explain
         return Column(self.label, self.values.take(rows), lambda i: of_row(int(rows[i])))
 
 
 def fact(label: str, values: Floats) -> Column:
-    """A column that is known and not computed from others."""
+    """A column of given values, explained by its label alone."""
     return Column(label, values, lambda i: Node(label, float(values[i])))
 
 
 def sum_over_terms(label: str, names: Sequence[str], frequencies: Frequencies, factors: Mapping[str, Floats]) -> Column:
-    """For each unit the sum, over the query terms in it, of a product; each factor has one value an entry of `frequencies`."""
+    """For each unit, the sum over its query terms of the product of `factors`.
+
+    Each factor has one value per entry of `frequencies`. `names` are the query terms.
+    """
     contributions = np.ones(frequencies.term.size)
     for factor in factors.values():
         contributions = contributions * factor
@@ -140,9 +143,9 @@ def sum_over_terms(label: str, names: Sequence[str], frequencies: Frequencies, f
 
 
 def min_max(column: Column) -> Column:
-    """Spread over 0 to 1 by the smallest and the largest value; all equal gives 0.
+    """`(x - min) / (max - min)` over the column; 0 if all values are equal.
 
-    Values that differ by rounding alone count as equal: spread over 0 to 1, noise would decide the ranking.
+    Values that differ by rounding alone count as equal: otherwise noise, spread over 0 to 1, would decide the ranking.
     """
     low, high = (float(column.values.min()), float(column.values.max())) if column.values.size else (0.0, 0.0)
     slope = 1 / (high - low) if high - low > ROUNDING * max(abs(low), abs(high)) else 0.0
@@ -150,7 +153,7 @@ def min_max(column: Column) -> Column:
 
 
 def z_score(column: Column) -> Column:
-    """With mean 0 and standard deviation 1; all equal, or equal but for rounding, gives 0."""
+    """The column shifted and scaled to mean 0 and standard deviation 1; 0 if all values are equal up to rounding."""
     values = column.values
     mean = _sum_in_any_order(values) / max(values.size, 1)
     deviation = math.sqrt(_sum_in_any_order((values - mean) ** 2) / max(values.size, 1))
@@ -159,7 +162,7 @@ def z_score(column: Column) -> Column:
 
 
 def share_above_least(column: Column) -> Column:
-    """What lies above the smallest value, divided by the sum of that over the column; all equal gives 0."""
+    """`(x - min) / Σ (x - min)` over the column; 0 if all values are equal up to rounding."""
     low, high = (float(column.values.min()), float(column.values.max())) if column.values.size else (0.0, 0.0)
     total = _sum_in_any_order(column.values - low)
     slope = 1 / total if total >= SMALLEST and high - low > ROUNDING * max(abs(low), abs(high)) else 0.0
@@ -167,9 +170,10 @@ def share_above_least(column: Column) -> Column:
 
 
 def _sum_in_any_order(values: Floats) -> float:
-    """The sum, to the same bit in whatever order the values come: the order of documents in the index is history.
+    """A sum that does not depend on the order of the values, because the order of documents in an index is arbitrary.
 
-    They are added as whole multiples of a power of two, as small as the sum leaves room for. Sorting takes thirty times as long.
+    Values are rounded to multiples of a power of two, as small as 61 bits allow, and added as integers. Sorting before
+    adding takes thirty times as long.
     """
     bits = 61 - values.size.bit_length()
     scale = bits - math.frexp(float(np.abs(values).max(initial=0.0)))[1]
@@ -177,19 +181,19 @@ def _sum_in_any_order(values: Floats) -> float:
 
 
 def share(column: Column) -> Column:
-    """Divided by the sum of the column; a sum of zero gives 0. Where a value is below 0, all are first counted from the least.
+    """`x / Σ x` over the column, or 0 if the sum is 0. If a value is negative, this is `share_above_least`.
 
-    A sum of both signs may be near 0 or below it, and to divide by that would turn the order round.
+    A sum of mixed signs may be near 0 or negative, and dividing by a negative sum would reverse the order.
     """
     if (column.values < 0).any():
         return share_above_least(column)
-    # Sorted first: the order of documents in the index is history, and must not reach the last bit of a score.
+    # Sorted first: the order of documents in the index is arbitrary and must not change the last bit.
     total = float(np.sort(column.values[column.values != 0]).sum())
     return column.affine(f"{column.label} ÷ its sum over all", 1 / total if total >= SMALLEST else 0.0, 0.0)
 
 
 def share_within(column: Column, group: Integers, groups: int) -> Column:
-    """Divided by the sum over the same group, such as the passages of one document; a sum of zero gives 0."""
+    """Each value divided by the sum over its group, such as the passages of one document; 0 if that sum is 0."""
     totals = np.bincount(group, column.values, minlength=groups).astype(np.float64)[group]
     slopes = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals != 0)
     values = column.values * slopes
@@ -198,13 +202,13 @@ def share_within(column: Column, group: Integers, groups: int) -> Column:
 
 
 def product(label: str, first: Column, second: Column) -> Column:
-    """Row by row the product of two columns."""
+    """The product of two columns, row by row."""
     values = first.values * second.values
     return Column(label, values, lambda i: Node(label, float(values[i]), "product", (first.explain(i), second.explain(i))))
 
 
 def sum_of(label: str, columns: Sequence[Column]) -> Column:
-    """Row by row the sum of some columns, one after the other."""
+    """The sum of columns, row by row, added in the given order."""
     values = columns[0].values.copy()
     for column in columns[1:]:
         values += column.values

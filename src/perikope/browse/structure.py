@@ -1,4 +1,4 @@
-"""The tree of spans of some documents: which element holds each token, and which of them may be results."""
+"""The trees of spans of candidate documents: which element contains each token, and which elements may be results."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from perikope.kernels.gather import read_ranges
 from perikope.kernels.structure import derive_structure
 
 Units = Literal["passages", "elements", "documents"]
-"""What is scored and ranked."""
+"""The unit that is scored and ranked."""
 
 LOGICAL = (Kind.SECTION, Kind.ELEMENT, Kind.PASSAGE)
-"""What is a unit of a text by itself; titles are where their tag is named, marks never."""
+"""Kinds of spans that are elements by default. Titles are elements only if their tag is named; marks never are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Stretches of tokens that have the same deepest span among some; those of a document lie side by side."""
+    """Runs of adjacent tokens with the same deepest span among chosen spans, document by document, in order."""
 
     first_token: Integers
     end_token: Integers
     span: Integers
-    """-1 where none of the spans holds the tokens."""
+    """The deepest chosen span, or -1 if none of the chosen spans contains the tokens."""
     first_run_of_document: Integers
 
     def of(self, position: Integers32, first_position_of_document: Integers) -> Integers:
-        """The run that holds each position; -1 behind the last."""
-        found: Integers = runs_of_positions(position, first_position_of_document, self.end_token, self.first_run_of_document)
-        return found
+        """The run that contains each position; -1 after the last run of the document."""
+        runs: Integers = runs_of_positions(position, first_position_of_document, self.end_token, self.first_run_of_document)
+        return runs
 
     def spans_of(self, position: Integers32, first_position_of_document: Integers) -> Integers:
-        """The deepest span that holds each position, or -1."""
+        """The deepest chosen span that contains each position, or -1."""
         runs = self.of(position, first_position_of_document)
         return np.where(runs >= 0, self.span[runs], -1) if self.span.size else runs
 
     def linked(self, spans: int) -> tuple[Integers32, Integers32]:
-        """The run before and the run after each in the same span, or -1."""
+        """For each run, the previous and the next run of the same span, or -1."""
         before, after = link_runs(self.span, spans)
         return before, after
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The spans of documents, parents first and in reading order; tokens count within their document."""
+    """The spans of documents, parents first and in reading order. Tokens are numbered within their document."""
 
     first_span_of_document: Integers
     kind_of_span: Integers
@@ -73,47 +73,50 @@ class Structure:
 
     @property
     def spans(self) -> int:
-        """How many there are."""
+        """The number of spans."""
         return int(self.kind_of_span.size)
 
     @property
     def tokens_of_document(self) -> Integers:
-        """How many tokens each document has, stop words and titles included."""
-        found: Integers = self.end_token_of_span[self.first_span_of_document[:-1]]
-        return found
+        """The number of tokens of each document, stop words and titles included."""
+        tokens: Integers = self.end_token_of_span[self.first_span_of_document[:-1]]
+        return tokens
 
     def tagged(self, tags: Collection[str]) -> Mask:
-        """Which spans have one of these tags."""
-        found: Mask = np.array([tag in tags for tag in self.tags], bool)[self.tag_of_span]
-        return found
+        """One flag per span: whether it has one of these tags."""
+        flags: Mask = np.array([tag in tags for tag in self.tags], bool)[self.tag_of_span]
+        return flags
 
     def logical(self, tags: Collection[str] | None = None) -> Mask:
-        """Which spans are logical: sections, elements and passages, or all but marks with one of these tags; and every document."""
-        found = logical_of(self.kind_of_span, None if tags is None else self.tagged(tags))
-        found[self.first_span_of_document[:-1]] = True
-        return found
+        """One flag per span: whether it is a logical element, by its kind or, if `tags` are given, by its tag.
+
+        Documents always are.
+        """
+        flags = logical_of(self.kind_of_span, None if tags is None else self.tagged(tags))
+        flags[self.first_span_of_document[:-1]] = True
+        return flags
 
     def runs(self, chosen: Mask) -> Runs:
-        """The deepest one among the chosen spans at each token."""
-        found = deepest_runs(self.first_span_of_document, self.first_token_of_span, self.end_token_of_span, chosen)
-        return Runs(*found)
+        """Runs of tokens with the same deepest span among the chosen ones (one flag per span)."""
+        columns = deepest_runs(self.first_span_of_document, self.first_token_of_span, self.end_token_of_span, chosen)
+        return Runs(*columns)
 
 
 def logical_of(kind: Array, tagged: Mask | None) -> Mask:
-    """Which spans may be logical elements by their kind, or by their tag where those are named."""
-    found: Mask = np.array([own in LOGICAL for own in Kind])[kind] if tagged is None else tagged & (kind != int(Kind.MARK))
-    return found
+    """One flag per span: whether it is logical by its kind or, if `tagged` is given, tagged and no mark."""
+    flags: Mask = np.array([each in LOGICAL for each in Kind])[kind] if tagged is None else tagged & (kind != int(Kind.MARK))
+    return flags
 
 
 def read_structure(snapshot: Snapshot, documents: Integers) -> Structure:
-    """The spans of documents, given in rising order of their numbers."""
+    """The spans of documents, whose numbers must be in ascending order."""
     bounds = np.searchsorted(documents, snapshot.first_document)
     tags: dict[str, int] = {}
     pieces = []
     for i, segment in enumerate(snapshot.segments):
-        own = documents[bounds[i] : bounds[i + 1]] - snapshot.first_document[i]
-        if own.size:
-            pieces.append(read_spans(segment, own, tags))
+        local = documents[bounds[i] : bounds[i + 1]] - snapshot.first_document[i]
+        if local.size:
+            pieces.append(read_spans(segment, local, tags))
     counts = [piece.pop("count") for piece in pieces]
     first = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
     columns = {name: _joined([piece[name] for piece in pieces]) for name in _READ}
@@ -130,9 +133,9 @@ _READ = ("kind", "tag", "parent", "first_token", "end_token")
 
 
 def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> dict[str, Integers]:
-    """The columns of documents' spans, checked; `count` says how many each document has. New tags get the next number in `tags`.
+    """The checked columns of the documents' spans, and `count`, the number of spans of each document.
 
-    Parents count within their document.
+    Parents are numbered within their document. New tags get the next number in `tags`.
     """
     offsets = segment["document.first_span"]
     first, end = offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
@@ -140,10 +143,10 @@ def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> d
     first_span = np.concatenate([[0], np.cumsum(count)])
     column: dict[str, Integers] = {name: _gathered(segment[f"span.{name}"], first, end) for name in _READ}
     tokens = segment["document.tokens"][documents].astype(np.int64)
-    # Kernels walk up without looking.
+    # Kernels walk up the tree without checks.
     if not are_trees(first_span, *(column[name] for name in _READ), tokens, len(Kind), len(segment.labels)):
         raise segment.columns.damaged("has a damaged tree of spans")
-    # Each segment numbers its labels for itself.
+    # Each segment has its own numbering of labels.
     number = np.zeros(len(segment.labels), np.int64)
     seen = np.zeros(len(segment.labels), bool)
     seen[column["tag"]] = True
@@ -155,26 +158,26 @@ def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> d
 
 def _gathered(column: Array, first: Integers, end: Integers) -> Integers:
     size = -column.itemsize if np.issubdtype(column.dtype, np.signedinteger) else column.itemsize
-    found: Integers = read_ranges(column.view(np.uint8), size, first, end)
-    return found
+    values: Integers = read_ranges(column.view(np.uint8), size, first, end)
+    return values
 
 
 def read_elements(
     segment: Segment, documents: Integers, units: Units, tags: Collection[str] | None = None
 ) -> tuple[Integers, dict[str, Integers]]:
-    """The elements of documents that may be results, as `Matches` has passages: the document of each, and its columns.
+    """The elements of documents that may be results: the document of each, and columns as for passages.
 
-    Those are all logical elements that hold a token, or those with one of the tags, or the documents as a whole. The section of an element
-    is the one above it, but a document is in itself.
+    Results are whole documents, or all logical elements with a token, or only those with one of the `tags`. The section
+    of an element is the one above it; the section of a document is the document itself.
     """
-    own_tags: dict[str, int] = {}
-    column = read_spans(segment, documents, own_tags)
+    numbers_of_tags: dict[str, int] = {}
+    column = read_spans(segment, documents, numbers_of_tags)
     document = np.repeat(np.arange(documents.size), column["count"])
     first_span = np.concatenate([[0], np.cumsum(column["count"])]).astype(np.int64)
     if units == "documents":
         spans = first_span[:-1]
     else:
-        tagged = None if tags is None else np.array([tag in tags for tag in own_tags], bool)[column["tag"]]
+        tagged = None if tags is None else np.array([tag in tags for tag in numbers_of_tags], bool)[column["tag"]]
         spans = np.flatnonzero(logical_of(column["kind"], tagged) & (column["end_token"] > column["first_token"]))
     document = document[spans]
     section_of_span, *_ = derive_structure(column["kind"].astype(np.uint8), column["parent"].astype(np.int32), first_span)
@@ -182,7 +185,7 @@ def read_elements(
     first, end = column["first_token"][spans], column["end_token"][spans]
     length = end - first
     if np.any(segment["document.length"][documents] != segment["document.tokens"][documents]):
-        # Stop words are not counted, and which tokens are is only said by the tokens themselves.
+        # Lengths leave out stop words, and only the tokens themselves say which of them are stop words.
         codes = segment["document.first_code"]
         bounds = codes[documents].astype(np.int64), codes[documents + 1].astype(np.int64)
         length = count_indexed(segment["tokens"], *bounds, document, first, end)
@@ -191,11 +194,11 @@ def read_elements(
 
 
 def known_tags(snapshot: Snapshot) -> list[str]:
-    """The tags of everything in the index that may be an element."""
-    found: set[str] = set()
+    """The tags of all spans of the index that may be elements, sorted."""
+    tags: set[str] = set()
     for segment in snapshot.segments:
-        found |= {segment.labels[label] for label in segment.remember(_tags_of_elements, "")}
-    return sorted(found - {""})
+        tags |= {segment.labels[label] for label in segment.remember(_tags_of_elements, "")}
+    return sorted(tags - {""})
 
 
 def _tags_of_elements(segment: Segment, _: str) -> list[int]:
@@ -207,14 +210,14 @@ def _tags_of_elements(segment: Segment, _: str) -> list[int]:
 
 
 def check_tags(snapshot: Snapshot, tags: Sequence[str]) -> None:
-    """Raise where no element has one of the tags."""
+    """Raise `UsageError` if one of the tags is not the tag of an element of the index."""
     for tag in tags:
         if tag not in (known := known_tags(snapshot)):
             raise unknown("tag of elements", tag, known)
 
 
 class DocumentOutline:
-    """The tree of one document, to name its elements."""
+    """The tree of one document, to find the paths of its elements."""
 
     def __init__(self, segment: Segment, document: int) -> None:
         tags: dict[str, int] = {}
@@ -230,12 +233,12 @@ class DocumentOutline:
         """The path of an element, by its number in the document."""
         steps = []
         while span >= 0:
-            own, parent = int(self._tag[span]), int(self._parent[span])
-            number = np.count_nonzero((self._tag[: span + 1] == own) & (self._parent[: span + 1] == parent))
-            steps.append((self._names[own], int(number)))
+            tag, parent = int(self._tag[span]), int(self._parent[span])
+            number = np.count_nonzero((self._tag[: span + 1] == tag) & (self._parent[: span + 1] == parent))
+            steps.append((self._names[tag], int(number)))
             span = parent
         return element_path(reversed(steps))
 
     def find(self, path: str) -> int:
-        """The element with this path, or -1; marks are no elements."""
+        """The number of the element with this path, or -1. Marks are not elements."""
         return next((span for span in np.flatnonzero(self.kind != int(Kind.MARK)).tolist() if self.path(span) == path), -1)

@@ -1,4 +1,7 @@
-"""Weights of tags: does a tag mark what is relevant? (Beigbeder, Géry and Largeron 2015, sections 3.3 and 4.5)."""
+"""Weights of tags, learned from judgements: how much more often a tag marks relevant than irrelevant text.
+
+Source: Beigbeder, Géry and Largeron 2015, sections 3.3 and 4.5.
+"""
 
 from __future__ import annotations
 
@@ -21,42 +24,44 @@ from perikope.kernels.elements import count_marked
 
 KIND = "tags"
 LARGEST = 1e6
-"""A weight: the ratio of two shares is no larger in any collection, and a table may come from anywhere."""
+"""Largest weight accepted from a table: the ratio of two shares is below it in any collection."""
 _AT_ONCE = 1 << 20
-"""About so many spans are read at a time."""
+"""Approximate number of spans that are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagRow:
-    """What is known of a tag; all but the weight may be missing from a table written by hand."""
+    """Weight and statistics of a tag; a table written by hand may have the weight only."""
 
     weight: float
     coverage: float = math.nan
-    """The tokens that it marks ÷ all tokens."""
+    """Share of all tokens that the tag marks."""
     occurrences: int = 0
+    """Number of spans with the tag."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagTable:
-    """Tags with their weights, heaviest first where they were learned, and which of them are logical elements."""
+    """Tags with their weights (learned ones by falling weight), and which of the tags are logical elements."""
 
     rows: Mapping[str, TagRow]
     logical: tuple[str, ...] = ()
     queries: int = 0
+    """Number of queries that the weights were learned from."""
 
     @property
     def weights(self) -> dict[str, float]:
-        """Of each tag."""
+        """The weight of each tag."""
         return {tag: row.weight for tag, row in self.rows.items()}
 
     def values(self) -> dict[str, Any]:
-        """As `write_table` takes it."""
+        """The table as plain values, for `write_table`."""
         tags = {tag: {"weight": row.weight, "coverage": row.coverage, "occurrences": row.occurrences} for tag, row in self.rows.items()}
         return {"queries": self.queries, "logical": list(self.logical), "tags": tags}
 
 
 def tag_table(table: SavedTable) -> TagTable:
-    """The table of a file, checked: `tags` has a weight, or an object with one, for each tag."""
+    """The tag table of a file, checked: `tags` has a weight, or an object with a weight, for each tag."""
     tags, logical = table.values.get("tags"), table.values.get("logical", [])
     if not isinstance(tags, dict):
         raise table.damaged('"tags" must be an object with a weight for each tag')
@@ -74,39 +79,39 @@ def tag_table(table: SavedTable) -> TagTable:
 
 
 def is_weight(value: object) -> TypeGuard[float]:
-    """Whether something can be the weight of a tag."""
+    """Whether a value is a number that can be the weight of a tag."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= LARGEST
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which tags get a weight, and which are logical elements; the values of the paper, for 2.6 million articles."""
+    """Which tags get a weight or are logical elements; the defaults are the paper's, for 2.6 million articles."""
 
     occurrences: int = 1000
-    """A weighted tag stands in the collection at least so often."""
+    """Minimum number of spans with a weighted tag."""
     coverage: float = 0.0001
-    """And marks at least this share of its tokens."""
+    """Minimum share of all tokens that a weighted tag marks."""
     logical_coverage: float = 0.01
-    """A logical one marks at least this share,"""
+    """Minimum share of all tokens that a logical tag marks."""
     logical_rank: int = 25
-    """and is among so many with the most elements that hold something relevant."""
+    """A logical tag is among this number of tags with the most elements that contain relevant text."""
     excluded: Collection[str] = ()
-    """Never weighted: the paper leaves out tags that say what their words mean."""
+    """Tags that get no weight. The paper leaves out tags that state the meaning of their words."""
 
     def __post_init__(self) -> None:
         if not (self.occurrences >= 0 and self.logical_rank >= 0 and 0 <= self.coverage <= 1 and 0 <= self.logical_coverage <= 1):
-            raise UsageError("numbers of occurrences must be at least 0, and coverage is a share from 0 to 1")
+            raise UsageError("the minimum occurrences and the logical rank must be at least 0, and a coverage must be in [0, 1]")
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedTags:
-    """A table, and what of the judgements it was not learned from."""
+    """A learned table, and the judgements that could not be used."""
 
     table: TagTable
     without_relevant: tuple[str, ...]
-    """Queries without any relevant text: they say nothing."""
+    """Ids of queries without relevant text in the index."""
     unknown: tuple[str, ...]
-    """Relevant passages that the index does not hold."""
+    """Names of relevant passages that the index does not contain."""
 
 
 def learn_tags(
@@ -117,24 +122,24 @@ def learn_tags(
     smoothing: float = 0.5,
     grade: int = 1,
 ) -> LearnedTags:
-    """The weights of tags: how much larger the share of relevant tokens that a tag marks is than that of the others, on average.
+    """Learn the weights of tags: the mean ratio of the share of relevant tokens they mark to that of irrelevant tokens.
 
-    `w(q) = ((rm + s) / (rm + r¬m + s)) / ((¬rm + s) / (¬rm + ¬r¬m + s))` for each query, counted over the tokens of the whole collection,
-    each once; the weight of a tag is the mean. Judged are passages, elements or documents, by their names; those with at least `grade`
-    are relevant.
+    `w(q) = ((rm + s) / (rm + r¬m + s)) / ((¬rm + s) / (¬rm + ¬r¬m + s))` for each query, where r are relevant and m
+    marked tokens, counted once each over the whole collection; the weight of a tag is the mean over queries. Judgements
+    name passages, elements or documents; those with at least `grade` are relevant.
     """
     if not 0 < smoothing < math.inf:
         raise UsageError(f"smoothing must be above 0, not {smoothing:g}")
-    chosen = selection or Selection()
+    thresholds = selection or Selection()
     tags: dict[str, int] = {}
     total, marked, occurrences, elements = _count_collection(snapshot, tags)
     names = list(tags)
-    places = _Places(snapshot)
+    locator = _TokenRanges(snapshot)
     sums, relevant_elements = np.zeros(len(tags)), np.zeros(len(tags), np.int64)
     without: list[str] = []
     for query, judged in judgements.items():
-        ranges = places.of(name for name, own_grade in judged.items() if own_grade >= grade)
-        relevant = sum(end - first for own in ranges.values() for first, end in own)
+        ranges = locator.of(name for name, judged_grade in judged.items() if judged_grade >= grade)
+        relevant = sum(end - first for ranges_of_document in ranges.values() for first, end in ranges_of_document)
         if not relevant:
             without.append(query)
             continue
@@ -145,24 +150,24 @@ def learn_tags(
     if not queries:
         raise UsageError("no query has relevant text in the index; check that the judgements are of this collection")
     coverage = marked / total
-    kept = (occurrences >= max(chosen.occurrences, 1)) & (coverage >= chosen.coverage)
-    kept &= np.array([tag != "" and tag not in chosen.excluded for tag in names], bool)
-    if not kept.any():
+    weighted = (occurrences >= max(thresholds.occurrences, 1)) & (coverage >= thresholds.coverage)
+    weighted &= np.array([tag != "" and tag not in thresholds.excluded for tag in names], bool)
+    if not weighted.any():
         raise UsageError("no tag is frequent enough to be weighted; lower --min-occurrences or --min-coverage")
     weights = sums / queries
     rows = {
         names[i]: TagRow(float(weights[i]), float(coverage[i]), int(occurrences[i]))
-        for i in sorted(np.flatnonzero(kept).tolist(), key=lambda i: (-weights[i], names[i]))
+        for i in sorted(np.flatnonzero(weighted).tolist(), key=lambda i: (-weights[i], names[i]))
     }
-    # Of tags with as many elements the one whose name comes first: every machine must learn the same table.
+    # Tags with equally many elements are ordered by name, so that every machine learns the same table.
     relevant_tags = [i for i in sorted(range(len(names)), key=lambda i: (-relevant_elements[i], names[i])) if relevant_elements[i] > 0]
-    enough = (coverage >= chosen.logical_coverage) & (elements > 0)
-    logical = [names[i] for i in relevant_tags[: chosen.logical_rank] if enough[i] and names[i] in rows]
-    return LearnedTags(TagTable(rows, tuple(sorted(logical)), queries), tuple(without), tuple(places.unknown))
+    enough = (coverage >= thresholds.logical_coverage) & (elements > 0)
+    logical = [names[i] for i in relevant_tags[: thresholds.logical_rank] if enough[i] and names[i] in rows]
+    return LearnedTags(TagTable(rows, tuple(sorted(logical)), queries), tuple(without), tuple(locator.unknown))
 
 
 def weigh(relevant_marked: Any, relevant: float, marked: Any, total: float, smoothing: float = 0.5) -> Any:
-    """The weight for one query from counts of tokens: relevant and marked, relevant, marked, and all.
+    """The weight of a tag for one query, from counts of tokens: relevant and marked, relevant, marked, and all.
 
     >>> round(weigh(40, 200, 540, 10_000), 6)
     3.955349
@@ -174,7 +179,10 @@ def weigh(relevant_marked: Any, relevant: float, marked: Any, total: float, smoo
 
 
 def _count_collection(snapshot: Snapshot, tags: dict[str, int]) -> tuple[int, Integers, Integers, Integers]:
-    """All tokens, and for each tag how many it marks, how many spans have it, and how many of these are no marks; numbers the tags."""
+    """The number of all tokens and, per tag, of the tokens it marks, of its spans, and of its spans that are not marks.
+
+    Fills `tags` with the number of each tag.
+    """
     total = 0
     sums: tuple[dict[int, int], ...] = ({}, {}, {})
     for segment in snapshot.segments:
@@ -183,32 +191,34 @@ def _count_collection(snapshot: Snapshot, tags: dict[str, int]) -> tuple[int, In
             tokens = segment["document.tokens"][documents].astype(np.int64)
             total += int(tokens.sum())
             whole = np.arange(documents.size + 1), np.zeros(documents.size, np.int64), tokens
-            found, _ = count_marked(_offsets(spans["count"]), spans["tag"], spans["first_token"], spans["end_token"], len(tags), *whole)
+            tokens_of_tag, _ = count_marked(
+                _offsets(spans["count"]), spans["tag"], spans["first_token"], spans["end_token"], len(tags), *whole
+            )
             elements = spans["tag"][spans["kind"] != int(Kind.MARK)]
-            for own, counts in zip(sums, (found, np.bincount(spans["tag"]), np.bincount(elements)), strict=True):
+            for totals, counts in zip(sums, (tokens_of_tag, np.bincount(spans["tag"]), np.bincount(elements)), strict=True):
                 for tag in np.flatnonzero(counts).tolist():
-                    own[tag] = own.get(tag, 0) + int(counts[tag])
-    marked, occurrences, blocks = (np.array([own.get(tag, 0) for tag in range(len(tags))], np.int64) for own in sums)
+                    totals[tag] = totals.get(tag, 0) + int(counts[tag])
+    marked, occurrences, blocks = (np.array([totals.get(tag, 0) for tag in range(len(tags))], np.int64) for totals in sums)
     return total, marked, occurrences, blocks
 
 
 def _count_relevant(snapshot: Snapshot, ranges: Mapping[int, list[tuple[int, int]]], tags: dict[str, int]) -> tuple[Integers, Integers]:
-    """For each tag how many relevant tokens it marks, and how many of its elements hold one."""
+    """Per tag, the number of relevant tokens it marks, and of its elements that contain one."""
     marked, elements = np.zeros(len(tags), np.int64), np.zeros(len(tags), np.int64)
     numbers = np.array(sorted(ranges), np.int64)
     bounds = np.searchsorted(numbers, snapshot.first_document)
     for i, segment in enumerate(snapshot.segments):
-        own = numbers[bounds[i] : bounds[i + 1]]
-        if own.size:
-            spans = read_spans(segment, own - snapshot.first_document[i], tags)
-            wanted = [ranges[number] for number in own.tolist()]
-            flat = np.array([place for places in wanted for place in places], np.int64)
-            first_wanted = _offsets(np.array([len(places) for places in wanted]))
-            found, holding = count_marked(
+        documents = numbers[bounds[i] : bounds[i + 1]]
+        if documents.size:
+            spans = read_spans(segment, documents - snapshot.first_document[i], tags)
+            relevant = [ranges[number] for number in documents.tolist()]
+            flat = np.array([one_range for ranges_of_document in relevant for one_range in ranges_of_document], np.int64)
+            first_range = _offsets(np.array([len(ranges_of_document) for ranges_of_document in relevant]))
+            tokens_of_tag, holding = count_marked(
                 _offsets(spans["count"]), spans["tag"], spans["first_token"], spans["end_token"], len(tags),
-                first_wanted, np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1]),
+                first_range, np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1]),
             )  # fmt: skip
-            marked += found
+            marked += tokens_of_tag
             elements += holding
     return marked, elements
 
@@ -223,8 +233,8 @@ def _offsets(counts: Array) -> Integers:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-class _Places:
-    """Where the text of named passages, elements and documents stands."""
+class _TokenRanges:
+    """Finds the tokens of passages, elements and documents by their names."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.unknown: dict[str, None] = {}
@@ -233,19 +243,20 @@ class _Places:
         self._outlines: dict[int, DocumentOutline] = {}
 
     def of(self, names: Iterator[str]) -> dict[int, list[tuple[int, int]]]:
-        """Ranges of tokens by document, in order, where they overlap put together."""
-        found: dict[int, list[tuple[int, int]]] = {}
+        """Ranges of tokens by number of the document, in order; overlapping ranges are merged."""
+        ranges: dict[int, list[tuple[int, int]]] = {}
         for name in names:
             document, passage = split_name(name)
             number = self._snapshot.find_document(document)
-            place = self._place(number, passage) if number >= 0 else None
-            if place is None:
+            tokens = self._range(number, passage) if number >= 0 else None
+            if tokens is None:
                 self.unknown[name] = None
-            elif place[0] < place[1]:
-                found.setdefault(number, []).append(place)
-        return {number: _united(places) for number, places in found.items()}
+            elif tokens[0] < tokens[1]:
+                ranges.setdefault(number, []).append(tokens)
+        return {number: _united(ranges_of_document) for number, ranges_of_document in ranges.items()}
 
-    def _place(self, number: int, passage: str) -> tuple[int, int] | None:
+    def _range(self, number: int, passage: str) -> tuple[int, int] | None:
+        """First and end token of a passage or element, or of the document if `passage` is empty; None if unknown."""
         segment, local = self._snapshot.locate(number)
         if not passage:
             return 0, int(segment["document.tokens"][local])
@@ -254,14 +265,14 @@ class _Places:
                 segment.passage_id(local, i): (int(segment["passage.first_token"][i]), int(segment["passage.end_token"][i]))
                 for i in segment.passages_of(local)
             }
-        place = self._passages[number].get(passage)
-        if place is None and is_element_path(passage):
+        tokens = self._passages[number].get(passage)
+        if tokens is None and is_element_path(passage):
             if number not in self._outlines:
                 self._outlines[number] = DocumentOutline(segment, local)
             outline = self._outlines[number]
             span = outline.find(passage)
-            place = (int(outline.first_token[span]), int(outline.end_token[span])) if span >= 0 else None
-        return place
+            tokens = (int(outline.first_token[span]), int(outline.end_token[span])) if span >= 0 else None
+        return tokens
 
 
 def _united(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

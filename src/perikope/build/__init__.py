@@ -1,1 +1,1 @@
-"""Files to an index, by several processes."""
+"""Builds an index from files, with several processes."""

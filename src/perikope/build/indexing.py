@@ -1,4 +1,4 @@
-"""From files to an index in one step, as the command line does it: all of it, or nothing."""
+"""Build or update an index from files, as the command line does: everything is committed, or nothing."""
 
 from __future__ import annotations
 
@@ -26,29 +26,33 @@ from perikope.index.reader import Snapshot
 from perikope.text.analysis import Analyzer, read_stopwords
 
 _SELF, _WORKER = 100 << 20, 150 << 20
-"""What the program itself takes, and what each worker process takes, before the first document."""
+"""Memory of the program, and of each worker process, before the first document, in bytes."""
 
 LARGE_INPUT = 8 << 20
-"""From this size on, unpacked, a second process pays."""
+"""The unpacked input size, in bytes, from which worker processes save time."""
 
 OnProgress = Callable[[int, int], None]
-"""Called with documents and bytes done since the last call."""
+"""Called with the numbers of documents and bytes finished since the last call."""
 
 
 DUPLICATES = ("error", "first")
+"""The values of `BuildOptions.duplicates`."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What the index holds now, what has changed and what had to be skipped."""
+    """The content of the index after a build, what changed, and what was skipped."""
 
     documents: int
     passages: int
     added: int
+    """The number of new documents, including those that replace another."""
     deleted: int
+    """The number of deleted documents, including those that were replaced."""
     skipped: tuple[UnreadableFile, ...]
+    """One error per file, or per duplicate document, that was left out."""
     ignored: int
-    """Files of folders and archives whose format is not known."""
+    """The number of files in folders and archives whose format is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +60,29 @@ class BuildOptions:
     """How files are read and indexed."""
 
     format: str = "auto"
+    """The format of all files, or `auto` to recognise the format of each."""
     language: str | None = None
+    """The language of texts that name none; None: that of the index, or English for a new one."""
     stemmer: str | None = None
+    """None: that of the index, or `snowball` for a new one."""
     stopwords: str | None = None
-    """None: as the index has it, or English, snowball and the default list for a new one."""
+    """`default`, `none` or a file; None: those of the index, or `default` for a new one."""
     segment: str = "markup"
+    """How documents are cut into passages; see `perikope.document.segmentation`."""
     append: bool = False
+    """Add to an existing index."""
     replace: bool = False
+    """Add to an existing index, and replace documents that have the same id."""
     sync: bool = False
+    """Make the index follow the files: read new and changed ones, delete the documents of those that are gone."""
     duplicates: str = "error"
-    """What to do with several documents of the same id among what is read: `error`, or `first`: take the first, skip the others."""
+    """What to do if several documents have the same id: `error`, or `first` to index the first and skip the others."""
     memory: int = DEFAULT_MEMORY
+    """The memory for all processes together, in bytes."""
     workers: int | None = None
-    """None: as many as there are cores where the input is large, else none."""
+    """The number of processes; None: one per core if the input is large, else one."""
     wait: float = 0.0
+    """How long to wait for another writer, in seconds."""
 
 
 def build(
@@ -80,13 +93,16 @@ def build(
     delete: Sequence[str] = (),
     on_progress: OnProgress | None = None,
 ) -> BuildReport:
-    """Index files and folders; an error leaves the index as it was, or no index where there was none."""
+    """Index files and folders. After an error the index is as it was before; a new index is removed.
+
+    `delete` lists ids of documents to delete in the same commit.
+    """
     options = options or BuildOptions()
     segmenter(options.segment)
     if options.append + options.replace + options.sync > 1:
         raise UsageError("--append, --replace and --sync exclude each other; give one of them")
     if options.duplicates not in DUPLICATES:
-        raise unknown("way with duplicates", options.duplicates, DUPLICATES)
+        raise unknown("value of --duplicates", options.duplicates, DUPLICATES)
     if options.duplicates == "first" and (options.workers or 1) > 1:
         raise UsageError("--duplicates first reads one file after the other; leave out --workers")
     existed = Path(folder).exists()
@@ -107,7 +123,7 @@ def build(
                     "; ".join(str(problem) for problem in skipped[:3]) or "there are no documents in it", path=", ".join(paths)
                 )
         except BaseException:
-            # While the lock is held: the folder is ours, and nobody else's.
+            # Done while the lock is held, so that no other program uses the folder.
             if not adding:
                 _remove(Path(folder), keep_folder=existed)
             raise
@@ -119,29 +135,30 @@ def _stopwords(given: str) -> str | tuple[str, ...]:
 
 
 def _check_settings(snapshot: Snapshot, options: BuildOptions) -> None:
-    """An index has one text analysis: asking for another while adding is a mistake that must not pass in silence."""
-    has = snapshot.manifest.analysis
+    """Raise if the options ask for another text analysis than the index has."""
+    analysis = snapshot.manifest.analysis
     stopwords = None if options.stopwords is None else _stopwords(options.stopwords)
-    wanted = {"stemmer": options.stemmer, "stopwords": list(stopwords) if isinstance(stopwords, tuple) else stopwords}
-    for name, value in wanted.items():
-        if value is not None and value != has[name]:
+    requested = {"stemmer": options.stemmer, "stopwords": list(stopwords) if isinstance(stopwords, tuple) else stopwords}
+    for name, value in requested.items():
+        if value is not None and value != analysis[name]:
             raise UsageError(f"{snapshot.folder} was made with another setting (--{name}): leave the option out, or build a new index")
 
 
 def _change(
     writer: IndexWriter, paths: Sequence[str], options: BuildOptions, delete: Sequence[str], on_progress: OnProgress
 ) -> tuple[list[UnreadableFile], int]:
+    """Delete and add documents without committing; returns the skipped files and the number of ignored ones."""
     writer.delete(delete)
     skipped: list[UnreadableFile] = []
     ignored: list[str] = []
     sync = _Sync(writer.snapshot) if options.sync else None
     entries = find_files(list(paths), format=options.format, on_problem=skipped.append, on_ignored=ignored.append) if paths else iter(())
     if options.duplicates == "first":
-        workers = 1  # which document is the first is known only to whoever reads them all
+        workers = 1  # only one process that reads all files knows which document is the first
     else:
         is_large, entries = _is_large(entries)
         workers = options.workers if options.workers is not None else usable_cores() if is_large else 1
-    found = sources_of(
+    sources = sources_of(
         entries,
         format=options.format,
         language=options.language or writer.snapshot.manifest.language,
@@ -155,7 +172,7 @@ def _change(
         prefix = writer.segment_path("p").stem
         job = Job(writer.folder, writer.snapshot.manifest.analysis, options.segment, memory, prefix)
         outcome = build_segments(
-            job, tasks(found, skipped.append), workers, lambda count, task: on_progress(count, sum(map(size_of, task)))
+            job, tasks(sources, skipped.append), workers, lambda count, task: on_progress(count, sum(map(size_of, task)))
         )
         writer.adopt(outcome.entries, replace=replaces)
         skipped += outcome.skipped
@@ -165,16 +182,18 @@ def _change(
             skipped.append(UnreadableFile(f"document {document.id!r} was in an earlier file", path=document.source or None))
 
         on_duplicate = skip if options.duplicates == "first" else None
-        writer.add(_read(found, options.segment, skipped, on_progress), replace=replaces, on_duplicate=on_duplicate)
+        writer.add(_read(sources, options.segment, skipped, on_progress), replace=replaces, on_duplicate=on_duplicate)
     if sync:
-        # Numbers of the old snapshot: what was read meanwhile is not meant, even where a document moved to another file.
+        # These are numbers of the old snapshot, so a document that moved to another file and was read again is not
+        # deleted.
         writer.delete_numbers(sync.outdated([str(problem.path) for problem in skipped]))
     return skipped, len(ignored)
 
 
-def _read(found: Iterable[Source], segment: str, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:
+def _read(sources: Iterable[Source], segment: str, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:
+    """Read the documents of sources; a file that cannot be read is added to `skipped`, unless the user named it."""
     cut = segmenter(segment)
-    for source in found:
+    for source in sources:
         count = 0
         try:
             for document in documents(source):
@@ -190,36 +209,36 @@ def _read(found: Iterable[Source], segment: str, skipped: list[UnreadableFile], 
 
 
 class _Sync:
-    """What an index holds of each file, against what the files are now."""
+    """Compares the files that an index was read from with the files as they are now."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._known: dict[str, tuple[str, list[int]]] = {}
-        self._kept: set[str] = set()
+        self._unchanged: set[str] = set()
         for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
             for local in np.flatnonzero(segment.alive).tolist():
                 source, digest = segment.source(local)
                 self._known.setdefault(source, (digest, []))[1].append(int(base) + local)
 
     def select(self, entry: FileEntry, digest: str) -> bool:
-        """Whether a file must be read: it is new, or its content has changed."""
+        """Whether a file must be read, because it is new or its content has changed."""
         if entry.id in self._known and self._known[entry.id][0] == digest:
-            self._kept.add(entry.id)
+            self._unchanged.add(entry.id)
             return False
         return True
 
     def outdated(self, unreadable: Sequence[str]) -> list[int]:
-        """The documents of files that have changed or vanished.
+        """The numbers of documents whose file has changed or is gone.
 
-        Those that came from no file stay, and so do those whose file is there but cannot be read now: it may be half written.
+        Documents that came from no file stay. So do documents of the `unreadable` files, which may be half written.
         """
-        gone = {source for source in self._known if source and source not in self._kept}
-        # Sources are written as ids, with forward slashes on every system.
+        gone = {source for source in self._known if source and source not in self._unchanged}
+        # The index names files with forward slashes on every system.
         gone -= {source for source in gone for path in unreadable if f"/{source}/" in f"/{document_id(path)}/"}
         return [number for source in gone for number in self._known[source][1]]
 
 
 def input_size(paths: Sequence[str]) -> int:
-    """About how many bytes the files and folders have, unpacked; for a progress bar, which needs to know before anything is read."""
+    """The estimated unpacked size of files and folders in bytes; for a progress bar."""
     total = 0
     for path in paths:
         if os.path.isdir(path):
@@ -230,7 +249,10 @@ def input_size(paths: Sequence[str]) -> int:
 
 
 def _is_large(entries: Iterator[FileEntry]) -> tuple[bool, Iterator[FileEntry]]:
-    """Whether the files have `LARGE_INPUT` bytes together, and all of them: those looked at come first, the walk goes on behind them."""
+    """Whether the files have `LARGE_INPUT` bytes or more together, and an iterator over all of them.
+
+    Only as many files are examined as the answer needs.
+    """
     seen: list[FileEntry] = []
     size = 0
     for entry in entries:
@@ -242,10 +264,10 @@ def _is_large(entries: Iterator[FileEntry]) -> tuple[bool, Iterator[FileEntry]]:
 
 
 def _remove(folder: Path, *, keep_folder: bool) -> None:
-    """Undo the making of an index; the folder was new or empty, so all in it is ours.
+    """Remove a new index; its folder was new or empty, so all files in it are removed.
 
-    Where the system refuses to remove a segment, as Windows does while it is mapped, an index without a commit stays: it can be made anew,
-    and its first writer clears up. The lock file stays on Windows, since it is open.
+    Windows refuses to remove a segment that is mapped. Then an index without a commit remains: it can be made anew, and
+    its first writer removes the rest. The lock file remains on Windows too, since it is open.
     """
     segments = [path for path in folder.iterdir() if path.name not in (manifests.FILE, LOCK_FILE)]
     held = [path for path in segments if not files.remove_unless_held(path)]

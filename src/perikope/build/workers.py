@@ -1,6 +1,7 @@
-"""Several processes build segments side by side: each parses, analyses and writes whole segments; only manifest entries come back.
+"""Build segments in several processes.
 
-The process that deals out the work takes part in it.
+Each process reads files, analyses text and writes whole segments; it returns only their manifest entries. The process
+that distributes the tasks works on them too.
 """
 
 from __future__ import annotations
@@ -27,34 +28,39 @@ from perikope.index.writer import SegmentBuilder
 from perikope.text.analysis import Analyzer
 
 TASK_BYTES = 4 << 20
-"""Of files that a worker gets at a time."""
+"""The approximate size of a task: the files or pieces of files that a worker gets at a time."""
 
 Task = list[Source]
 Problem = tuple[str, str]
-"""Path and message of a file that had to be skipped, as they cross processes."""
+"""Path and error message of a skipped file, as sent between processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What every worker needs to know."""
+    """The settings of all workers."""
 
     folder: Path
+    """The folder of the index."""
     analysis: dict[str, Any]
+    """The settings of the text analysis, as in the manifest."""
     segment: str
+    """How documents are cut into passages."""
     memory: int
+    """The memory for one segment under construction, in bytes."""
     prefix: str
+    """How the names of new segment files begin; the number of the worker follows."""
 
 
 @dataclass(slots=True)
 class WorkersOutput:
-    """What the workers made."""
+    """The manifest entries of new segments, and the files that were skipped."""
 
     entries: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[UnreadableFile] = field(default_factory=list)
 
 
 def tasks(sources: Iterable[Source], on_problem: Callable[[UnreadableFile], None]) -> Iterator[Task]:
-    """Sources dealt out into tasks of about `TASK_BYTES`: lines of large files in chunks, small files together."""
+    """Divide sources into tasks of about `TASK_BYTES`: large files are cut into pieces, small ones put together."""
     batch: Task = []
     size = 0
     for source in sources:
@@ -74,7 +80,7 @@ def tasks(sources: Iterable[Source], on_problem: Callable[[UnreadableFile], None
 
 
 def _pieces(source: Source) -> Iterator[Source]:
-    """A source as workers get it: portable, and in pieces where it is large and its format can be cut."""
+    """A source in a form that can be sent to a worker; in pieces, if it is large and its format can be cut."""
     split = format_named(source.format).split
     if split is None or (source.portable and size_of(source) < TASK_BYTES):
         return iter((source.carried(),))
@@ -83,16 +89,16 @@ def _pieces(source: Source) -> Iterator[Source]:
 
 PACKED = (".gz", ".zip", ".tgz", ".bz2", ".tbz2", ".xz", ".txz")
 PACKED_RATIO = 4
-"""About how much text grows when it is unpacked; for estimates of work and of time left."""
+"""The assumed ratio of unpacked to packed size, for estimates of work and remaining time."""
 
 
 def size_of(source: Source) -> int:
-    """About how many bytes a source has unpacked: those it carries, or those of its file."""
+    """The estimated unpacked size of a source in bytes: of the content it carries, or of its file."""
     return len(source.content) if isinstance(source.content, bytes) else file_size(source.path)
 
 
 def file_size(path: str) -> int:
-    """About how many bytes a file has unpacked."""
+    """The estimated unpacked size of a file in bytes; 0 if it cannot be read."""
     try:
         return Path(path).stat().st_size * (PACKED_RATIO if path.endswith(PACKED) else 1)
     except OSError:
@@ -100,7 +106,7 @@ def file_size(path: str) -> int:
 
 
 class SegmentWorker:
-    """Turns tasks into segments, in this process or in one of its own."""
+    """Turns tasks into segments, in the main process or in a worker process."""
 
     def __init__(self, job: Job, name: str) -> None:
         self._job = job
@@ -111,7 +117,7 @@ class SegmentWorker:
         self._entries: list[dict[str, Any]] = []
 
     def take(self, task: Task) -> tuple[int, list[Problem]]:
-        """Add the documents of a task; returns how many there were, and what had to be skipped."""
+        """Add the documents of a task; returns their number and the skipped files."""
         before = len(self._builder)
         skipped: list[Problem] = []
         for source in task:
@@ -128,7 +134,7 @@ class SegmentWorker:
         return added, skipped
 
     def finish(self) -> list[dict[str, Any]]:
-        """Write what is left; returns the manifest's entries of all segments."""
+        """Write the remaining documents; returns the manifest entries of all segments."""
         self._flush()
         return self._entries
 
@@ -140,16 +146,17 @@ class SegmentWorker:
 
 
 def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: Callable[[int, Task], None]) -> WorkersOutput:
-    """Deal tasks out to this process and `workers - 1` others; an error in one ends them all and is raised here.
+    """Distribute tasks to this process and `workers - 1` others; an error in one ends all of them and is raised here.
 
-    This process works too: it has everything loaded, and others may take a second to start.
+    This process works too, since it is ready at once, while others may take a second to start. `on_documents` is called
+    with the number of documents of each finished task, and the task.
     """
     context = process_context()
     forked = context.get_start_method() == "fork"
     processes = []
     feeders: list[_Feeder] = []
     ours: list[Connection] = []
-    own = SegmentWorker(job, f"{job.prefix}0")
+    local_worker = SegmentWorker(job, f"{job.prefix}0")
     try:
         for number in range(1, workers):
             mine, theirs = context.Pipe()
@@ -160,19 +167,19 @@ def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: C
             theirs.close()
             processes.append(process)
             feeders.append(_Feeder(mine))
-        # Only now: a process is not forked while this one has threads.
+        # Started only now, since a process with threads must not be forked.
         for feeder in feeders:
             feeder.start()
         outcome = WorkersOutput()
         for task in work:
             if not any(feeder.offer(task) for feeder in feeders):
-                added, skipped = own.take(task)
-                outcome.skipped += map(_problem, skipped)
+                added, skipped = local_worker.take(task)
+                outcome.skipped += map(_error_of, skipped)
                 on_documents(added, task)
             _report(feeders, outcome, on_documents)
         for feeder in feeders:
             feeder.finish()
-        outcome.entries += own.finish()
+        outcome.entries += local_worker.finish()
         for feeder in feeders:
             feeder.join()
             outcome.entries += feeder.entries
@@ -188,24 +195,26 @@ def build_segments(job: Job, work: Iterable[Task], workers: int, on_documents: C
                 process.join()
 
 
-def _problem(found: Problem) -> UnreadableFile:
-    problem = UnreadableFile(found[1])
-    problem.path = found[0]
-    return problem
+def _error_of(problem: Problem) -> UnreadableFile:
+    path, message = problem
+    error = UnreadableFile(message)
+    error.path = path
+    return error
 
 
 def _report(feeders: Iterable[_Feeder], outcome: WorkersOutput, on_documents: Callable[[int, Task], None]) -> None:
+    """Collect the finished tasks of all workers, and raise the first error of one."""
     for feeder in feeders:
         while feeder.done:
             added, skipped, task = feeder.done.popleft()
-            outcome.skipped += map(_problem, skipped)
+            outcome.skipped += map(_error_of, skipped)
             on_documents(added, task)
         if feeder.error is not None:
             raise feeder.error
 
 
 class _Feeder(threading.Thread):
-    """Keeps one worker process busy: a task in hand, and the next one waiting."""
+    """The thread that feeds one worker process: while it works on one task, the next one waits."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(daemon=True)
@@ -216,7 +225,7 @@ class _Feeder(threading.Thread):
         self._tasks: queue.Queue[Task | None] = queue.Queue(maxsize=1)
 
     def offer(self, task: Task) -> bool:
-        """Take a task if there is room for it."""
+        """Accept a task unless one is waiting; returns whether it was accepted."""
         try:
             self._tasks.put_nowait(task)
         except queue.Full:
@@ -224,7 +233,7 @@ class _Feeder(threading.Thread):
         return True
 
     def finish(self) -> None:
-        """Let the worker write what it has once the waiting task is done."""
+        """Have the worker write its segment after the waiting task."""
         while self.error is None and self.is_alive():
             try:
                 self._tasks.put(None, timeout=0.1)
@@ -233,7 +242,7 @@ class _Feeder(threading.Thread):
             return
 
     def close(self) -> None:
-        """Give up on the worker."""
+        """Close the connection, which ends the worker."""
         self._connection.close()
 
     def run(self) -> None:
@@ -247,8 +256,10 @@ class _Feeder(threading.Thread):
         except PerikopeError as error:
             self.error = error
         except (EOFError, OSError, TypeError):
-            # Closed under our hands by `close` (which shows as any of these), or the other side is gone.
-            self.error = PerikopeError("a worker process ended by itself (out of memory?): use fewer (--workers) or less memory (--memory)")
+            # `close` was called meanwhile, which raises any of these, or the worker process is gone.
+            self.error = PerikopeError(
+                "a worker process ended unexpectedly (out of memory?): use fewer workers (--workers) or less memory (--memory)"
+            )
 
     def _answer(self) -> Any:
         kind, value = self._connection.recv()
@@ -258,8 +269,8 @@ class _Feeder(threading.Thread):
 
 
 def die_with_parent() -> None:
-    """Have Linux end this process with its parent, also while it writes a segment that nobody will commit."""
-    # Elsewhere a worker ends when it next asks for work, since the other end of its pipe is closed.
+    """On Linux, have the system end this process together with its parent, even while it writes a segment."""
+    # On other systems a worker ends when it next asks for a task, since the other end of its pipe is closed.
     if sys.platform != "linux":
         return
     with contextlib.suppress(OSError, AttributeError):
@@ -268,18 +279,19 @@ def die_with_parent() -> None:
 
 
 def process_context() -> Any:
-    """How processes start: forked where this one has a single thread, which is safe and takes no time; else spawned, a second each.
+    """How worker processes start: forked, which takes no time, or spawned, which takes about a second each.
 
-    A fork copies locks in whatever state other threads have them in.
+    Only a process with a single thread may fork, since a fork copies locks in the state that other threads left them
+    in.
     """
     forks = hasattr(os, "fork") and threading.active_count() == 1 and sys.platform == "linux"
     return multiprocessing.get_context("fork" if forks else "spawn")
 
 
 def _work(connection: Connection, job: Job, name: str, inherited: list[Connection] | None) -> None:
-    """The life of a worker process: tasks come, segments are written, and at the end their entries go back."""
+    """The main function of a worker process: it receives tasks, writes segments and returns their manifest entries."""
     if inherited is not None:
-        # Forked: with the parent's ends open we would not notice its death.
+        # Forked: while the parent's ends of the pipes are open here, the end of the parent would go unnoticed.
         for other in inherited:
             other.close()
         die_with_parent()
@@ -289,6 +301,6 @@ def _work(connection: Connection, job: Job, name: str, inherited: list[Connectio
             connection.send(("documents", worker.take(task)))
         connection.send(("entries", worker.finish()))
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
-        return  # the other side has given up, and says why
+        return  # the main process has stopped and reports why
     except (PerikopeError, OSError, MemoryError) as error:
         connection.send(("error", str(error) or type(error).__name__))

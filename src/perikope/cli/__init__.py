@@ -1,4 +1,4 @@
-"""The command line: one file a command, no logic. Errors are one line on stderr that says what to do."""
+"""The command line: one file per command, without logic. An error is one line that says what to do."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from perikope.core.errors import PerikopeError
 FIRST = (
     "index", "search", "explain", "locate", "run", "eval", "graph", "encode", "train", "learn", "tune", "experiment", "compact", "check",
 )  # fmt: skip
-"""Commands in the order in which a new user needs them; `--help` lists the others behind them, by name."""
+"""Commands in the order in which a new user needs them; `--help` lists the other commands after these, by name."""
 _SUFFIX = "_command"
 
 
 @cache
 def command_names() -> tuple[str, ...]:
-    """The names of all commands: those of the files in this folder that end in `_command.py`."""
-    found = {module.name.removesuffix(_SUFFIX) for module in pkgutil.iter_modules(__path__) if module.name.endswith(_SUFFIX)}
-    return (*(name for name in FIRST if name in found), *sorted(found - {*FIRST}))
+    """The names of all commands: one per file of this folder that ends in `_command.py`."""
+    names = {module.name.removesuffix(_SUFFIX) for module in pkgutil.iter_modules(__path__) if module.name.endswith(_SUFFIX)}
+    return (*(name for name in FIRST if name in names), *sorted(names - {*FIRST}))
 
 
 USER_ERROR = 2
 
 
 class _LazyGroup(click.Group):
-    """Imports a command's file only when it is needed, so that `--help` is fast."""
+    """A group that imports the file of a command only when the command runs, so that `--help` is fast."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(command_names())
@@ -50,7 +50,7 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="perikope")
 def perikope() -> None:
-    """Find the passage, scored in the context it was cut from.
+    """Find passages in structured documents, ranked in the context of their document.
 
     \b
     Example:
@@ -60,12 +60,12 @@ def perikope() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; the exit code is 2 for a user's mistake, 1 where something was skipped."""
+    """Run the command line. The exit code is 2 for a mistake of the user, and 1 if something was skipped."""
     sys.exit(_run(arguments))
 
 
 def _warn(message: Warning | str, *details: object, **more: object) -> None:
-    """A warning is one line too, without the place in our code that gave it."""
+    """Print a warning as one line, without its location in the source code."""
     click.echo(f"perikope: warning: {str(message).removeprefix('perikope: ')}", err=True)
 
 
@@ -85,24 +85,24 @@ def _run(arguments: Sequence[str] | None) -> int:
         return USER_ERROR
     except click.NoSuchOption as error:
         takes_a_query = error.ctx is not None and any(parameter.name == "query" for parameter in error.ctx.command.params)
-        hint = "; a query that begins with - goes behind --" if takes_a_query and not error.option_name.startswith("--") else ""
+        hint = "; write -- before a query that begins with -" if takes_a_query and not error.option_name.startswith("--") else ""
         return _complain(error.format_message() + hint, error.ctx)
     except click.ClickException as error:
         return _complain(error.format_message(), getattr(error, "ctx", None))
     except PerikopeError as error:
         return _complain(str(error))
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): that is no error, and Python must not complain at exit either.
+        # The reader of our output has gone (`| head`). That is no error, and Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (KeyboardInterrupt, click.Abort):
         click.echo("perikope: interrupted", err=True)
         return 130
     except OSError as error:
-        hint = ": free some room and try again; an index is as its last commit left it" if error.errno == errno.ENOSPC else ""
+        hint = ": free some space and try again; the index is as after its last commit" if error.errno == errno.ENOSPC else ""
         return _complain(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}{hint}")
     except MemoryError:
-        return _complain("out of memory: ask for less (--memory, --workers, -k)")
+        return _complain("out of memory: use smaller values of --memory, --workers or -k")
 
 
 def _complain(message: str, context: click.Context | None = None) -> int:

@@ -1,4 +1,4 @@
-"""`perikope check`: is an index whole?"""
+"""`perikope check`: find damaged or missing files of an index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perikope.cli.output import count, printable
 @click.command(name="check")
 @click.argument("index", metavar="INDEX")
 def command(index: str) -> int:
-    """Read all of an index and say what is damaged or missing; the exit code is 1 if anything is.
+    """Read a whole index and report what is damaged or missing. The exit code is 1 if anything is.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`perikope compact`: merge an index, and remove what was deleted from the disk."""
+"""`perikope compact`: merge all segments of an index and remove deleted documents from the disk."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from perikope.cli.options import size_option
 @click.command(name="compact")
 @click.argument("index", metavar="INDEX")
 @size_option
-@click.option("--wait", default=0.0, type=click.FloatRange(0), metavar="SECONDS", help="How long to wait for another writer.")
+@click.option("--wait", default=0.0, type=click.FloatRange(0), metavar="SECONDS", help="Seconds to wait for another writer.  [default: 0]")
 def command(index: str, memory: int, wait: float) -> int:
-    """Merge all segments into one; the text of deleted documents is gone from the disk afterwards.
+    """Merge all segments of an index into one, and remove deleted documents from the disk.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`perikope demo`: see a passage found by its context."""
+"""`perikope demo`: show how context changes the ranking of passages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(name="demo")
 def command() -> int:
-    """Index the documents that come with perikope and find a passage by its context.
+    """Show on example documents how context changes the ranking of passages.
 
     \b
     Example:
@@ -30,28 +30,28 @@ def command() -> int:
     click.echo(f"Indexed {facts}.\n")
     for comparison in comparisons:
         click.echo(click.style(f"» {comparison.query}", bold=True))
-        _show(f"{WITHOUT_CONTEXT}: each passage by itself", comparison, comparison.without)
+        _show(f"{WITHOUT_CONTEXT}: each passage alone", comparison, comparison.without)
         _show(f"{WITH_CONTEXT}: each passage in its context", comparison, comparison.within)
         click.echo()
     first = comparisons[0]
-    click.echo(f"Why {first.answer} is in place {first.place(first.within)} with its context:\n")
+    click.echo(f"Why {first.answer} has rank {first.place(first.within)} with its context:\n")
     click.echo(textwrap.indent(printable_lines(render(first.explanation)), "  "))
     return 0
 
 
 def printable_lines(text: str) -> str:
-    """Text without control characters other than line feeds."""
+    """Text without control characters, except line feeds."""
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def _show(title: str, comparison: DemoComparison, hits: list[Hit]) -> None:
-    place = comparison.place(hits)
-    click.echo(f"\n  {title}   ({f'the answer is in place {place}' if place else 'the answer is not found'})")
+    rank = comparison.place(hits)
+    click.echo(f"\n  {title}   ({f'the answer has rank {rank}' if rank else 'the answer is not among the results'})")
     for hit in hits[:3]:
         _line(hit, hit.name == comparison.answer)
-    if place is not None and place > 3:
+    if rank is not None and rank > 3:
         click.echo("     …")
-        _line(hits[place - 1], True)
+        _line(hits[rank - 1], True)
 
 
 def _line(hit: Hit, is_answer: bool) -> None:

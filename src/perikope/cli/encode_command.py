@@ -1,4 +1,4 @@
-"""`perikope encode`: vectors of all passages, computed once and kept in the index."""
+"""`perikope encode`: compute the vectors of all passages and store them in the index."""
 
 from __future__ import annotations
 
@@ -12,33 +12,42 @@ from perikope.cli.output import count
 
 @click.command(name="encode")
 @click.argument("index", metavar="INDEX")
-@click.option("--name", default="", metavar="NAME", help="Of the store, as models call for it; else colbert, hgat or dense, by its kind.")
+@click.option(
+    "--name", default="", metavar="NAME", help="Name of the store, for the parameter store of models.  [default: colbert, hgat or dense]"
+)
 @click.option(
     "--encoder",
     default="",
     metavar="NAME|FOLDER",
-    help="A Hugging Face or ColBERT model, or what `perikope train` made; all-MiniLM-L6-v2 where not given.",
+    help="A Hugging Face or ColBERT model, or a folder that `perikope train` wrote.  [default: all-MiniLM-L6-v2]",
 )
-@click.option("--pooled", is_flag=True, help="One vector a passage, the mean over its tokens, for `vectors`.")
-@click.option("--dimension", default=None, type=click.IntRange(0), metavar="N", help="Of token vectors: 128; 0 for the encoder's own.")
+@click.option("--pooled", is_flag=True, help="Store one vector per passage, the mean over its tokens, for the model vectors.")
+@click.option(
+    "--dimension",
+    default=None,
+    type=click.IntRange(0),
+    metavar="N",
+    help="Dimension of token vectors; 0 keeps that of the encoder.  [default: 128]",
+)
 @click.option(
     "--code",
     default=None,
     type=click.Choice(["float16", "int8", "residual"]),
-    help="How vectors are kept: at 128 dimensions 256, 130 or 36 bytes each. residual; float16 where pooled.",
+    help="Encoding of stored vectors: 256, 130 or 36 bytes each at 128 dimensions.  [default: residual; float16 if pooled]",
 )
-@click.option("--heading-path/--no-heading-path", default=None, help="Whether the titles above a passage are put in front of it.")
-@click.option("--device", default="", metavar="NAME", help="cpu or cuda; a GPU where there is one.")
+@click.option("--heading-path/--no-heading-path", default=None, help="Whether to put the titles above a passage before its text.")
+@click.option("--device", default="", metavar="NAME", help="Device: cpu or cuda.  [default: cuda if there is a GPU]")
 @click.option(
     "--runtime",
     default=None,
     type=click.Choice(["torch", "onnx", "onnx-int8"]),
-    help="What computes token vectors: torch where not given; onnx-int8 is faster on a CPU and loses a little.",
+    help="Library that computes token vectors; onnx-int8 is faster on a CPU and slightly less accurate.  [default: torch]",
 )
 def command(index: str, **options: Any) -> int:
-    """Encode all passages, so that neural models can rank them; only what is new, where the store is there already.
+    """Encode all passages, so that neural models can rank them.
 
-    What is not given is as the store was made. A folder of a trained ranker with graph attention makes a store for `hgat`.
+    If the store exists, only new documents are encoded, and options that are not given keep the values of the store. An
+    encoder folder with graph attention makes a store for the model hgat.
 
     \b
     Examples:
@@ -55,5 +64,5 @@ def command(index: str, **options: Any) -> int:
     snapshot = Snapshot.open(Path(index))
     with click.progressbar(length=snapshot.totals.passages, label="passages", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         store = encode_index(snapshot, EncodeOptions(**options), bar.update)
-    click.echo(f"{count(store.documents, 'document')}, {count(store.tokens, 'vector')} of {store.bytes_a_token} bytes in {store.folder}")
+    click.echo(f"{count(store.documents, 'document')}, {count(store.tokens, 'vector')} of {store.bytes_per_token} bytes in {store.folder}")
     return 0

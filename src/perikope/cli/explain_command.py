@@ -1,4 +1,4 @@
-"""`perikope explain`: where the score of a passage comes from."""
+"""`perikope explain`: explain the score of a passage."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from perikope.search.options import OPTIONS, PATENTS
 @click.argument("index", metavar="INDEX")
 @click.argument("query", metavar="QUERY")
 @click.argument("passage", metavar="DOCUMENT#PASSAGE")
-@click.option("--json", "as_json", is_flag=True, help="Print the tree as JSON.")
-@search_options(without={"candidates", "k", *(name for name, one in OPTIONS.items() if one.group == PATENTS)})
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: the explanation as a tree.")
+@search_options(without={"candidates", "k", *(name for name, option in OPTIONS.items() if option.group == PATENTS)})
 def command(index: str, query: str, passage: str, as_json: bool, search: GivenSearch) -> int:
-    """Show where the score of a passage comes from.
+    """Explain the score of a passage for a query, step by step.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`perikope formats`: the formats that can be read."""
+"""`perikope formats`: list the formats that can be read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 
 @click.command(name="formats")
 def command() -> int:
-    """List the formats that can be read, with the file names they are known by.
+    """List the formats that can be read, with their file name suffixes.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`perikope graph`: the passages and sections of a document, and what joins them."""
+"""`perikope graph`: show the graph of a document's sections and passages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from perikope.cli.output import verbatim
 @click.command(name="graph")
 @click.argument("index", metavar="INDEX")
 @click.argument("document", metavar="DOCUMENT")
-@click.option("--svg", metavar="FILE", type=click.File("w", encoding="utf-8", lazy=True), help="Write a picture; - for standard output.")
-@click.option("--dot", is_flag=True, help="Print the graph for Graphviz.")
-@click.option("--json", "as_json", is_flag=True, help="Print nodes and edges as JSON.")
+@click.option(
+    "--svg", metavar="FILE", type=click.File("w", encoding="utf-8", lazy=True), help="Write an SVG picture; - for standard output."
+)
+@click.option("--dot", is_flag=True, help="Print the graph in the DOT language of Graphviz.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: nodes and edges.")
 def command(index: str, document: str, svg: IO[str] | None, dot: bool, as_json: bool) -> int:
-    """Show the graph of a document that the neural rankers read: its sections and passages, their order and their references.
+    """Show the graph of a document's sections and passages, which neural rankers use.
+
+    The edges are the order of the passages, the structure of the sections, and references.
 
     \b
     Example:
@@ -30,7 +34,7 @@ def command(index: str, document: str, svg: IO[str] | None, dot: bool, as_json: 
     from perikope.search.facade import Index
 
     if (svg is not None) + dot + as_json > 1:
-        raise UsageError("--svg, --dot and --json are three forms of the same graph; ask for one")
+        raise UsageError("--svg, --dot and --json exclude each other; give one of them")
     graph = graph_of(Index.open(index), document)
     if svg is not None:
         svg.write(render_svg(graph))

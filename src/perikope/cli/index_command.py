@@ -1,4 +1,4 @@
-"""`perikope index`: make an index from files, or change one."""
+"""`perikope index`: make an index from files, or change an index."""
 
 from __future__ import annotations
 
@@ -13,30 +13,40 @@ from perikope.cli.output import count, printable
 
 @click.command(name="index")
 @click.argument("paths", nargs=-1, metavar="[PATH…]")
-@click.option("--to", "folder", required=True, metavar="INDEX", help="The folder of the index.")
-@click.option("--append", is_flag=True, help="Add to an index that is there.")
-@click.option("--replace", is_flag=True, help="Add, replacing documents that have the same id.")
-@click.option("--sync", is_flag=True, help="Make the index hold what is in PATH now: new, changed and vanished files are found by content.")
-@click.option("--delete", multiple=True, metavar="ID", help="Delete a document; may be given several times.")
-@click.option("--format", default="auto", show_default=True, metavar="NAME", help="See `perikope formats`.")
-@click.option("--language", metavar="CODE", help="Of documents that do not say.  [default: en, or the index's own]")
-@click.option("--stemmer", metavar="NAME", help="snowball, porter or none.  [default: snowball]")
-@click.option("--stopwords", metavar="LIST", help="default, none or a file.  [default: default]")
+@click.option("--to", "folder", required=True, metavar="INDEX", help="Folder of the index.")
+@click.option("--append", is_flag=True, help="Add documents to an existing index.")
+@click.option("--replace", is_flag=True, help="Add documents to an existing index and replace those with the same id.")
 @click.option(
-    "--segment", default="markup", show_default=True, metavar="HOW", help="Passages: markup, sentences, words:100 or windows:100/50."
+    "--sync",
+    is_flag=True,
+    help="Make the index equal to PATH: add new, replace changed and delete missing documents, compared by content.",
+)
+@click.option("--delete", multiple=True, metavar="ID", help="Delete a document. May be given several times.")
+@click.option("--format", default="auto", show_default=True, metavar="NAME", help="Format of the files; see `perikope formats`.")
+@click.option("--language", metavar="CODE", help="Language of documents that do not state it.  [default: en, or that of the index]")
+@click.option("--stemmer", metavar="NAME", help="Stemmer: snowball, porter or none.  [default: snowball]")
+@click.option("--stopwords", metavar="LIST", help="Stop words: default, none, or a file of words.  [default: default]")
+@click.option(
+    "--segment",
+    default="markup",
+    show_default=True,
+    metavar="HOW",
+    help="How passages are cut: by markup, sentences, words:100, or windows:100/50 (100 words, one window every 50).",
 )
 @click.option(
     "--duplicates",
     type=click.Choice(["error", "first"]),
     default="error",
     show_default=True,
-    help="Of several documents with one id among the files: stop, or take the first and list the others.",
+    help="If several documents have the same id: stop with an error, or index the first and list the others.",
 )
 @size_option
-@click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes; as many as cores for large input where not given.")
-@click.option("--wait", default=0.0, type=click.FloatRange(0), metavar="SECONDS", help="How long to wait for another writer.")
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="Number of processes.  [default: one per core for large input, else 1]"
+)
+@click.option("--wait", default=0.0, type=click.FloatRange(0), metavar="SECONDS", help="Seconds to wait for another writer.  [default: 0]")
 def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **options: str | int | bool | None) -> int:
-    """Make an index from files, folders and archives, or change one.
+    """Make an index from files, folders and archives, or change an index.
 
     \b
     Examples:
@@ -49,7 +59,7 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **opti
     from perikope.core.errors import UsageError
 
     if not paths and not delete:
-        raise UsageError("give files or folders to index, or ids to --delete")
+        raise UsageError("nothing to do: give files or folders to index, or ids of documents to --delete")
     started = time.perf_counter()
     visible = sys.stderr.isatty()
     with click.progressbar(length=input_size(paths) if visible else 1, label="reading", file=sys.stderr, hidden=not visible) as bar:
@@ -64,13 +74,12 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **opti
         report = build(folder, paths, BuildOptions(**options), delete=delete, on_progress=advance)  # type: ignore[arg-type]
     seconds = time.perf_counter() - started
     changed = f"{count(report.added, 'document')} added" + (f", {report.deleted} removed" if report.deleted else "")
-    click.echo(
-        f"{folder}: {changed} in {seconds:.1f} s; it holds {count(report.documents, 'document')} with {count(report.passages, 'passage')}"
-    )
+    contents = f"{count(report.documents, 'document')} with {count(report.passages, 'passage')}"
+    click.echo(f"{folder}: {changed} in {seconds:.1f} s; it contains {contents}")
     if report.ignored:
-        click.echo(f"{count(report.ignored, 'file')} of other formats passed over (see `perikope formats`)")
+        click.echo(f"{count(report.ignored, 'file')} of other formats skipped (see `perikope formats`)")
     if report.skipped:
-        click.echo(f"{count(len(report.skipped), 'file')} could not be read, or not all of it:", err=True)
+        click.echo(f"{count(len(report.skipped), 'file')} could not be read completely:", err=True)
         for problem in report.skipped[:20]:
             click.echo(f"  {printable(str(problem))}", err=True)
         if len(report.skipped) > 20:

@@ -1,25 +1,29 @@
-"""`perikope learn`: what judgements say, saved as a table that models use by its name."""
+"""`perikope learn`: learn a table from judgements, which models use by its name."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from perikope.cli.options import GivenSearch, GroupedCommand, search_options, topic_options
-from perikope.cli.output import count, printable, progress
+from perikope.cli.options import GivenSearch, GroupedCommand, search_options, threads_option, topic_options
+from perikope.cli.output import count, printable, progress, show_problems
 
 if TYPE_CHECKING:
     from perikope.browse.models.features import FeatureNormalization
     from perikope.evaluation.learning.examples import JudgedTopics
+    from perikope.evaluation.learning.validation import LearnedCombination
+    from perikope.evaluation.measures import Measure
+
+_NAME_HELP = "Name under which the table is saved in the index."
 
 
 @click.group(name="learn")
 def command() -> None:
-    """Learn tables that models use by their names.
+    """Learn tables from judgements, which models use by name.
 
     \b
     Example:
@@ -34,17 +38,32 @@ def command() -> None:
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
-@click.option("--name", required=True, metavar="NAME", help="Under which name the table is saved in the index.")
-@click.option("--grade", default=1, show_default=True, metavar="N", help="What is judged at least this good is relevant.")
-@click.option("--smoothing", default=0.5, show_default=True, metavar="X", help="Added to every count.")
+@click.option("--name", required=True, metavar="NAME", help=_NAME_HELP)
+@click.option("--grade", default=1, show_default=True, metavar="N", help="Lowest grade that counts as relevant.")
+@click.option("--smoothing", default=0.5, show_default=True, metavar="X", help="Number added to every count.")
 @click.option(
-    "--min-occurrences", default=1000, show_default=True, type=click.IntRange(0), metavar="N", help="A weighted tag is so frequent."
+    "--min-occurrences",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="Minimum number of occurrences of a weighted tag.",
 )
 @click.option(
-    "--min-coverage", default=0.0001, show_default=True, type=click.FloatRange(0, 1), metavar="X", help="And marks this share of all words."
+    "--min-coverage",
+    default=0.0001,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    metavar="X",
+    help="Minimum share of all words that a weighted tag marks.",
 )
 @click.option(
-    "--logical-coverage", default=0.01, show_default=True, type=click.FloatRange(0, 1), metavar="X", help="A logical one marks this share."
+    "--logical-coverage",
+    default=0.01,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    metavar="X",
+    help="Minimum share of all words that a logical tag marks.",
 )
 @click.option(
     "--logical-rank",
@@ -52,11 +71,11 @@ def command() -> None:
     show_default=True,
     type=click.IntRange(0),
     metavar="N",
-    help="And is among so many that hold relevant text most often.",
+    help="A logical tag is among this number of tags that contain relevant text most often.",
 )
-@click.option("--exclude", default="", metavar="TAG,…", help="Tags that get no weight.")
+@click.option("--exclude", default="", metavar="TAG,…", help="Tags that get no weight, with commas between them.")
 def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoothing: float, exclude: str, **thresholds: Any) -> int:
-    """Learn how well each tag marks what is relevant.
+    """Learn a weight for each tag: how much more often it marks relevant than irrelevant text.
 
     QRELS judge passages (document#passage), elements (document#/article[1]/sec[2]) or documents.
 
@@ -76,10 +95,10 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
     from perikope.index.saved_tables import check_name, write_table
 
     check_name(name)
-    wanted = read_topics(topics)
+    known_topics = read_topics(topics)
     judged = read_judgements(qrels)
-    if not wanted:
-        raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
+    if not known_topics:
+        raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")
     selection = Selection(
         thresholds["min_occurrences"],
         thresholds["min_coverage"],
@@ -87,34 +106,37 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
         thresholds["logical_rank"],
         frozenset(exclude.split(",")),
     )
-    judgements = {topic.qid: judged.get(topic.qid, {}) for topic in wanted}
+    judgements = {topic.qid: judged.get(topic.qid, {}) for topic in known_topics}
     learned = learn_tags(Snapshot.open(Path(index)), judgements, selection=selection, smoothing=smoothing, grade=grade)
     path = write_table(Path(index), name, KIND, learned.table.values())
     click.echo("\n".join(lines_of_tags(learned.table)))
     click.echo(f"{count(len(learned.table.rows), 'tag')} learned from {count(learned.table.queries, 'topic')} into {path}")
-    for qid in learned.without_relevant[:20]:
-        click.echo(f"  topic {printable(qid)}: no relevant text", err=True)
-    if learned.unknown:
-        click.echo(
-            f"  {count(len(learned.unknown), 'relevant passage')} not in the index, such as {printable(learned.unknown[0])}", err=True
-        )
+    show_problems("skipped", [f"topic {qid}: no relevant text" for qid in learned.without_relevant])
+    _show_unknown(learned.unknown)
     return 1 if learned.unknown else 0
+
+
+def _show_unknown(passages: Sequence[str]) -> None:
+    """Report relevant passages that the index does not contain."""
+    if passages:
+        missing = count(len(passages), "relevant passage")
+        click.echo(f"  {missing} not in the index, such as {printable(passages[0])}", err=True)
 
 
 @command.command(name="prior", cls=GroupedCommand)
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
-@click.option("--name", "--save", "name", required=True, metavar="NAME", help="Under which name the table is saved in the index.")
-@click.option("--threads", default=0, type=click.IntRange(0), metavar="N", help="How many topics at a time.")
+@click.option("--name", "--save", "name", required=True, metavar="NAME", help=_NAME_HELP)
+@threads_option
 @topic_options
-@search_options(k=1000, help={"k": "Number of passages per topic that the run returns."})
+@search_options(k=1000, help={"k": "Number of passages per topic in the run."})
 def learn_prior(index: str, topics: str, qrels: str, name: str, threads: int, search: GivenSearch, **reading: str) -> int:
-    """Learn in which tenths of a description relevant passages stand more often than a run returns them.
+    """Learn a weight for each tenth of a description, by position of the passage.
 
-    The weight of a tenth is its share of the relevant passages ÷ its share of what `perikope run` returns with the same options; a tenth
-    without anything relevant weighs 0, and one of which nothing is returned 1. QRELS judge passages (document#passage); descriptions are
-    parts of that name (Gobeill and Ruch 2012).
+    The weight of a tenth is its share of the relevant passages ÷ its share of the passages that `perikope run` returns
+    with the same options. The weight is 0 if no passage of the tenth is relevant, and 1 if none is returned. QRELS
+    judge passages (document#passage). A description is a part named description (Gobeill and Ruch 2012).
 
     \b
     Example:
@@ -137,17 +159,13 @@ def learn_prior(index: str, topics: str, qrels: str, name: str, threads: int, se
     click.echo(f"learned from {count(len(source.topics), 'topic')} into {path}")
     if learned.elsewhere:
         click.echo(f"  {count(learned.elsewhere, 'relevant passage')} in no description", err=True)
-    if learned.unknown:
-        click.echo(
-            f"  {count(len(learned.unknown), 'relevant passage')} not in the index, such as {printable(learned.unknown[0])}", err=True
-        )
-    for problem in problems[:20]:
-        click.echo(f"  passed over: {printable(problem)}", err=True)
+    _show_unknown(learned.unknown)
+    show_problems("skipped", problems)
     return 1 if problems or learned.unknown else 0
 
 
 def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the examples of fusion come from."""
+    """Add the arguments and options that say where the training examples of fusion come from."""
     for option in reversed(
         (
             click.argument("index", metavar="INDEX"),
@@ -156,18 +174,28 @@ def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--normalize",
                 type=click.Choice(["zscore", "minmax"]),
-                help="How features are normalised over the candidate passages; zscore for linear and else minmax where not given.",
+                help="Normalisation of features over the candidate passages.  [default: zscore for linear, else minmax]",
             ),
             click.option(
-                "--depth", default=200, show_default=True, type=click.IntRange(0), metavar="N", help="Passages of --model to learn from."
+                "--depth",
+                default=200,
+                show_default=True,
+                type=click.IntRange(0),
+                metavar="N",
+                help="Number of top passages of --model per topic to learn from.",
             ),
             click.option(
-                "--others", default=200, show_default=True, type=click.IntRange(0), metavar="N", help="Other passages, drawn by chance."
+                "--others",
+                default=200,
+                show_default=True,
+                type=click.IntRange(0),
+                metavar="N",
+                help="Number of other passages per topic to learn from, drawn at random.",
             ),
-            click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Decides all that is drawn."),
-            click.option("--threads", default=0, type=click.IntRange(0), metavar="N", help="How many topics at a time."),
+            click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Seed of all random choices."),
+            threads_option,
             topic_options,
-            search_options(without=("k",), help={"model": "Model whose best passages are learned from: they are hard to tell apart."}),
+            search_options(without=("k",), help={"model": "Model whose top passages are training examples."}),
         )
     ):
         function = option(function)
@@ -176,29 +204,43 @@ def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @command.command(name="fusion", cls=GroupedCommand)
 @learning_options
-@click.option("--name", required=True, metavar="NAME", help="Under which name the table is saved in the index.")
+@click.option("--name", required=True, metavar="NAME", help=_NAME_HELP)
 @click.option(
     "--method",
     default="linear",
     show_default=True,
     type=click.Choice(["linear", "lambdamart"]),
-    help="A weight for each feature, or trees (needs perikope[ltr]).",
+    help="One weight per feature (linear), or regression trees (lambdamart, needs perikope[ltr]).",
 )
 @click.option(
-    "--measure", default="nDCG@10 MAP(D) AP", show_default=True, metavar="NAMES", help="What is reported; the first decides the order."
+    "--measure",
+    default="nDCG@10 MAP(D) AP",
+    show_default=True,
+    metavar="NAMES",
+    help="Measures to report; the first one orders the systems.",
 )
-@click.option("--folds", default=5, show_default=True, type=click.IntRange(2), metavar="N", help="Into how many parts the topics are cut.")
+@click.option("--folds", default=5, show_default=True, type=click.IntRange(2), metavar="N", help="Number of folds of the cross-validation.")
 @click.option(
     "--folds-by",
     default="topics",
     show_default=True,
     type=click.Choice(["topics", "documents"]),
-    help="Cut by documents, topics that share a relevant document stay in one fold: figures for documents that nobody has asked about.",
+    help="Split topics at random, or keep topics with a common relevant document in one fold, which tests on unseen documents.",
 )
 @click.option(
-    "--l2", default=0.03, show_default=True, type=click.FloatRange(0, min_open=True), metavar="X", help="Penalty on large weights."
+    "--l2",
+    default=0.03,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    metavar="X",
+    help="L2 penalty on the weights of --method linear.",
 )
-@click.option("--compare", multiple=True, metavar="NAME(…)", help="Compare with these models; with all single ones where not given.")
+@click.option(
+    "--compare",
+    multiple=True,
+    metavar="NAME(…)",
+    help="Model to compare with. May be given several times.  [default: all single models]",
+)
 def learn_fusion(
     index: str,
     topics: str,
@@ -211,9 +253,10 @@ def learn_fusion(
     search: GivenSearch,
     **options: Any,
 ) -> int:
-    """Learn how all signals count together, so that no model has to be picked by hand.
+    """Learn a combination of all features, so that no model has to be chosen by hand.
 
-    The figures are of topics that were not learned from: each is ranked by what the other folds taught. What is saved is learned from all.
+    The printed scores are cross-validated: each topic is ranked by a combination that was learned from the other folds.
+    The saved combination is learned from all topics.
 
     \b
     Example:
@@ -225,14 +268,14 @@ def learn_fusion(
     from perikope.core.errors import UsageError
     from perikope.evaluation.learning.examples import Sampling
     from perikope.evaluation.learning.saving import save
-    from perikope.evaluation.learning.validation import HELD_OUT, Learner, learn, single_models
+    from perikope.evaluation.learning.validation import Learner, learn, single_models
     from perikope.evaluation.measures import parse_measures
     from perikope.index.saved_tables import check_name
 
     check_name(name)
-    wanted = parse_measures(measure)
-    if not wanted:
-        raise UsageError("give at least one measure, such as nDCG@10; see `perikope measures`")
+    measures = parse_measures(measure)
+    if not measures:
+        raise UsageError("--measure is empty: give at least one measure, such as nDCG@10; see `perikope measures`")
     source, problems = _examples(index, topics, qrels, search, options)
     learner = Learner(options["method"], l2, options["seed"])
     sampling = Sampling(options["depth"], options["others"], options["seed"])
@@ -241,7 +284,7 @@ def learn_fusion(
         learned = learn(
             source,
             learner,
-            wanted,
+            measures,
             folds=folds,
             folds_by=options["folds_by"],
             sampling=sampling,
@@ -249,32 +292,37 @@ def learn_fusion(
             on_topic=lambda _: bar.update(1),
         )
     path = save(Path(index), name, learned)
-    names = [one.asked or str(one) for one in wanted]
-    width = max(len(system) for system in learned.figures)
-    click.echo("system".ljust(width) + "".join(one.rjust(max(len(one), 6) + 2) for one in names))
-    for system in sorted(learned.figures, key=lambda system: (-learned.mean(system, names[0]), system)):
-        values = "".join(f"{learned.mean(system, one):.4f}".rjust(max(len(one), 6) + 2) for one in names)
-        click.echo(system.ljust(width) + values + (f"  ({folds} folds)" if system == HELD_OUT else ""))
+    _show_figures(learned, measures, folds)
     click.echo(f"learned from {count(len(source.topics), 'topic')} into {path}")
     if learned.shared:
         click.echo(
-            f"  {count(learned.shared, 'topic')} of {len(source.topics)} have a relevant document "
-            f"in common with topics of other folds, so the "
-            "figures may be too good; --folds-by documents keeps such topics together"
+            f"  {count(learned.shared, 'topic')} of {len(source.topics)} have a relevant document in common with topics of other folds, "
+            "so the scores may be too high; --folds-by documents keeps such topics in one fold"
         )
-    for problem in problems[:20]:
-        click.echo(f"  passed over: {printable(problem)}", err=True)
+    show_problems("skipped", problems)
     return 1 if problems else 0
+
+
+def _show_figures(learned: LearnedCombination, measures: Sequence[Measure], folds: int) -> None:
+    """Print the scores of all systems, best first by the first measure."""
+    from perikope.evaluation.learning.validation import HELD_OUT
+
+    names = [measure.asked or str(measure) for measure in measures]
+    width = max(len(system) for system in learned.figures)
+    click.echo("system".ljust(width) + "".join(name.rjust(max(len(name), 6) + 2) for name in names))
+    for system in sorted(learned.figures, key=lambda system: (-learned.mean(system, names[0]), system)):
+        values = "".join(f"{learned.mean(system, name):.4f}".rjust(max(len(name), 6) + 2) for name in names)
+        click.echo(system.ljust(width) + values + (f"  ({folds} folds)" if system == HELD_OUT else ""))
 
 
 @command.command(name="export", cls=GroupedCommand)
 @learning_options
-@click.option("--out", required=True, metavar="FILE", help="The file to write: .csv, .tsv, and else SVMlight; .gz compresses it.")
+@click.option("--out", required=True, metavar="FILE", help="File to write: CSV for .csv, TSV for .tsv, else SVMlight; .gz compresses it.")
 def export(index: str, topics: str, qrels: str, out: str, search: GivenSearch, **options: Any) -> int:
-    """Write what fusion is learned from, for other programs.
+    """Write the training examples of fusion to a file, for other programs.
 
-    A line of SVMlight is `grade qid:1 1:0.5 2:0.25 … # document#passage`; the names of the features stand in front, as comments. CSV and
-    TSV have columns qid, name (document#passage), grade and one a feature, as a data frame has.
+    A line of SVMlight is `grade qid:1 1:0.5 2:0.25 … # document#passage`; comments at the top name the features. CSV
+    and TSV have the columns qid, name (document#passage), grade, and one column per feature.
 
     \b
     Example:
@@ -288,15 +336,14 @@ def export(index: str, topics: str, qrels: str, out: str, search: GivenSearch, *
     groups = source.groups(Sampling(options["depth"], options["others"], options["seed"]))
     lines = write_examples(out, progress(groups, len(source.topics), "topics"), [topic.qid for topic in source.topics])
     click.echo(f"{count(lines, 'example')} of {count(len(source.topics), 'topic')} into {out}")
-    for problem in problems[:20]:
-        click.echo(f"  passed over: {printable(problem)}", err=True)
+    show_problems("skipped", problems)
     return 1 if problems else 0
 
 
 @command.command(name="show")
 @click.argument("index", metavar="INDEX")
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the table as it is saved.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: the table as it is saved.")
 def show_table(index: str, name: str | None, as_json: bool) -> int:
     """List the tables that models can use, or show one.
 
@@ -318,10 +365,10 @@ def show_table(index: str, name: str | None, as_json: bool) -> int:
         return 0
     names = table_names(folder=folder)
     width = max(map(len, names))
-    for one in names:
-        own = (folder / FOLDER / f"{one}.json").is_file()
-        kind, place = read_table(one, folder=folder).kind, "index" if own else "program"
-        click.echo(json.dumps({"name": one, "kind": kind, "place": place}) if as_json else f"{one:<{width}}  {kind:<6}  {place}")
+    for known in names:
+        kind = read_table(known, folder=folder).kind
+        source = "index" if (folder / FOLDER / f"{known}.json").is_file() else "program"
+        click.echo(json.dumps({"name": known, "kind": kind, "place": source}) if as_json else f"{known:<{width}}  {kind:<6}  {source}")
     return 0
 
 
@@ -329,7 +376,7 @@ def show_table(index: str, name: str | None, as_json: bool) -> int:
 @click.argument("index", metavar="INDEX")
 @click.argument("name", metavar="NAME")
 def delete_table(index: str, name: str) -> int:
-    """Delete a table of the index.
+    """Delete a learned table from the index.
 
     \b
     Example:
@@ -347,7 +394,7 @@ def delete_table(index: str, name: str) -> int:
 
 @command.command(name="features")
 def list_features() -> int:
-    """List what fusion is learned from: the features of a passage, and what each of them says."""
+    """List the features of a passage that fusion combines, with their meaning."""
     from perikope.browse.models.features import FEATURES
 
     width = max(map(len, FEATURES))
@@ -357,7 +404,7 @@ def list_features() -> int:
 
 
 def _examples(index: str, topics: str, qrels: str, search: GivenSearch, options: dict[str, Any]) -> tuple[JudgedTopics, list[str]]:
-    """Where the examples of fusion come from, and which topics were passed over."""
+    """The topics from which fusion takes examples, and one message per skipped topic."""
     from perikope.evaluation.learning.validation import NORMALIZATION
 
     normalize = options["normalize"] or NORMALIZATION[options.get("method", "lambdamart")]
@@ -373,7 +420,7 @@ def _source(
     reading: Mapping[str, Any],
     normalize: FeatureNormalization = "zscore",
 ) -> tuple[JudgedTopics, list[str]]:
-    """What is learned from, and which topics were passed over; `reading` says of which form the topics are."""
+    """The judged topics to learn from, and one message per skipped topic; `reading` says how to read topics."""
     from pathlib import Path
 
     from perikope.core.errors import UsageError
@@ -384,9 +431,9 @@ def _source(
 
     check_options(search.options)
     snapshot, judgements = Snapshot.open(Path(index)), read_judgements(qrels)
-    wanted = search.with_candidates(read_topics(topics, reading["topic_format"], reading["topic_field"]))
-    if not wanted:
-        raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
+    known_topics = search.with_candidates(read_topics(topics, reading["topic_format"], reading["topic_field"]))
+    if not known_topics:
+        raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")
     problems: list[str] = []
-    kept = judged_topics(snapshot, wanted, judgements, search.options, problems.append)
-    return JudgedTopics(snapshot, kept, judgements, search.options, normalize, threads or None), problems
+    usable = judged_topics(snapshot, known_topics, judgements, search.options, problems.append)
+    return JudgedTopics(snapshot, usable, judgements, search.options, normalize, threads or None), problems

@@ -1,4 +1,4 @@
-"""`perikope locate`: the original of a passage."""
+"""`perikope locate`: find a passage in its original file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from perikope.cli.output import verbatim
 @click.command(name="locate")
 @click.argument("index", metavar="INDEX")
 @click.argument("passage", metavar="DOCUMENT#PASSAGE")
-@click.option("--in", "path", required=True, metavar="PATH", help="The file, archive or folder that was indexed.")
-@click.option("--format", default="auto", show_default=True, help="The format it was indexed as.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--in", "path", required=True, metavar="PATH", help="File, archive or folder that was indexed.")
+@click.option("--format", default="auto", show_default=True, metavar="NAME", help="Format that it was indexed as.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: one object.")
 def command(index: str, passage: str, path: str, format: str, as_json: bool) -> int:
-    """Show where a passage stands in the XML file that it was read from, and how it is marked up there.
+    """Show the location of a passage in its original XML file, with its markup.
 
     \b
     Example:
@@ -27,11 +27,11 @@ def command(index: str, passage: str, path: str, format: str, as_json: bool) -> 
     from perikope.search.facade import Index
     from perikope.search.originals import open_original
 
-    found = open_original(Index.open(index), passage, path, format=format)
+    original = open_original(Index.open(index), passage, path, format=format)
     if as_json:
-        click.echo(json.dumps(asdict(found), ensure_ascii=False))
+        click.echo(json.dumps(asdict(original), ensure_ascii=False))
         return 0
-    click.echo(verbatim(f"{found.file}:{found.line}"))
-    click.echo(verbatim(f"{found.place.path}  characters {found.place.start} to {found.place.end}"))
-    click.echo(verbatim(found.xml))
+    click.echo(verbatim(f"{original.file}:{original.line}"))
+    click.echo(verbatim(f"{original.place.path}  characters {original.place.start} to {original.place.end}"))
+    click.echo(verbatim(original.xml))
     return 0

@@ -1,29 +1,70 @@
-"""`perikope measures`: the measures there are."""
+"""`perikope measures`: list the measures, or show one with its parameters."""
 
 from __future__ import annotations
 
 import inspect
+from typing import TYPE_CHECKING
 
 import click
 
+from perikope.cli.output import lines_of_parameters
+
+if TYPE_CHECKING:
+    from perikope.evaluation.measures import Definition
+
 
 @click.command(name="measures")
-def command() -> int:
-    """List the measures, their parameters and their other spellings.
+@click.argument("name", required=False, metavar="[NAME]")
+def command(name: str | None) -> int:
+    """List the measures with their parameters and other spellings. With a NAME, show its formula and parameters.
 
     \b
     Example:
       perikope measures
+      perikope measures AgP
     """
-    from perikope.core.grammar import write
+    from perikope.core.errors import unknown
     from perikope.evaluation.measures import MEASURES
 
-    for name, definition in MEASURES.items():
-        inside = ",".join(f"{parameter.name}={write(parameter.default)}" for parameter in definition.parameters.values())
-        place = "@x" if definition.cutoff_is_recall else "@k"
-        cutoff = (place if definition.needs_cutoff else f"[{place}]") if definition.takes_cutoff else ""
-        called = f"{name}{f'({inside})' if inside else ''}{cutoff}"
-        spellings = [*definition.aliases, *(f"{short}({parameter})" for short, parameter in definition.short.items())]
+    definitions = dict(MEASURES.items())
+    if name is not None:
+        canonical = {
+            spelling: known for known, definition in definitions.items() for spelling in (known, *definition.aliases, *definition.short)
+        }
+        if name not in canonical:
+            raise unknown("measure", name, list(canonical))
+        _show(definitions[canonical[name]])
+        return 0
+    for definition in definitions.values():
+        spellings = _spellings(definition)
         others = f" (also {', '.join(spellings)})" if spellings else ""
-        click.echo(f"{called:<26} {inspect.cleandoc(definition.function.__doc__ or '').splitlines()[0]}{others}")
+        click.echo(f"{signature(definition):<26} {_documentation(definition).splitlines()[0]}{others}")
     return 0
+
+
+def _show(definition: Definition) -> None:
+    """Print the signature, the documentation without its doctest, the spellings and the parameters of a measure."""
+    text = _documentation(definition).split("\n>>>")[0].strip()
+    click.echo(f"{signature(definition)}\n\n{text}\n")
+    if spellings := _spellings(definition):
+        click.echo(f"also {', '.join(spellings)}\n")
+    for line in lines_of_parameters(definition.parameters.values()):
+        click.echo(line)
+
+
+def signature(definition: Definition) -> str:
+    """A measure as users write it: name, parameters with defaults, and cutoff, in brackets if it is optional."""
+    from perikope.core.grammar import write
+
+    inside = ",".join(f"{parameter.name}={write(parameter.default)}" for parameter in definition.parameters.values())
+    symbol = "@x" if definition.cutoff_is_recall else "@k"
+    cutoff = (symbol if definition.needs_cutoff else f"[{symbol}]") if definition.takes_cutoff else ""
+    return f"{definition.name}{f'({inside})' if inside else ''}{cutoff}"
+
+
+def _spellings(definition: Definition) -> list[str]:
+    return [*definition.aliases, *(f"{short}({parameter})" for short, parameter in definition.short.items())]
+
+
+def _documentation(definition: Definition) -> str:
+    return inspect.cleandoc(definition.function.__doc__ or "")

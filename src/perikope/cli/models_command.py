@@ -1,4 +1,4 @@
-"""`perikope models`: the models and expansions there are, with their parameters."""
+"""`perikope models`: list models, fetch models, expansions and document rankings, or show one with its parameters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perikope.cli.output import lines_of_parameters
+
 if TYPE_CHECKING:
     from perikope.core.parameters import Parameter
 
@@ -15,20 +17,19 @@ Entry = tuple[str, Callable[..., Any], Iterable["Parameter"]]
 
 
 @click.command(name="models")
-@click.argument("name", required=False)
+@click.argument("name", required=False, metavar="[NAME]")
 def command(name: str | None) -> int:
-    """List what scores passages (--model), ranks documents (--fetch) and adds words (--expand).
+    """List models of passages, fetch models, expansions and document rankings.
 
-    With a NAME, its formula and parameters; a name may stand for several.
+    With a NAME, show its formula and parameters. A name may belong to several kinds: all of them are shown.
 
     \b
     Example:
       perikope models qsf_v_title
     """
     from perikope.core.errors import unknown
-    from perikope.core.grammar import write
 
-    groups = list(_groups())
+    groups = list(groups_of_models())
     known = sorted({entry[0] for _, entries in groups for entry in entries})
     if name is not None and name not in known:
         raise unknown("model", name, known)
@@ -43,18 +44,16 @@ def command(name: str | None) -> int:
                 click.echo(f"  {label:<{width}}  {text.splitlines()[0]}")
                 continue
             click.echo(f"{label}\n\n{text}\n")
-            for parameter in parameters:
-                grid = parameter.grid_values()
-                tried = f"; tuning tries {', '.join(write(value) for value in grid)}" if len(grid) > 1 else ""
-                click.echo(f"  {parameter.name}={write(parameter.default)}  {parameter.describe_range()}{tried}")
-                if parameter.help:
-                    click.echo(f"      {parameter.help}")
+            for line in lines_of_parameters(parameters):
+                click.echo(line)
         if chosen:
             click.echo()
     return 0
 
 
-def _groups() -> Iterator[tuple[str, list[Entry]]]:
+def groups_of_models() -> Iterator[tuple[str, list[Entry]]]:
+    """Each kind with its command-line option, and the name, documented function and parameters of its members."""
+    from perikope.browse.document_ranking import METHODS
     from perikope.browse.models import MODELS
     from perikope.core.parameters import parameters_of
     from perikope.fetch.expansion import EXPANSIONS
@@ -62,7 +61,11 @@ def _groups() -> Iterator[tuple[str, list[Entry]]]:
 
     yield (
         "Passages (--model)",
-        [(name, found.combine, [*found.shape.values(), *found.weights.values()]) for name, found in MODELS.items()],
+        [(name, model.combine, [*model.shape.values(), *model.weights.values()]) for name, model in MODELS.items()],
     )
-    yield "Documents (--fetch)", [(name, found.document, found.parameters.values()) for name, found in FETCH_MODELS.items()]
-    yield "Expansion (--expand)", [(name, found, parameters_of(found).values()) for name, found in EXPANSIONS.items()]
+    yield "Documents (--fetch)", [(name, model.document, model.parameters.values()) for name, model in FETCH_MODELS.items()]
+    yield "Expansion (--expand)", [(name, function, parameters_of(function).values()) for name, function in EXPANSIONS.items()]
+    yield (
+        "Documents by their passages (--document-ranking)",
+        [(name, function, parameters_of(function).values()) for name, function in METHODS.items()],
+    )

@@ -22,43 +22,43 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 ALL = "*"
-"""How `--elements` without tags reaches us."""
+"""Value of `--elements` without tags."""
 
 _HELP = {
-    "ids": "Only the documents whose ids this file lists, one per line. Several files add up.",
-    "candidates": "Look into the documents of this run in place of fetching.",
-    "elements": "Rank elements in place of passages: sections, lists, passages and whole documents, or only elements with these tags "
-    "(--elements=sec,p). Without tags, another option or nothing must follow it.",
+    "ids": "File with document ids, one per line: only these documents are searched. Several files add up.",
+    "candidates": "Run whose documents are the candidates, instead of fetching.",
+    "elements": "Rank elements instead of passages: sections, lists, passages and whole documents, or only elements with these tags "
+    "(--elements=sec,p). Without tags, it must be followed by another option or nothing.",
 }
-"""Help where the command line differs from the other surfaces."""
+"""Help texts of options that work differently on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenSearch:
-    """What a command line says of a search."""
+    """The options of a search that were given on the command line."""
 
     recipe: Recipe | None
     given: dict[str, Any]
-    """The options that were given, by name; a recipe and the defaults say the rest."""
+    """The given options by name. All others have the value of the recipe, or else the default of the command."""
     base: SearchOptions = field(default_factory=lambda: SearchOptions.of({}))
     """The defaults of the command."""
     run: str = ""
-    """The file of a run whose documents are looked into."""
+    """The file of a run whose documents are the candidates; empty to fetch candidates."""
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """As `Index.search` and `search_topics` take them."""
+        """The options as keyword arguments of `Index.search` and `search_topics`."""
         return {"recipe": self.recipe or "", "options": self.base, **self.given}
 
     @property
     def options(self) -> SearchOptions:
-        """The options with those of the recipe."""
+        """All options of the search: given, from the recipe, or default."""
         from perikope.search.recipes import resolve_options
 
         return resolve_options(self.recipe, self.given, self.base)
 
     def with_candidates(self, topics: list[Topic]) -> list[Topic]:
-        """The topics, each with the documents that the run has for it, where a run was given."""
+        """The topics, each with its documents of the run as candidates; unchanged if no run was given."""
         if not self.run:
             return topics
         from perikope.evaluation.io.runs import read_run
@@ -67,50 +67,50 @@ class GivenSearch:
         return with_candidates(topics, read_run(self.run))
 
     def refuse_patent_options(self) -> None:
-        """An error where an option about patents was given, for a command that searches without one."""
+        """Raise `UsageError` if an option for patents was given, in a search with a query."""
         for name in self.given:
             if OPTIONS[name].group == PATENTS:
-                raise UsageError(f"{OPTIONS[name].command_line} is about patents; search with one (--patent or --claims), or leave it out")
+                raise UsageError(f"{OPTIONS[name].command_line} needs a patent: search with --patent or --claims, or leave it out")
 
 
 def search_options(*, without: Collection[str] = (), help: dict[str, str] | None = None, **defaults: Any) -> Callable[[F], F]:
     """Give a command the options of a search; it receives them as one argument `search`, a `GivenSearch`.
 
-    `defaults` are those of the command where they are not those of the declaration; `help` replaces the help of some options.
+    `without` names options that the command lacks; `defaults` and `help` replace declared defaults and help texts.
     """
 
     def decorate(command: F) -> F:
         base = SearchOptions.of(defaults)
-        taken = [one for group in GROUPS for one in OPTIONS.values() if one.group == group and one.name not in without]
+        options = [option for group in GROUPS for option in OPTIONS.values() if option.group == group and option.name not in without]
 
         @wraps(command)
         def with_search(*arguments: Any, **values: Any) -> Any:
-            given = {one.name: values.pop(one.name) for one in taken}
+            given = {option.name: values.pop(option.name) for option in options}
             return command(*arguments, search=_given(values.pop("recipe"), given, base), **values)
 
         decorated: Any = with_search
-        for one in reversed(taken):
-            decorated = _click_option(one, getattr(base, one.name), (help or {}).get(one.name, ""))(decorated)
+        for option in reversed(options):
+            decorated = _click_option(option, getattr(base, option.name), (help or {}).get(option.name, ""))(decorated)
         recipe = click.option(
             "--recipe",
             default="",
             metavar="NAME|FILE",
-            help="The options of a paper's system, or of a TOML file of your own; command-line options take precedence. See "
+            help="Take options from a recipe: a paper's system, or a TOML file. Command-line options take precedence. See "
             "`perikope recipes`.",
         )
-        found: F = recipe(decorated)
-        return found
+        with_recipe: F = recipe(decorated)
+        return with_recipe
 
     return decorate
 
 
-def _click_option(one: Option, default: Any, help: str) -> Callable[[F], F]:
-    """An option of a search as the command line has it. What is not given is None, so that a recipe can say it."""
-    kind, text = one.kind, help or _HELP.get(one.name, one.help)
-    flags = [one.command_line, one.name]
+def _click_option(option: Option, default: Any, help: str) -> Callable[[F], F]:
+    """The click option of a declared option. Its value is None unless it is given, so that a recipe can set it."""
+    kind, text = option.kind, help or _HELP.get(option.name, option.help)
+    flags = [option.command_line, option.name]
     if isinstance(kind, Switch):
-        return click.option(*flags, is_flag=True, flag_value=not default, default=None, help=one.help_off if default else text)
-    details: dict[str, Any] = {"default": None, "help": text, "type": OptionValue(one), "metavar": one.metavar or None}
+        return click.option(*flags, is_flag=True, flag_value=not default, default=None, help=option.help_off if default else text)
+    details: dict[str, Any] = {"default": None, "help": text, "type": OptionValue(option), "metavar": option.metavar or None}
     plain = kind.plain(default)
     shown = [f"default: {','.join(plain) if isinstance(plain, list) else plain}"] if plain not in ("", None, [], False) else []
     shown += [kind.limits] if kind.limits else []
@@ -125,14 +125,14 @@ def _click_option(one: Option, default: Any, help: str) -> Callable[[F], F]:
 
 
 class OptionValue(click.ParamType[Any]):
-    """A value of a declared option, read from text."""
+    """The click type of a declared option."""
 
-    def __init__(self, one: Option) -> None:
-        self.option = one
-        self.name = one.metavar or one.name
+    def __init__(self, option: Option) -> None:
+        self.option = option
+        self.name = option.metavar or option.name
 
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Any:
-        """The number that a text spells; other values stay texts, which `_given` checks."""
+        """Read a number from text; values of other kinds stay text, which `_given` checks."""
         kind = self.option.kind
         if not isinstance(value, str) or not isinstance(kind, (Whole, Real)):
             return value
@@ -143,22 +143,22 @@ class OptionValue(click.ParamType[Any]):
 
 
 def _given(recipe: str, values: dict[str, Any], base: SearchOptions) -> GivenSearch:
-    """The options that were given, in their canonical form."""
+    """The given options in canonical form."""
     given: dict[str, Any] = {}
     for name, value in values.items():
         if value is None or value == ():
             continue
-        one = OPTIONS[name]
-        if one.restricts and not all(text.strip() for text in ([value] if isinstance(value, str) else value)):
-            # From a script with an empty variable: to search everything instead would be the worst of all answers.
-            raise UsageError(f"{one.command_line} is empty; give it a value or leave it out")
-        given[name] = True if isinstance(one.kind, NamesOrAll) and value == ALL else value
+        option = OPTIONS[name]
+        if option.restricts and not all(text.strip() for text in ([value] if isinstance(value, str) else value)):
+            # A script with an empty variable passes an empty value: searching without the restriction would be wrong.
+            raise UsageError(f"{option.command_line} is empty; give it a value or leave it out")
+        given[name] = True if isinstance(option.kind, NamesOrAll) and value == ALL else value
     run = given.pop("candidates", "")
     if "ids" in given:
         from perikope.evaluation.io.lines import numbered_lines
 
         given["ids"] = [line.strip() for file in given["ids"] for _, line in numbered_lines(file)]
-    # Whatever is wrong is told now, before an index is opened.
+    # Checked here, so that mistakes are reported before an index is opened.
     checked = {name: OPTIONS[name].check(value) for name, value in given.items()}
     return GivenSearch(_loaded(recipe), checked, base, run)
 
@@ -172,16 +172,16 @@ def _loaded(recipe: str) -> Recipe | None:
 
 
 class GroupedCommand(click.Command):
-    """A command whose help lists the options of a search under the headings of their groups."""
+    """A command whose `--help` lists the options of a search by group."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options: the command's own first, then each group."""
+        """Write the options that only this command has, then those of each group."""
         records: dict[str, list[tuple[str, str]]] = {"Options": [], **{group: [] for group in GROUPS}}
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context)
             if record is not None and not isinstance(parameter, click.Argument):
-                one = OPTIONS.get(parameter.name or "")
-                records[one.group if one is not None else "Options"].append(record)
+                option = OPTIONS.get(parameter.name or "")
+                records[option.group if option is not None else "Options"].append(record)
         for heading, rows in records.items():
             if rows:
                 with formatter.section(heading):
@@ -189,17 +189,28 @@ class GroupedCommand(click.Command):
 
 
 def document_ranking_option(command: F) -> F:
-    """Documents as results."""
+    """Add the option `--document-ranking` to a command."""
     return click.option(
         "--document-ranking",
         default="",
         metavar="NAME",
-        help="Rank documents by their passages: maxp (the best), sump (all), firstp (the first) or meanp(n=3) (the best three).",
+        help="Rank documents by their passages: maxp (best), sump (sum of all), firstp (first) or meanp(n=3) (mean of the best three).",
+    )(command)
+
+
+def threads_option(command: F) -> F:
+    """Add the option `--threads` to a command that searches many topics."""
+    return click.option(
+        "--threads",
+        default=0,
+        type=click.IntRange(0),
+        metavar="N",
+        help="Number of topics that are searched at the same time.  [default: one per core]",
     )(command)
 
 
 def topic_options(command: F) -> F:
-    """Of which form a file of topics is, and what of them is the query."""
+    """Add the options that say how a file of topics is read."""
     for option in reversed(
         (
             click.option(
@@ -207,13 +218,13 @@ def topic_options(command: F) -> F:
                 default="auto",
                 show_default=True,
                 type=click.Choice(["auto", "tsv", "jsonl", "trec", "clef-ip", "inex", "beir"]),
-                help="The form of TOPICS; auto sees it from the content.",
+                help="Format of TOPICS; auto detects it from the content.",
             ),
             click.option(
                 "--topic-field",
                 default="",
                 metavar="NAME,…",
-                help="What of TREC or INEX topics is the query: title (where not given), desc, castitle, phrasetitle …; several add up.",
+                help="Fields of TREC or INEX topics that make the query, such as title,desc or castitle.  [default: title]",
             ),
         )
     ):
@@ -222,7 +233,7 @@ def topic_options(command: F) -> F:
 
 
 class SizeType(click.ParamType[int]):
-    """Bytes, written as 512M or 2G."""
+    """The click type of a number of bytes, written as 512M or 2G."""
 
     name = "size"
 
@@ -230,19 +241,19 @@ class SizeType(click.ParamType[int]):
         """The number of bytes."""
         if isinstance(value, int):
             return value
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", str(value).strip(), re.IGNORECASE)
-        if found is None:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", str(value).strip(), re.IGNORECASE)
+        if match is None:
             self.fail(f"{value!r} is not a size; write it as 512M or 2G", param, context)
-        return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+        return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
 
 
 def size_option(command: F) -> F:
-    """How much memory a change of the index may take."""
+    """Add the option `--memory` to a command that changes an index."""
     return click.option(
         "--memory",
         type=SizeType(),
         default="1G",
         show_default=True,
         metavar="SIZE",
-        help="About how much memory it may take; one huge document may take more.",
+        help="Approximate memory to use; one huge document may need more.",
     )(command)

@@ -1,4 +1,4 @@
-"""How things look on a terminal."""
+"""Text and tables for a terminal."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from perikope.core.parameters import Parameter
     from perikope.search.facade import Hit
 
 T = TypeVar("T")
@@ -21,9 +22,9 @@ _JOINERS = "\u200c\u200d"
 
 
 def printable(text: str) -> str:
-    """Text without control characters: what came out of a document must not drive the terminal.
+    """Text without control characters, so that the content of a document cannot control the terminal.
 
-    Controls become spaces; invisible marks go, but for the joiners that some scripts and emoji need.
+    Control characters become spaces. Invisible characters are removed, except joiners, which some scripts need.
 
     >>> printable("a\\x1b[31mb\\tc co\\u00adop")
     'a [31mb c coop'
@@ -35,12 +36,12 @@ def printable(text: str) -> str:
 
 
 def verbatim(text: str) -> str:
-    """Text for another program as it is; on a terminal, without what would drive it."""
+    """The text itself if another program reads it; on a terminal, the text without control characters."""
     return "\n".join(map(printable, text.split("\n"))) if sys.stdout.isatty() else text
 
 
 def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
-    """The items, with a progress bar on stderr where that is a terminal."""
+    """The items, with a progress bar if standard error is a terminal."""
     with click.progressbar(length=length, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         for item in items:
             yield item
@@ -48,7 +49,7 @@ def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
 
 
 EXCERPT = 700
-"""Characters of a hit that are shown; a longer one is cut around its first query terms."""
+"""Number of characters of a hit that are shown; longer texts are cut around their first query term."""
 
 
 def marked(hit: Hit, width: int, full: bool) -> str:
@@ -57,13 +58,13 @@ def marked(hit: Hit, width: int, full: bool) -> str:
     bold = bytearray(len(hit.text))
     for start, end in hit.highlights:
         bold[start:end] = b"\x01" * (end - start)
-    # One character at a time, so that each keeps its mark whatever becomes of its neighbours.
+    # One character at a time, so that each keeps its mark even if its neighbours are removed.
     visible = [(character, mark) for at, mark in enumerate(bold[first:last], first) for character in printable(hit.text[at])]
     marks = [mark for character, mark in visible if not character.isspace()]
     text = "".join(character for character, _ in visible)
     wrapped = _fill(("… " if first else "") + text + (" …" if last < len(hit.text) else ""), width)
     pieces, at = [], -1 if first else 0
-    # Wrapping moves spaces alone, so the other characters keep their order.
+    # Wrapping changes only spaces, so the other characters keep their order.
     for character in wrapped:
         seen = not character.isspace()
         pieces.append(click.style(character, bold=True) if seen and 0 <= at < len(marks) and marks[at] else character)
@@ -72,7 +73,7 @@ def marked(hit: Hit, width: int, full: bool) -> str:
 
 
 def _excerpt(hit: Hit) -> tuple[int, int]:
-    """The part of a long text that is shown: from somewhat before the first query term, cut at spaces."""
+    """First and end character of the shown part: it begins shortly before the first query term and is cut at spaces."""
     if len(hit.text) <= EXCERPT:
         return 0, len(hit.text)
     first = max(0, (hit.highlights[0][0] if hit.highlights else 0) - EXCERPT // 4)
@@ -83,7 +84,7 @@ def _excerpt(hit: Hit) -> tuple[int, int]:
 
 
 def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:
-    """A hit in a few lines: score and name, heading path, text."""
+    """A hit as a few lines: score and name, heading path, text."""
     width = min(shutil.get_terminal_size().columns, 110)
     head = f"{hit.rank:>3}. {hit.score:.4f}  {click.style(printable(hit.name), fg='green')}"
     path = " › ".join(printable(title) for title in hit.path)
@@ -102,8 +103,28 @@ def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:
     return "\n".join(lines)
 
 
+def show_problems(label: str, problems: Sequence[str], *, most: int = 20) -> None:
+    """Print up to `most` messages on standard error, one per line, and the number of the others."""
+    for problem in problems[:most]:
+        click.echo(f"  {label}: {printable(problem)}", err=True)
+    if len(problems) > most:
+        click.echo(f"  … and {len(problems) - most} more", err=True)
+
+
+def lines_of_parameters(parameters: Iterable[Parameter]) -> Iterator[str]:
+    """Two lines per parameter: name with default, allowed values and grid; then what it does."""
+    from perikope.core.grammar import write
+
+    for parameter in parameters:
+        grid = parameter.grid_values()
+        tried = f"; tuning tries {', '.join(write(value) for value in grid)}" if len(grid) > 1 else ""
+        yield f"  {parameter.name}={write(parameter.default)}  {parameter.describe_range()}{tried}"
+        if parameter.help:
+            yield f"      {parameter.help}"
+
+
 def shorten(text: str, width: int) -> str:
-    """Text cut at a word to fit a line."""
+    """Text cut between words to fit into `width` columns."""
     return textwrap.shorten(text, max(width, 20), placeholder=" …")
 
 

@@ -1,4 +1,4 @@
-"""`perikope recipes`: the systems of the papers, and where each of their values comes from."""
+"""`perikope recipes`: list the systems of papers, with the source of each of their values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perikope.cli.output import printable
 @click.command(name="recipes")
 @click.argument("name", required=False, metavar="[NAME|FILE]")
 def command(name: str | None) -> int:
-    """List the recipes; with a NAME, or a FILE of your own, its values and where they come from.
+    """List the recipes: options of published systems. With a NAME, or a recipe FILE, show its values and their sources.
 
     \b
     Examples:
@@ -32,15 +32,15 @@ def command(name: str | None) -> int:
     click.echo("\n".join(printable(line) for line in (recipe.name, recipe.title, recipe.paper) if line))
     options = {key: value if isinstance(value, str) else write(_plain(value)) for key, value in recipe.options.items()}
     _show("search", options, recipe.sources)
-    _show("the index should have", recipe.expects, recipe.sources)
-    _show("each query should bring", recipe.per_query, {})
+    _show("expected of the index", recipe.expects, recipe.sources)
+    _show("expected of each query", recipe.per_query, {})
     _show("models", recipe.models, recipe.sources)
     _show("protocol", recipe.protocol, {})
     return 0
 
 
 def _plain(value: object) -> object:
-    """As our grammar writes values: lists as tuples, tables as texts."""
+    """A value that the grammar can write: lists become tuples, tables become text."""
     if isinstance(value, list):
         return tuple(value)
     return ",".join(f"{key}={weight:g}" for key, weight in value.items()) if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""`perikope run`: rank passages for every topic of a file and write a run."""
+"""`perikope run`: rank passages for each topic of a file and write a run."""
 
 from __future__ import annotations
 
@@ -6,32 +6,34 @@ import time
 
 import click
 
-from perikope.cli.options import GivenSearch, GroupedCommand, document_ranking_option, search_options, topic_options
-from perikope.cli.output import printable, progress
+from perikope.cli.options import (
+    GivenSearch,
+    GroupedCommand,
+    document_ranking_option,
+    search_options,
+    threads_option,
+    topic_options,
+)
+from perikope.cli.output import progress, show_problems
 
 NOTES = 10
-"""So many notes on topics that are patents are shown."""
+"""Number of notes on topics that are printed."""
 
 
 @click.command(name="run", cls=GroupedCommand)
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
-@click.option("--out", required=True, metavar="RUN", help="The run file to write; .gz compresses it.")
+@click.option("--out", required=True, metavar="RUN", help="Run file to write; .gz compresses it.")
 @click.option(
     "--run-format",
     default="trec",
     show_default=True,
     type=click.Choice(["trec", "clef-ip", "inex"]),
-    help="The form to write: passages by name, by XPath in the XML that was indexed, or by character offset and length in its text.",
+    help="Format of the run. It names passages by id (trec), by XPath in the indexed XML (clef-ip), or by character offset and length "
+    "(inex).",
 )
-@click.option("--name", "run_tag", default="", metavar="NAME", help="The run's name in the last column; the model's name where not given.")
-@click.option(
-    "--threads",
-    default=0,
-    type=click.IntRange(0),
-    metavar="N",
-    help="How many topics at a time; as many as there are cores where not given.",
-)
+@click.option("--name", "run_tag", default="", metavar="NAME", help="Name of the run, in its last column.  [default: the model's name]")
+@threads_option
 @topic_options
 @document_ranking_option
 @search_options(k=1000, help={"k": "Number of passages per topic, or of documents with --document-ranking."})
@@ -47,10 +49,11 @@ def command(
     topic_field: str,
     search: GivenSearch,
 ) -> int:
-    """Rank passages for every topic and write a run.
+    """Rank passages for each topic and write a run.
 
-    Topics are TSV, `qid<TAB>text`; JSON Lines with `qid`, `query` (or `patent`) and optionally `browse`, a second form that scores
-    passages; TREC, CLEF-IP or INEX topics; a BEIR folder; or a data set of ir_datasets, `irds:NAME`.
+    TOPICS is a TSV file with lines `qid<TAB>text`; JSON Lines with `qid`, `query` (or `patent`) and optionally
+    `browse`, a second query that scores passages; a file of TREC, CLEF-IP or INEX topics; a BEIR folder; or a data set
+    of ir_datasets (`irds:NAME`).
 
     \b
     Example:
@@ -69,15 +72,15 @@ def command(
     started = time.perf_counter()
     model = parse_model(search.options.model)
     if document_ranking and run_format != "trec":
-        raise UsageError(f"--run-format {run_format} is of passages; leave --document-ranking out, or write a TREC run")
-    wanted = read_topics(topics, topic_format, topic_field)
-    if not wanted:
-        raise UsageError(f"{topics} holds no topics; write one a line, as qid<TAB>text")
+        raise UsageError(f"--run-format {run_format} holds passages; leave --document-ranking out, or write a TREC run")
+    known_topics = read_topics(topics, topic_format, topic_field)
+    if not known_topics:
+        raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")
     without: list[str] = []
     notes: list[str] = []
     rankings = search_topics(
         Index.open(index),
-        search.with_candidates(wanted),
+        search.with_candidates(known_topics),
         without.append,
         threads=threads or None,
         document_ranking=document_ranking,
@@ -85,14 +88,8 @@ def command(
         on_note=notes.append,
         **search.keywords,
     )
-    write_run(out, progress(rankings, len(wanted), "topics"), run_tag or model.definition.name, form=run_format)
-    click.echo(f"{len(wanted) - len(without)} topics ranked with {model} into {out} in {time.perf_counter() - started:.1f} s")
-    for note in notes[:NOTES]:
-        click.echo(f"  note: {printable(note)}", err=True)
-    if len(notes) > NOTES:
-        click.echo(f"  … and {len(notes) - NOTES} notes more", err=True)
-    for problem in without[:20]:
-        click.echo(f"  without results: {printable(problem)}", err=True)
-    if len(without) > 20:
-        click.echo(f"  … and {len(without) - 20} more", err=True)
+    write_run(out, progress(rankings, len(known_topics), "topics"), run_tag or model.definition.name, form=run_format)
+    click.echo(f"{len(known_topics) - len(without)} topics ranked with {model} into {out} in {time.perf_counter() - started:.1f} s")
+    show_problems("note", notes, most=NOTES)
+    show_problems("without results", without)
     return 1 if without else 0

@@ -1,4 +1,4 @@
-"""Tables that were learned, in lines to read."""
+"""Learned tables as lines of text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from perikope.index.saved_tables import SavedTable
 
 
 def lines_of(table: SavedTable) -> str:
-    """A table of any kind; what it was learned from stands at the end."""
+    """A table of any kind as text, followed by what it was learned from."""
     if table.kind == KIND:
-        lines = [*lines_of_tags(found := tag_table(table)), *([f"learned from {count(found.queries, 'topic')}"] if found.queries else [])]
+        tags = tag_table(table)
+        lines = [*lines_of_tags(tags), *([f"learned from {count(tags.queries, 'topic')}"] if tags.queries else [])]
     elif table.kind == prior.KIND:
         lines = list(lines_of_prior(table.values))
     elif table.kind == combination.KIND:
@@ -32,7 +33,7 @@ def lines_of(table: SavedTable) -> str:
 
 
 def lines_of_tags(table: TagTable) -> Iterator[str]:
-    """Tags with their weights."""
+    """One line per tag with its weight, after a line of headings."""
     width = max(len("tag"), *(len(printable(tag)) for tag in table.rows)) if table.rows else len("tag")
     yield f"{'tag':{width}}  weight  coverage  occurrences  logical"
     for tag, row in table.rows.items():
@@ -42,24 +43,24 @@ def lines_of_tags(table: TagTable) -> Iterator[str]:
 
 
 def lines_of_prior(values: Mapping[str, Any]) -> Iterator[str]:
-    """Tenths with their weights, and what these were counted from where that is known."""
+    """One line per tenth with its weight and, if known, its counts, after a line of headings."""
     weights = prior.table_weights(values)
     counted = [values.get(name) for name in ("relevant", "returned")]
     yield "tenth  relevant  returned  weight"
     for tenth, weight in enumerate(weights):
-        own = [column[tenth] if isinstance(column, list) and len(column) == len(weights) else "" for column in counted]
-        yield f"{tenth + 1:5}  {own[0]:8}  {own[1]:8}  {weight:6.2f}"
+        counts = [column[tenth] if isinstance(column, list) and len(column) == len(weights) else "" for column in counted]
+        yield f"{tenth + 1:5}  {counts[0]:8}  {counts[1]:8}  {weight:6.2f}"
 
 
-def _lines_of_combination(found: combination.Combination) -> Iterator[str]:
-    width = max(map(len, found.features))
-    if isinstance(found, combination.LinearCombination):
-        yield f"{'feature':{width}}  weight   ({found.normalize}; heaviest first)"
-        for name, weight in sorted(zip(found.features, found.weights, strict=True), key=lambda row: -abs(row[1])):
+def _lines_of_combination(learned: combination.Combination) -> Iterator[str]:
+    width = max(map(len, learned.features))
+    if isinstance(learned, combination.LinearCombination):
+        yield f"{'feature':{width}}  weight   ({learned.normalize}; largest first)"
+        for name, weight in sorted(zip(learned.features, learned.weights, strict=True), key=lambda row: -abs(row[1])):
             yield f"{name:{width}}  {weight:7.4f}  {FEATURES[name].meaning}"
         return
-    decisions = Counter(found.features[feature] for tree in found.trees for feature in tree.feature if feature >= 0)
-    yield f"{count(len(found.trees), 'tree')}, {count(sum(decisions.values()), 'decision')} ({found.normalize}); decided by"
+    decisions = Counter(learned.features[feature] for tree in learned.trees for feature in tree.feature if feature >= 0)
+    yield f"{count(len(learned.trees), 'tree')}, {count(sum(decisions.values()), 'decision')} ({learned.normalize}); decided by"
     for name, times in decisions.most_common():
         yield f"{name:{width}}  {times:6}×  {FEATURES[name].meaning}"
 

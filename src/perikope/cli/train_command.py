@@ -1,4 +1,4 @@
-"""`perikope train`: a ranker that learns from judgements which passages answer which queries, alone or in their documents."""
+"""`perikope train`: fine-tune an encoder on judgements, alone or with graph attention."""
 
 from __future__ import annotations
 
@@ -27,87 +27,100 @@ if TYPE_CHECKING:
 
 _OF_ATTENTION = ("layers", "residual", "dropout", "late_fusion", "relations", "neighbours_learn")
 _RUN, _MADE_WITH = "run", "made-with.json"
-"""Beside the checkpoints: what was trained, and on what, so that another run does not go on with them."""
+"""Folder of the checkpoints, and the file in it that records what the run was started with."""
 _SECONDS = 60.0
-"""Between two lines about steps, where nobody watches."""
+"""Seconds between two lines about steps if standard error is not a terminal."""
 
 
 @click.command(name="train")
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
-@click.option("--to", "folder", required=True, metavar="FOLDER", help="Where the ranker is put; a run that stopped there goes on.")
+@click.option("--to", "folder", required=True, metavar="FOLDER", help="Folder of the trained ranker; an interrupted training continues.")
 @click.option(
     "--also", multiple=True, nargs=3, metavar="INDEX TOPICS QRELS",
-    help="Learn from these too, so that less is forgotten of what other collections need. May be given several times.",
+    help="Learn from another collection too, so that the encoder forgets less. May be given several times.",
 )  # fmt: skip
 @click.option(
-    "--validation-topics", default="", metavar="TOPICS", help="Of INDEX: choose the best epoch on these; else on a tenth of TOPICS."
-)
-@click.option("--validation-qrels", default="", metavar="QRELS", help="Judgements of --validation-topics; QRELS where not given.")
-@click.option("--encoder", default="all-MiniLM-L6-v2", show_default=True, metavar="NAME|FOLDER", help="What training starts from.")
+    "--validation-topics", default="", metavar="TOPICS",
+    help="Topics of INDEX on which the best epoch is chosen.  [default: a tenth of TOPICS]",
+)  # fmt: skip
+@click.option("--validation-qrels", default="", metavar="QRELS", help="Judgements of --validation-topics.  [default: QRELS]")
+@click.option("--encoder", default="all-MiniLM-L6-v2", show_default=True, metavar="NAME|FOLDER", help="Encoder to start from.")
 @click.option(
-    "--dimension", default=128, show_default=True, type=click.IntRange(0), metavar="N", help="Of the vectors; 0 for the encoder's own."
-)
-@click.option("--heading-path/--no-heading-path", default=True, show_default=True, help="Put the titles above a passage in front of it.")
+    "--dimension", default=128, show_default=True, type=click.IntRange(0), metavar="N",
+    help="Dimension of the vectors; 0 keeps that of the encoder.",
+)  # fmt: skip
+@click.option("--heading-path/--no-heading-path", default=True, show_default=True, help="Put the titles above a passage before its text.")
 @click.option(
     "--variant", default="", metavar="NAME",
-    help="Learn graph attention with the encoder: BASE, NO, LB, NS, NO_LB, NO_NS, LB_NS or NO_LB_NS. Without, the encoder alone.",
+    help="Graph attention to learn with the encoder: BASE, NO, LB, NS, NO_LB, NO_NS, LB_NS or NO_LB_NS.  [default: none]",
 )  # fmt: skip
-@click.option("--layers", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="Of the attention; the paper has 3.")
+@click.option(
+    "--layers", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="Layers of the attention; 3 in the paper."
+)
 @click.option(
     "--residual/--no-residual", default=True, show_default=True,
-    help="Begin with the encoder's own vectors and add to them; the paper does not.",
+    help="Add the attention's output to the encoder's vectors; the paper replaces them.",
 )  # fmt: skip
 @click.option(
     "--dropout", default=0.1, show_default=True, type=click.FloatRange(0, 1, max_open=True), metavar="X",
-    help="Of the attention; the paper has 0.7.",
+    help="Dropout of the attention; 0.7 in the paper.",
 )  # fmt: skip
 @click.option(
     "--late-fusion/--no-late-fusion", default=None,
-    help="Mix the scores of the passage alone and of its context; where not said, for NO_NS and NO_LB_NS.",
+    help="Mix the scores of the passage alone and of its context.  [default: for NO_NS and NO_LB_NS only]",
 )  # fmt: skip
 @click.option(
     "--relations", default="", metavar="A,B,…",
-    help="That context comes through: order, structural, internal, external, the same with _i, opening; all but the last where not given.",
+    help="Relations of the graph: order, structural, internal, external, each with its inverse (order_i …), and opening.  "
+    "[default: all except opening]",
 )  # fmt: skip
 @click.option(
     "--neighbours-learn/--no-neighbours-learn", default=False, show_default=True,
-    help="Let the encoder learn from neighbours too: slower, and with much more memory.",
+    help="Train the encoder on neighbouring passages too; this is slower and needs much more memory.",
 )  # fmt: skip
-@click.option("--epochs", default=6, show_default=True, type=click.IntRange(1), metavar="N", help="Passes over all topics, at most.")
-@click.option("--batch", default=32, show_default=True, type=click.IntRange(1), metavar="N", help="Triples a step.")
+@click.option(
+    "--epochs", default=6, show_default=True, type=click.IntRange(1), metavar="N", help="Maximum number of passes over all topics."
+)
+@click.option("--batch", default=32, show_default=True, type=click.IntRange(1), metavar="N", help="Triples per step.")
 @click.option(
     "--negatives-from", "strategy", default="same_doc", show_default=True, metavar="A+B…",
-    help="Where passages that are not relevant are drawn from, in turn: random, same_doc, relevant_docs, shared_codes, mixed, ranked.",
+    help="Sources of irrelevant passages, used in turn: random, same_doc, relevant_docs, shared_codes, mixed, ranked.",
 )  # fmt: skip
-@click.option("--negatives", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="So many for each relevant passage.")
+@click.option("--negatives", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="Negatives per relevant passage.")
 @click.option(
     "--ranked-by", default="qsf_v_title", show_default=True, metavar="MODEL",
-    help="With ranked: negatives are among the best results of this model.",
+    help="Model whose top results are the negatives of --negatives-from ranked.",
 )  # fmt: skip
-@click.option("--in-batch/--no-in-batch", default=True, show_default=True, help="Take the passages of the other triples as negatives too.")
-@click.option("--encoder-rate", default=5e-5, show_default=True, metavar="X", help="Learning rate of the encoder; the paper's is 3e-6.")
+@click.option(
+    "--in-batch/--no-in-batch", default=True, show_default=True, help="Use the passages of the batch's other triples as negatives too."
+)
+@click.option("--encoder-rate", default=5e-5, show_default=True, metavar="X", help="Learning rate of the encoder; 3e-6 in the paper.")
 @click.option("--rate", default=1e-3, show_default=True, metavar="X", help="Learning rate of the attention.")
 @click.option(
     "--schedule", default="linear", show_default=True, type=click.Choice(["linear", "constant"]),
-    help="Rates that rise and fall, or stay as they are; the paper's stay.",
+    help="Learning rates that rise and then fall linearly, or constant ones as in the paper.",
 )  # fmt: skip
-@click.option("--frozen-layers", default=None, type=click.IntRange(0), metavar="N", help="So many, from below, stay; half where not given.")
-@click.option("--measure", default="nDCG@10", show_default=True, metavar="NAME", help="Decides which epoch is best.")
 @click.option(
-    "--patience", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="Stop after so many epochs without gain."
+    "--frozen-layers", default=None, type=click.IntRange(0), metavar="N", help="Lower layers that are not trained.  [default: half of them]"
 )
+@click.option("--measure", default="nDCG@10", show_default=True, metavar="NAME", help="Measure by which the best epoch is chosen.")
+@click.option(
+    "--patience", default=2, show_default=True, type=click.IntRange(1), metavar="N",
+    help="Number of epochs without gain after which training stops.",
+)  # fmt: skip
 @click.option(
     "--keep", default=1.0, show_default=True, type=click.FloatRange(0, 1), metavar="W",
-    help="The encoder's weights between untrained (0) and trained (1): less than 1 forgets less of what other collections need.",
+    help="Interpolate the encoder's weights between untrained (0) and trained (1); smaller values forget less of other collections.",
 )  # fmt: skip
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Decides all that is drawn.")
-@click.option("--device", default="", metavar="NAME", help="cpu or cuda; a GPU where there is one.")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Seed of all random choices.")
+@click.option("--device", default="", metavar="NAME", help="Device: cpu or cuda.  [default: cuda if there is a GPU]")
 def command(index: str, topics: str, qrels: str, folder: str, **options: Any) -> int:
-    """Fine-tune an encoder on the topics of an index, alone or with graph attention (--variant), for `perikope encode`.
+    """Fine-tune an encoder on judged topics of an index, for `perikope encode`.
 
-    What is best on validation topics is kept, the untrained ranker too if nothing is better.
+    With --variant, graph attention is learned together with the encoder. The epoch with the best score on validation
+    topics is saved, or the untrained ranker if no epoch is better.
 
     \b
     Examples:
@@ -119,45 +132,46 @@ def command(index: str, topics: str, qrels: str, folder: str, **options: Any) ->
       perikope encode idx --encoder my-ranker
       perikope search idx "magnetic coupling" --model hgat
     """
-    # The encoder first: without torch it is what says how to get it.
+    # The encoder is imported first, because its error says how to install torch.
     from perikope.neural.encoder import Encoder
     from perikope.neural.saved import SavedRanker, save_ranker
     from perikope.neural.training import Trainer, Validation, interpolate, settings_from
 
-    place = Path(folder)
+    target = Path(folder)
     settings = settings_from(options)
-    ranked_by = _check(place, options, settings)
+    ranked_by = _check(target, options, settings)
     encoder = Encoder.load(options["encoder"], options["dimension"], device=options["device"], precision="float32")
     context, fusion = _attention(options, encoder, settings.seed)
-    read = [_read(own, ranked_by, with_graphs=context is not None) for own in [(index, topics, qrels), *options["also"]]]
-    asked = [own for _, _, own in read]
-    asked[0], held_out = _held_out(read[0], options, settings.seed)
-    ranker, texts, learned = _joined([own for _, own, _ in read], asked, encoder, context, fusion, options)
-    _note_run(place / _RUN, options, [own for _, _, own in read], held_out)
+    read = [_read(files, ranked_by, with_graphs=context is not None) for files in [(index, topics, qrels), *options["also"]]]
+    collections, topics_of_index = [collection for _, collection, _ in read], [judged for _, _, judged in read]
+    training = [*topics_of_index]
+    training[0], held_out = _held_out(read[0], options, settings.seed)
+    ranker, texts, learned = _joined(collections, training, encoder, context, fusion, options)
+    _note_run(target / _RUN, options, topics_of_index, held_out)
     where = f" of {len(read)} collections" if len(read) > 1 else ""
-    told = f"learning from {count(len(learned), 'topic')}{where}, choosing on {count(len(held_out), 'topic')}"
-    click.echo(f"{told}; on {encoder.device}", err=True)
+    summary = f"training on {count(len(learned), 'topic')}{where}, validating on {count(len(held_out), 'topic')}"
+    click.echo(f"{summary}; on {encoder.device}", err=True)
     untrained = {name: value.detach().clone() for name, value in encoder.state_dict().items()}
-    curve = _Curve(settings, sum(own.size for own in learned.relevant))
-    # Joined texts begin with those of the first index, so that numbers of its passages are the same.
-    validation = Validation.of(read[0][1].texts, held_out, settings)
-    trainer = Trainer(ranker, texts, learned, validation, settings, place / _RUN, lambda *step: curve.step(trainer.progress, *step))
+    curve = _Curve(settings, sum(relevant.size for relevant in learned.relevant))
+    # Joined texts begin with those of the first index, so the numbers of its passages do not change.
+    validation = Validation.of(collections[0].texts, held_out, settings)
+    trainer = Trainer(ranker, texts, learned, validation, settings, target / _RUN, lambda *step: curve.step(trainer.progress, *step))
     curve.finish(trainer.run())
     if options["keep"] < 1:
         trained = {name: value.detach() for name, value in encoder.state_dict().items()}
         encoder.load_state_dict(interpolate(untrained, trained, options["keep"]))
         click.echo(f"with --keep {options['keep']:g}: {settings.measure} {validation.measure(ranker):.4f}")
         if context is not None:
-            click.echo("perikope: warning: --keep moves the encoder alone; the attention stays as learned with the trained one", err=True)
+            click.echo("perikope: warning: --keep changes the encoder only; the attention was learned with the trained encoder", err=True)
     if context is not None:
         _show_attention(context, fusion)
-    save_ranker(place, SavedRanker(encoder, context, fusion, settings.heading_path))
+    save_ranker(target, SavedRanker(encoder, context, fusion, settings.heading_path))
     _show_use(index, folder, context is not None)
     return 0
 
 
-def _check(place: Path, options: Mapping[str, Any], settings: TrainingSettings) -> str:
-    """Find mistakes before anything is read; returns the model that negatives are ranked by, where they are."""
+def _check(target: Path, options: Mapping[str, Any], settings: TrainingSettings) -> str:
+    """Check all options before anything is read; returns the model that ranks negatives, or an empty text."""
     from perikope.browse.models import parse_model
     from perikope.core.errors import UsageError, unknown
     from perikope.evaluation.measures import parse_measure
@@ -166,44 +180,44 @@ def _check(place: Path, options: Mapping[str, Any], settings: TrainingSettings) 
     from perikope.neural.triples import sources_of
 
     parse_measure(settings.measure)
-    own = click.get_current_context()
-    given = {name for name in options if own.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    context = click.get_current_context()
+    given = {name for name in options if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     if options["variant"] and options["variant"] not in VARIANTS:
         raise unknown("variant", options["variant"], VARIANTS)
     if not options["variant"] and (useless := [f"--{name.replace('_', '-')}" for name in _OF_ATTENTION if name in given]):
-        raise UsageError(f"{', '.join(useless)}: only graph attention has that; name one by --variant, such as NO_LB")
+        raise UsageError(f"{', '.join(useless)} needs graph attention; choose it with --variant, such as --variant NO_LB")
     is_ranked = "ranked" in sources_of(settings.strategy)
     if "ranked_by" in given and not is_ranked:
-        raise UsageError("--ranked-by is for negatives from a ranking: say --negatives-from ranked, or same_doc+ranked")
+        raise UsageError("--ranked-by needs negatives from a ranking; add --negatives-from ranked, or same_doc+ranked")
     if options["validation_qrels"] and not options["validation_topics"]:
-        raise UsageError("--validation-qrels are judgements of --validation-topics: give those too")
-    indexes = [Path(index).resolve() for index in (own.params["index"], *(files[0] for files in options["also"]))]
+        raise UsageError("--validation-qrels judges --validation-topics; give both")
+    indexes = [Path(index).resolve() for index in (context.params["index"], *(files[0] for files in options["also"]))]
     if len(set(indexes)) < len(indexes):
-        raise UsageError("--also names an index twice: put its topics into one file, and their judgements into another")
-    _check_place(place)
+        raise UsageError("an index is given twice; put its topics into one file, and their judgements into one file")
+    _check_target(target)
     start = Path(options["encoder"])
-    if start.is_dir() and start.resolve() == place.resolve():
-        raise UsageError("--encoder and --to are the same folder: choose another one to put what is trained")
+    if start.is_dir() and start.resolve() == target.resolve():
+        raise UsageError("--encoder and --to are the same folder; choose another folder for --to")
     if (start / CONTEXT_SETTINGS).is_file():
-        click.echo(f"perikope: warning: of {printable(str(start))} the encoder alone is taken, not its graph attention", err=True)
+        click.echo(f"perikope: warning: only the encoder of {printable(str(start))} is used, not its graph attention", err=True)
     if is_ranked:
         parse_model(options["ranked_by"])
     return options["ranked_by"] if is_ranked else ""
 
 
-def _check_place(place: Path) -> None:
-    """Refuse a folder with anything that training has not put there."""
+def _check_target(target: Path) -> None:
+    """Raise `UsageError` if --to is a file, or a folder with files that are not from a training."""
     from perikope.core.errors import UsageError
     from perikope.neural.saved import RANKER
 
-    if place.exists() and not place.is_dir():
-        raise UsageError(f"--to {place} is a file: name a folder")
-    if place.is_dir() and any(place.iterdir()) and not ((place / RANKER).is_file() or (place / _RUN).is_dir()):
-        raise UsageError(f"--to {place} holds other files: name a new folder, or one of an earlier training")
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"--to {target} is a file; name a folder")
+    if target.is_dir() and any(target.iterdir()) and not ((target / RANKER).is_file() or (target / _RUN).is_dir()):
+        raise UsageError(f"--to {target} contains other files; name a new folder, or that of an earlier training")
 
 
 def _attention(options: Mapping[str, Any], encoder: Encoder, seed: int) -> tuple[HGAT | None, LateFusion | None]:
-    """Graph attention as it begins, and late fusion where it is wanted."""
+    """Untrained graph attention and late fusion; None for those that the options leave out."""
     import torch
 
     from perikope.neural.graph import RELATIONS
@@ -227,7 +241,7 @@ def _attention(options: Mapping[str, Any], encoder: Encoder, seed: int) -> tuple
 
 
 def _read(files: tuple[str, str, str], ranked_by: str, *, with_graphs: bool) -> tuple[Index, Collection, Topics]:
-    """An index, its texts, and graphs where they are needed, and its topics that have something relevant."""
+    """An index, its texts (with graphs if needed), and its topics that have relevant passages."""
     from perikope.index.reader import Snapshot
     from perikope.neural.collection import Collection
     from perikope.neural.preparing import read_judged
@@ -242,7 +256,7 @@ def _read(files: tuple[str, str, str], ranked_by: str, *, with_graphs: bool) -> 
 
 
 def _held_out(read: tuple[Index, Collection, Topics], options: Mapping[str, Any], seed: int) -> tuple[Topics, Topics]:
-    """The topics of the first index that are learned from, and those that are chosen by."""
+    """The topics of the first index for training, and those for validation."""
     from perikope.neural.preparing import read_judged
     from perikope.neural.triples import hold_out
 
@@ -261,13 +275,13 @@ def _joined(
     fusion: LateFusion | None,
     options: Mapping[str, Any],
 ) -> tuple[TrainableRanker, Texts, Topics]:
-    """What is trained, on the texts and topics of all collections."""
+    """The ranker to train, and the texts and topics of all collections as one."""
     from perikope.neural.collection import join_graphs
     from perikope.neural.training import ContextRanker, TrainableRanker
     from perikope.neural.triples import join_texts, join_topics
 
-    texts = join_texts([own.texts for own in collections])
-    learned = join_topics([own.texts for own in collections], topics)
+    texts = join_texts([collection.texts for collection in collections])
+    learned = join_topics([collection.texts for collection in collections], topics)
     written = texts.written(heading_path=options["heading_path"])
     if context is None:
         return TrainableRanker(encoder, written), texts, learned
@@ -277,7 +291,7 @@ def _joined(
 
 
 def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics], held_out: Topics) -> None:
-    """Write down what the settings of training do not tell; a run that was made with something else is not gone on with."""
+    """Record the encoder, attention and topics of a run; raises if the folder holds a run with others."""
     from perikope.core.errors import InputError, UsageError
     from perikope.neural.training import PROGRESS
 
@@ -290,24 +304,24 @@ def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics]
         try:
             known = dict(json.loads(path.read_text("utf-8")))
         except (ValueError, TypeError):
-            raise InputError(f"is damaged: remove {folder}, or choose another folder", path=path) from None
+            raise InputError(f"is damaged; remove {folder}, or choose another folder", path=path) from None
         differing = [name for name in {**known, **facts} if known.get(name) != facts.get(name)]
         if differing:
-            told = ", ".join(name if name.endswith("topics") else f"{name} {known.get(name)!r}" for name in differing)
-            raise UsageError(f"{folder} holds a run that was made with others ({told}); go on with these, or choose another folder")
+            others = ", ".join(name if name.endswith("topics") else f"{name} {known.get(name)!r}" for name in differing)
+            raise UsageError(f"{folder} holds a run with other settings ({others}); use these, or choose another folder")
     make_folder(folder)
     with replacing(path) as file:
         file.write(json.dumps(facts, indent=1))
 
 
 def _digest(topics: Sequence[Topics]) -> str:
-    """Of queries and relevant passages."""
-    content = [[*own.qids, *own.queries, *(numbers.tolist() for numbers in own.relevant)] for own in topics]
+    """A hash of the queries and their relevant passages."""
+    content = [[*judged.qids, *judged.queries, *(numbers.tolist() for numbers in judged.relevant)] for judged in topics]
     return hashlib.blake2b(json.dumps(content).encode(), digest_size=8).hexdigest()
 
 
 class _Curve:
-    """What training comes to: a line an epoch as soon as it is known, and the step in hand, in a file now and then."""
+    """Prints the progress of training: one line per epoch, and the current step on standard error."""
 
     def __init__(self, settings: TrainingSettings, triples: int) -> None:
         self._settings, self._steps = settings, -(-triples // settings.batch)
@@ -315,7 +329,7 @@ class _Curve:
         self._watched, self._last = sys.stderr.isatty(), time.monotonic()
 
     def step(self, progress: Progress, epoch: int, step: int, loss: float) -> None:
-        """A step was done."""
+        """Report a finished step."""
         self._tell(progress)
         now, line = time.monotonic(), f"epoch {epoch + 1}, step {step + 1} of {self._steps}: loss {loss:.4f}"
         if self._watched:
@@ -325,12 +339,12 @@ class _Curve:
             click.echo(line, err=True)
 
     def finish(self, progress: Progress) -> None:
-        """All is done."""
+        """Report the end of training."""
         self._tell(progress)
         if progress.best < 0:
-            click.echo("no epoch was better than before training: what is kept is untrained")
+            click.echo("no epoch is better than the untrained ranker, which is saved")
         else:
-            click.echo(f"kept: epoch {progress.best + 1} of {len(progress.epochs)}")
+            click.echo(f"best: epoch {progress.best + 1} of {len(progress.epochs)}")
 
     def _tell(self, progress: Progress) -> None:
         new = progress.epochs[max(self._rows, 0) :]
@@ -347,7 +361,7 @@ class _Curve:
 
 
 def _show_attention(context: HGAT, fusion: LateFusion | None) -> None:
-    """What was learned about context: shares of relations by layer, λ and α."""
+    """Print what the attention learned: the share of each relation per layer, λ and α."""
     shares, lambdas = context.importance(), context.lambdas
     names = list(dict.fromkeys(name for layer in shares for name in layer))
     click.echo("relation, percent" + "".join(f"  layer {number}" for number in range(1, 1 + len(shares))))
@@ -356,15 +370,15 @@ def _show_attention(context: HGAT, fusion: LateFusion | None) -> None:
     if any(lam is not None for lam in lambdas):
         click.echo("λ".ljust(17) + "".join("        -" if lam is None else f"{lam:9.3f}" for lam in lambdas))
     if fusion is not None:
-        click.echo(f"α, the share of the context in a score: {float(fusion.alpha.detach().clamp(0, 1)):.3f}")
+        click.echo(f"α, the weight of the context in a score: {float(fusion.alpha.detach().clamp(0, 1)):.3f}")
 
 
 def _show_use(index: str, folder: str, has_context: bool) -> None:
-    place, made = (printable(shlex.quote(path)) for path in (index, folder))
+    index_path, ranker = (printable(shlex.quote(path)) for path in (index, folder))
     name, model = ("", "hgat") if has_context else (" --name mine", "'colbert(store=mine)'")
     click.echo(f"saved in {printable(folder)}; to use it:")
-    click.echo(f"  perikope encode {place} --encoder {made}{name}")
-    click.echo(f'  perikope search {place} "…" --model {model}')
+    click.echo(f"  perikope encode {index_path} --encoder {ranker}{name}")
+    click.echo(f'  perikope search {index_path} "…" --model {model}')
 
 
 def _warn(problem: str) -> None:

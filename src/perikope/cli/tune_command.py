@@ -1,135 +1,195 @@
-"""`perikope tune`: which parameters of a model rank training topics best?"""
+"""`perikope tune`: find the parameters of a model that rank training topics best."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from perikope.cli.options import GivenSearch, GroupedCommand, search_options, topic_options
-from perikope.cli.output import count, printable
+from perikope.cli.output import count, show_problems
 from perikope.search.options import OPTIONS, RECIPE
+
+if TYPE_CHECKING:
+    from perikope.browse.models import Model
+    from perikope.evaluation.tuning.outcome import TuningOutcome
+    from perikope.evaluation.tuning.space import Space
+
+
+@dataclass(frozen=True, slots=True)
+class _Tuned:
+    """An outcome with the setting that it chose."""
+
+    outcome: TuningOutcome
+    model: Model
+    documents: Any
+    """Number of fetched documents, or all."""
+
+    @property
+    def held_out_score(self) -> float:
+        """The mean score of the topics in the folds that did not choose the setting."""
+        folds = self.outcome.folds
+        return sum(fold.score * fold.topics for fold in folds) / max(sum(fold.topics for fold in folds), 1)
 
 
 @click.command(name="tune", cls=GroupedCommand)
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
-@click.option("--measure", default="MAP(D)", show_default=True, metavar="NAME", help="What is to be as high as can be.")
+@click.option("--measure", default="MAP(D)", show_default=True, metavar="NAME", help="Measure to maximise; see `perikope measures`.")
 @click.option(
-    "--search", "method", default="grid", show_default=True, type=click.Choice(["grid", "random"]), help="Try all values, or draw some."
+    "--search",
+    "method",
+    default="grid",
+    show_default=True,
+    type=click.Choice(["grid", "random"]),
+    help="Try all combinations of values, or a random sample of them.",
 )
-@click.option("--trials", default=100, show_default=True, type=click.IntRange(1), metavar="N", help="How many settings are drawn.")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Decides all that is drawn.")
-@click.option("--folds", default=5, show_default=True, type=click.IntRange(0), metavar="N", help="Of the cross-validation; 0 for none.")
-@click.option("--model", default="", metavar="NAME(…)", help="Model whose parameters are tuned; the default is qsf_v_title.")
-@click.option("--sweep", default="", metavar="N,…", help="Try these numbers of fetched documents too, as a parameter like the others.")
+@click.option(
+    "--trials", default=100, show_default=True, type=click.IntRange(1), metavar="N", help="Number of settings that --search random tries."
+)
+@click.option(
+    "--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Seed of the random search and of the folds."
+)
+@click.option(
+    "--folds", default=5, show_default=True, type=click.IntRange(0), metavar="N", help="Folds of the cross-validation; 0 for none."
+)
+@click.option("--model", default="", metavar="NAME(…)", help="Model whose parameters are tuned.  [default: qsf_v_title]")
+@click.option("--sweep", default="", metavar="N,…", help="Numbers of fetched documents to try too, as one more parameter.")
 @click.option("--save", default="", metavar="RECIPE.toml", help="Write the best setting as a recipe, for --recipe.")
-@click.option("--plot", default="", metavar="FILE.svg", help="Draw the scores by the values that were tried.")
-@click.option("--show", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="How many of the best settings to print.")
-@click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="How many processes; as many as cores where not given.")
+@click.option("--plot", default="", metavar="FILE.svg", help="Draw a plot of the scores by the values that were tried.")
+@click.option("--show", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="Number of best settings to print.")
+@click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes.  [default: one per core]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all settings with their scores.")
 @topic_options
 @search_options(without=("model",), k=1000, help={"k": "Number of passages per topic."})
-def command(index: str, topics: str, qrels: str, search: GivenSearch, **own: Any) -> int:
+def command(index: str, topics: str, qrels: str, search: GivenSearch, **options: Any) -> int:
     """Find the values of a model's parameters that rank topics best.
 
-    Parameters are named in the model: qsf_section(alpha,beta) tries their declared grids, qsf_section(alpha=[0.2,0.4]) these values, and
-    qsf_section everything that has a grid; what is given a value keeps it. Folds say how well a setting does on topics that did not
-    choose it.
+    The model names the parameters to tune. qsf_section(alpha,beta) tries the declared grids of both,
+    qsf_section(alpha=[0.2,0.4]) tries these two values, and qsf_section tries the grids of all parameters. A parameter
+    with a single value keeps it. Cross-validation reports the score on topics that were not used to choose the setting.
 
     \b
     Example:
       perikope tune idx topics.tsv qrels.txt --model "qsf_section(alpha,beta)" --measure "MAP(D)" --save mine.toml
       perikope run idx other-topics.tsv --recipe mine.toml --out mine.run
     """
-    from pathlib import Path
+    from perikope.evaluation.measures import parse_measure
+    from perikope.evaluation.tuning.space import read_space
 
+    # Checked here, because a worker process would report the mistake as a failure of the worker.
+    parse_measure(options["measure"])
+    # A recipe's model has values for all parameters; only values that the user typed are kept.
+    typed = bool(options["model"])
+    how = {"search": options["method"], "trials": options["trials"], "seed": options["seed"]}
+    space = read_space(options["model"] or search.options.model, True, keep_given=typed, **how)
+    sweep: list[Any] = [*_numbers(options["sweep"])] or [search.options.documents]
+    _check_files(options, len(space.settings) * len(sweep))
+    tuned, problems = _tune(index, topics, qrels, search, space, sweep, options)
+    if options["save"]:
+        _save(Path(options["save"]), tuned, search, options["measure"], Path(topics).name)
+    is_drawn = bool(options["plot"]) and _draw(Path(options["plot"]), tuned)
+    if options["as_json"]:
+        click.echo(json.dumps(_record(tuned.outcome, str(tuned.model)), ensure_ascii=False))
+        return 1 if problems else 0
+    _show(tuned, options["measure"], options["show"], is_swept=len(sweep) > 1)
+    if options["save"]:
+        click.echo(f"saved as {options['save']}")
+        left_out = [OPTIONS[name].command_line for name in search.given if RECIPE not in OPTIONS[name].surfaces]
+        if left_out:
+            click.echo(f"note: a recipe cannot hold {', '.join(left_out)}; give it again with --recipe", err=True)
+    if is_drawn:
+        click.echo(f"drawn in {options['plot']}")
+    show_problems("skipped", problems)
+    return 1 if problems else 0
+
+
+def _check_files(options: dict[str, Any], settings: int) -> None:
+    """Raise before anything is read if --save or --plot cannot be written."""
     from perikope.core.configuration import SUFFIX
     from perikope.core.errors import UsageError
-    from perikope.evaluation.io.topics import read_topics
-    from perikope.evaluation.measures import parse_measure
-    from perikope.evaluation.measures.files import judgements_in
-    from perikope.evaluation.tuning.space import read_space
-    from perikope.evaluation.tuning.tuner import tune
-    from perikope.search.recipe_files import check_target, recipe_text, save_recipe
+    from perikope.search.recipe_files import check_target
 
-    # Before anything is read, and in this process: in a worker's it would be told as a failure of the worker.
-    parse_measure(own["measure"])
-    options = search.options
-    # A recipe's model has a value for everything, which nobody has asked to be kept.
-    typed = bool(own["model"])
-    how = {"search": own["method"], "trials": own["trials"], "seed": own["seed"]}
-    space = read_space(own["model"] or options.model, True, keep_given=typed, **how)
-    sweep: list[Any] = [*_numbers(own["sweep"])] or [options.documents]
-    if own["save"]:
-        check_target(Path(own["save"]), "a recipe", SUFFIX)
-    if own["plot"]:
-        check_target(Path(own["plot"]), "a plot", ".svg")
-        if len(space.settings) * len(sweep) < 2:
-            raise UsageError("--plot has nothing to draw: there is one setting")
+    if options["save"]:
+        check_target(Path(options["save"]), "a recipe", SUFFIX)
+    if options["plot"]:
+        check_target(Path(options["plot"]), "a plot", ".svg")
+        if settings < 2:
+            raise UsageError("--plot has nothing to draw: there is one setting; tune more than one, or leave --plot out")
+
+
+def _tune(
+    index: str, topics: str, qrels: str, search: GivenSearch, space: Space, sweep: list[Any], options: dict[str, Any]
+) -> tuple[_Tuned, list[str]]:
+    """Tune with a progress bar; returns the outcome and one message per skipped topic."""
+    from perikope.evaluation.io.topics import read_topics
+    from perikope.evaluation.measures.files import judgements_in
+    from perikope.evaluation.tuning.tuner import tune
+
     with click.progressbar(length=100, label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        done = [0]
+        shown = [0]
 
         def on_progress(finished: int, total: int) -> None:
             percent = 100 * finished // max(total, 1)
-            bar.update(percent - done[0])
-            done[0] = percent
+            bar.update(percent - shown[0])
+            shown[0] = percent
 
-        tuned, problems = tune(
+        outcome, problems = tune(
             Path(index),
-            search.with_candidates(read_topics(topics, own["topic_format"], own["topic_field"])),
+            search.with_candidates(read_topics(topics, options["topic_format"], options["topic_field"])),
             judgements_in(qrels),
             space,
-            own["measure"],
-            options,
+            options["measure"],
+            search.options,
             documents=sweep,
-            folds=own["folds"],
-            seed=own["seed"],
+            folds=options["folds"],
+            seed=options["seed"],
             text=qrels,
-            workers=own["workers"] or None,
+            workers=options["workers"] or None,
             on_progress=on_progress,
         )
-    best = tuned.chosen
-    chosen = space.model(tuple(best[path] for path in space.values))
-    documents = best.get("documents", sweep[0])
-    if own["save"]:
-        score = max(tuned.scores)
-        source = f"tuned: {own['measure']} {score:.4f} on {count(tuned.topics, 'topic')} of {Path(topics).name}"
-        # Tuning returns more passages than a search needs, which is no part of what was tuned.
-        tuned_options = options.updated({"documents": documents, "model": chosen, "k": OPTIONS["k"].default})
-        save_recipe(Path(own["save"]), recipe_text(f"{chosen.definition.name}, tuned", tuned_options, source))
-    if own["plot"]:
-        from perikope.evaluation.experiment.report.surface import write_surface
+    chosen = outcome.chosen
+    model = space.model(tuple(chosen[path] for path in space.values))
+    return _Tuned(outcome, model, chosen.get("documents", sweep[0])), problems
 
-        if not write_surface(Path(own["plot"]), tuned, chosen.definition.name):
-            click.echo("warning: there is nothing to draw: one setting was tried", err=True)
-            own["plot"] = ""
-    if own["as_json"]:
-        click.echo(json.dumps(_record(tuned, str(chosen)), ensure_ascii=False))
-        return 1 if problems else 0
-    order = sorted(range(len(tuned.settings)), key=lambda number: -tuned.scores[number])
-    for number in order[: own["show"]]:
-        values = "  ".join(f"{path}={_shown(value)}" for path, value in zip(tuned.parameters, tuned.settings[number], strict=True))
-        click.echo(f"{tuned.scores[number]:.4f}  {values}")
-    fetched = f" --documents {documents}" if len(sweep) > 1 else ""
-    click.echo(f"best of {count(len(tuned.settings), 'setting')} on {count(tuned.topics, 'topic')}: {chosen}{fetched}")
-    if tuned.folds:
-        topics_held_out = sum(fold.topics for fold in tuned.folds)
-        held_out = sum(fold.score * fold.topics for fold in tuned.folds) / max(topics_held_out, 1)
-        click.echo(f"{own['measure']} {held_out:.4f} on topics that did not choose ({count(len(tuned.folds), 'fold')})")
-    if own["save"]:
-        click.echo(f"saved as {own['save']}")
-        left_out = [OPTIONS[name].command_line for name in search.given if RECIPE not in OPTIONS[name].surfaces]
-        if left_out:
-            click.echo(f"note: a recipe cannot hold {', '.join(left_out)}: give it again with --recipe", err=True)
-    if own["plot"]:
-        click.echo(f"drawn in {own['plot']}")
-    for problem in problems[:20]:
-        click.echo(f"  passed over: {printable(problem)}", err=True)
-    return 1 if problems else 0
+
+def _save(path: Path, tuned: _Tuned, search: GivenSearch, measure: str, topics: str) -> None:
+    """Write the chosen setting as a recipe."""
+    from perikope.search.recipe_files import recipe_text, save_recipe
+
+    outcome = tuned.outcome
+    source = f"tuned: {measure} {max(outcome.scores):.4f} on {count(outcome.topics, 'topic')} of {topics}"
+    # Tuning returns more passages than a search needs, so k is not part of the tuned setting.
+    options = search.options.updated({"documents": tuned.documents, "model": tuned.model, "k": OPTIONS["k"].default})
+    save_recipe(path, recipe_text(f"{tuned.model.definition.name}, tuned", options, source))
+
+
+def _draw(path: Path, tuned: _Tuned) -> bool:
+    """Draw the scores of all settings; False, with a warning, if only one setting was tried."""
+    from perikope.evaluation.experiment.report.surface import write_surface
+
+    if write_surface(path, tuned.outcome, tuned.model.definition.name):
+        return True
+    click.echo("warning: no plot is drawn, because only one setting was tried", err=True)
+    return False
+
+
+def _show(tuned: _Tuned, measure: str, most: int, *, is_swept: bool) -> None:
+    """Print the best settings, the chosen one, and its cross-validated score."""
+    outcome = tuned.outcome
+    order = sorted(range(len(outcome.settings)), key=lambda number: -outcome.scores[number])
+    for number in order[:most]:
+        values = "  ".join(f"{path}={_written(value)}" for path, value in zip(outcome.parameters, outcome.settings[number], strict=True))
+        click.echo(f"{outcome.scores[number]:.4f}  {values}")
+    fetched = f" --documents {tuned.documents}" if is_swept else ""
+    click.echo(f"best of {count(len(outcome.settings), 'setting')} on {count(outcome.topics, 'topic')}: {tuned.model}{fetched}")
+    if outcome.folds:
+        click.echo(f"{measure} {tuned.held_out_score:.4f} on held-out topics ({count(len(outcome.folds), 'fold')})")
 
 
 def _numbers(text: str) -> list[int]:
@@ -137,26 +197,26 @@ def _numbers(text: str) -> list[int]:
 
     pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
     if not all(piece.isascii() and piece.isdigit() and int(piece) > 0 for piece in pieces):
-        raise UsageError(f"--sweep must be whole numbers with commas between them, not {text!r}")
+        raise UsageError(f"--sweep must be whole numbers above 0 with commas between them, not {text!r}")
     return [int(piece) for piece in pieces]
 
 
-def _shown(value: object) -> str:
+def _written(value: object) -> str:
     from perikope.core.grammar import write
 
     return value if isinstance(value, str) else write(value)
 
 
-def _record(tuned: Any, model: str) -> dict[str, object]:
+def _record(outcome: TuningOutcome, model: str) -> dict[str, object]:
     return {
-        "measure": tuned.measure,
+        "measure": outcome.measure,
         "model": model,
-        "chosen": dict(tuned.chosen),
-        "parameters": list(tuned.parameters),
-        "settings": [list(setting) for setting in tuned.settings],
-        "scores": list(tuned.scores),
+        "chosen": dict(outcome.chosen),
+        "parameters": list(outcome.parameters),
+        "settings": [list(setting) for setting in outcome.settings],
+        "scores": list(outcome.scores),
         "folds": [
             {"chosen": dict(fold.chosen), "training_score": fold.training_score, "score": fold.score, "topics": fold.topics}
-            for fold in tuned.folds
+            for fold in outcome.folds
         ],
     }

@@ -1,4 +1,4 @@
-"""`perikope warmup`: compile everything once, so that the first real command is fast."""
+"""`perikope warmup`: compile all kernels once, so that later commands start fast."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 @click.command(name="warmup")
 def command() -> int:
-    """Compile the kernels into the cache of this user; a later command then starts in a second.
+    """Compile all kernels into the user's cache, so that later commands start fast.
 
     \b
     Example:
@@ -20,6 +20,7 @@ def command() -> int:
 
     started = time.perf_counter()
     warm_up()
-    place = cache_directory() or "nowhere (no writable cache folder; set PERIKOPE_CACHE)"
-    click.echo(f"kernels compiled in {time.perf_counter() - started:.1f} s, kept in {place}")
+    folder = cache_directory()
+    stored = f"stored in {folder}" if folder else "not stored, because no cache folder is writable; set PERIKOPE_CACHE to one"
+    click.echo(f"kernels compiled in {time.perf_counter() - started:.1f} s, {stored}")
     return 0

@@ -1,9 +1,9 @@
-"""Segmenters: other passages than those of the markup, cut inside sections.
+"""Segmenters: cut a document into passages other than those of its markup, inside its sections.
 
     markup            the passages of the markup, as they are
-    sentences         one passage a sentence; a paragraph of several becomes an element that holds them
-    words:N           N words a passage
-    windows:N/STEP    N words a passage, a new one every STEP words, so that neighbours overlap
+    sentences         one passage per sentence; a paragraph of several sentences becomes an element that holds them
+    words:N           N words per passage
+    windows:N/STEP    N words per passage, and a new passage every STEP words, so that neighbours overlap
 
 A passage never crosses the border of its section. The text of a document stays as it is; only spans change.
 """
@@ -50,9 +50,9 @@ def segmenter(spec: str) -> Callable[[Document], Document]:
         return _as_marked_up
     if spec == "sentences":
         return _split_sentences
-    found = _WINDOWS.fullmatch(spec)
-    length = int(found["words"] or found["length"]) if found else 0
-    step = int(found["step"] or length) if found else 0
+    match = _WINDOWS.fullmatch(spec)
+    length = int(match["words"] or match["length"]) if match else 0
+    step = int(match["step"] or length) if match else 0
     if not 1 <= step <= length:
         raise UsageError(
             f"cannot segment by {spec!r}; use {', '.join(SEGMENTERS[:-1])} or {SEGMENTERS[-1]} "
@@ -67,7 +67,7 @@ def _as_marked_up(document: Document) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A new passage: its place, the old span that holds it, and the old span that it is in no case written before."""
+    """A new passage: its characters, the old span that holds it, and the old span that must come before it."""
 
     start: int
     end: int
@@ -126,11 +126,11 @@ class _Words:
         self.ends: list[int] = ends.tolist()
 
     def before(self, character: int) -> int:
-        """How many words start before this character."""
+        """The number of words that start before a character."""
         return bisect_left(self.starts, character)
 
     def within(self, start: int, end: int) -> int:
-        """How many words start between two characters."""
+        """The number of words that start between two characters."""
         return self.before(end) - self.before(start)
 
     def windows(self, run: _Run, length: int, step: int) -> Iterator[tuple[int, int]]:
@@ -148,14 +148,14 @@ class _Words:
             first += step
 
     def _border(self, word: int) -> int:
-        """Where to cut before a word: at the last white space, so that an opening quote or bracket stays with its word."""
+        """Where to cut before a word: after the last white space, so that an opening bracket stays with its word."""
         gap = self.text[self.ends[word - 1] : self.starts[word]]
         attached = len(gap) - max((at + 1 for at, character in enumerate(gap) if character.isspace()), default=len(gap))
         return self.starts[word] - attached
 
 
 def _transparent_elements(document: Document, words: _Words) -> bytearray:
-    """Flags the elements that are nothing but passages of one part and language, so that a run may go through them."""
+    """Flags of elements that consist of passages of one part and language, so that a run can go through them."""
     spans = document.spans
     transparent = bytearray(len(spans))
     words_in_passages = [0] * len(spans)
@@ -213,16 +213,16 @@ def _ancestors(spans: Spans, span: int, until: int) -> Iterator[int]:
 
 
 def _rebuild(document: Document, pieces: Sequence[_Piece], vanished: Sequence[int], tag: str) -> Document:
-    """The document with new passages and without the spans that vanished; whatever hung on one of those moves to the span around it."""
+    """The document with new passages and without the vanished spans, whose references move to the spans around them."""
     if not pieces:
         return document
     old, new = document.spans, Spans()
     labels = document.labels if tag in document.labels else (*document.labels, tag)
     label = labels.index(tag)
     split = {piece.holder for piece in pieces if old.kind[piece.holder] == Kind.PASSAGE}
-    number = [-1] * len(old)  # the new number of an old span, or of what now stands around it
+    number = [-1] * len(old)  # the new number of an old span, or of the span that is now around it
     span_ids: dict[int, str] = {}
-    # A passage that is cut leaves its place and citation to its pieces: that is where they stand, and how they are cited.
+    # The pieces of a passage that is cut inherit its place in the file and the way it is cited.
     places: dict[int, Place] = {}
     citations: dict[int, str] = {}
     piece_number = -1

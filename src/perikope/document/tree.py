@@ -1,4 +1,4 @@
-"""Document: one text and a tree of spans over it, built by appending to arrays (no object a span).
+"""Document: one text and a tree of spans over it, built by appending to arrays (no object per span).
 
 A document's `text` holds everything that can be read, titles included, in reading order; blocks are separated by
 a line feed. A span says that the characters `start` to `end` of it are a section, a passage, a title, another
@@ -27,16 +27,16 @@ class Kind(IntEnum):
     MARK = 4
 
 
-# To look up a member of an enumeration and to put it into an array takes as long as to add a whole span of plain numbers.
+# Members of an enumeration are slow: looking one up and putting it into an array takes as long as adding a whole span.
 _PASSAGE, _TITLE, _MARK = int(Kind.PASSAGE), int(Kind.TITLE), int(Kind.MARK)
 
 
 @dataclass(slots=True)
 class Spans:
-    """The tree, one column a property; `tag`, `part` and `language` are numbers of `Document.labels`.
+    """The tree, with one column per property; `tag`, `part` and `language` are indices into `Document.labels`.
 
-    `part` and `language` are inherited: every span carries the value that holds for it. Not frozen: the columns grow anyway,
-    and making a frozen one takes a tenth of the time of making a short document.
+    `part` and `language` are inherited: every span has the value that applies to it. The class is not frozen: the
+    columns grow anyway, and creating a frozen one takes a tenth of the time of creating a short document.
     """
 
     kind: array[int] = field(default_factory=lambda: array("B"))
@@ -88,15 +88,15 @@ class Document:
     references: tuple[tuple[int, str], ...] = ()
     """Internal references: (span that refers, id of the span it refers to)."""
     places: Mapping[int, Place] = field(default_factory=dict)
-    """Where spans stand in the file, for formats whose files can be opened at a place."""
+    """Where spans stand in the file, for formats whose files can be opened there."""
     citations: Mapping[int, str] = field(default_factory=dict)
     """How people cite spans of this document: `[0042]`, `claim 3`."""
     source: str = ""
-    """The file it was read from, by its default id; an archive, where it was read from a member of one."""
+    """The file that the document was read from, by its default id; for a member of an archive, the archive."""
     member: str = ""
-    """The member of the archive, where `source` is one: `patents.zip/EP-1.xml`."""
+    """The member of the archive, if `source` is an archive: `patents.zip/EP-1.xml`."""
     source_hash: str = ""
-    """The hash of that file's bytes, which tells whether it has to be read again; nothing where hashes were not asked for."""
+    """The hash of that file's bytes, which shows whether it has changed; empty where hashes were not requested."""
 
     @property
     def title(self) -> str:
@@ -117,7 +117,7 @@ class Document:
         return self.text[self.spans.start[span] : self.spans.end[span]]
 
     def outline(self) -> str:
-        """The tree as indented lines, for golden tests and for looking at what a format made of a file."""
+        """The tree as indented lines, for golden tests and for inspecting what a format makes of a file."""
         depth = [0] * len(self.spans)
         lines = []
         for i in range(len(self.spans)):
@@ -262,7 +262,7 @@ class TreeBuilder:
         return number
 
     def heading(self, level: int, text: str, tag: str = "", *, id: str = "", part: str = "", language: str = "") -> int:
-        """Close every section opened by a heading of this level or deeper and open a new one with this title; its number."""
+        """Close the sections of headings of this level or deeper, open one with this title, and return its number."""
         self.close_headings(level)
         number = self.open(Kind.SECTION, tag or f"h{level}", id=id, part=part, language=language)
         self._headings.append((level, number))
@@ -270,7 +270,7 @@ class TreeBuilder:
         return number
 
     def close_headings(self, level: int = 0, *, since: int = 0) -> None:
-        """Close the sections that headings of `level` or deeper opened, but none whose span has a number below `since`."""
+        """Close the sections of headings of `level` or deeper, except those with a span number below `since`."""
         while self._headings:
             opened_by, number = self._headings[-1]
             if opened_by < level or number < since:
@@ -284,22 +284,22 @@ class TreeBuilder:
         return len(self._spans)
 
     def refer(self, target: str, span: int | None = None) -> None:
-        """Note that a span, the one that is open unless it is given, refers to another of this document, by its id."""
+        """Note that a span (by default the open one) refers to another span of this document, by its id."""
         self._references.append((self._open[-1] if span is None else span, target))
 
     def hold(self, id: str, span: int) -> None:
-        """Note that what has this id is no span of its own but lies in one, which references to it then lead to."""
+        """Note that the element with this id is no span but lies in one; references to it then lead to that span."""
         self._held[id] = span
 
     def build(self) -> Document:
-        """Close what is open and return the document; a text without a single letter or digit is an error."""
+        """Close all open spans and return the document; a text without any letter or digit is an error."""
         self._headings.clear()
         while self._open:
             self.close()
         if self._hollow:
             self._settle_empty_spans()
         if self._held:
-            # A span without an id takes that of the first that lies in it. None refers to what lies in itself.
+            # A span without an id gets that of the first element that lies in it. No span refers to itself.
             names = {id: self._span_ids.setdefault(span, id) for id, span in self._held.items()}
             others = [(span, target) for span, target in self._references if self._held.get(target) != span]
             self._references = list(dict.fromkeys((span, names.get(target, target)) for span, target in others))
@@ -326,7 +326,7 @@ class TreeBuilder:
         )
 
     def _leaf(self, kind: int, text: str, tag: str, id: str = "", part: str = "", language: str = "") -> int:
-        # What open, text and close do, in one step: most spans are leaves.
+        # The same as open, text and close, in one step: most spans are leaves.
         spans, parent = self._spans, self._open[-1]
         if not text:
             self._hollow = True
@@ -361,7 +361,7 @@ class TreeBuilder:
             enclosing.append(spans.append(_MARK, self._label(tag), enclosing[-1], start + first, start + last, part, language))
 
     def _name_title(self) -> None:
-        # Where parts are told apart, the document's own title is one of them.
+        # If the document has parts, its title is one of them.
         spans = self._spans
         if any(spans.part):
             for number, (kind, parent) in enumerate(zip(spans.kind, spans.parent, strict=True)):
@@ -369,7 +369,8 @@ class TreeBuilder:
                     spans.part[number] = self._label("title")
 
     def _settle_empty_spans(self) -> None:
-        # An empty block closed before its parent's first character lies before the parent; parents come first, so one pass will do.
+        # An empty block that closed before its parent's first character lies before the parent. One pass moves all of
+        # them, because parents come first.
         start, end = self._spans.start, self._spans.end
         for number, parent in enumerate(self._spans.parent):
             if parent >= 0:

@@ -54,7 +54,7 @@ class View:
             return find_places(self.rank(score, k, matching_only=matching_only), self.judged)
         if self._order is None:
             # Equal scores: by document id, then by position.
-            place = self.matches.place_of_document()[self.matches.document_of_passage]
+            place = self.matches.id_rank_of_document()[self.matches.document_of_passage]
             order = np.empty(place.size, np.int64)
             order[np.argsort(place, kind="stable")] = np.arange(place.size)
             self._order = order

@@ -19,9 +19,8 @@ from perikope.index.reader import Snapshot
 from perikope.query.terms import Query
 
 Count = Annotated[int, Range(1, 1000), Grid((3, 5, 10, 20))]
-Documents = Annotated[Count, "Number of the best documents that words are taken from."]
-AddedTerms = Annotated[Count, "Number of terms that are taken from these documents."]
-OriginalShare = Annotated[float, Range(0, 1), Grid(step=0.1), "Weight λ of the original query, 0 to 1; the added terms have the rest."]
+FeedbackDocuments = Annotated[Count, "Number of top-ranked documents, or passages, that terms are taken from."]
+ExpansionTerms = Annotated[Count, "Number of terms with the largest weights that are added to the query."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def canonical(text: str) -> str:
 
 
 @expansion
-def bo1(query: Query, feedback: Feedback, *, documents: Documents = 3, terms: AddedTerms = 10) -> Query:
+def bo1(query: Query, feedback: Feedback, *, documents: FeedbackDocuments = 3, terms: ExpansionTerms = 10) -> Query:
     """Bo1, Bose-Einstein statistics, as in Terrier; the weighting has no parameter.
 
     `w(t) = tf_x log2((1 + P) / P) + log2(1 + P)`, tf_x the frequency in the feedback documents and `P = cf / N`. The
@@ -126,9 +125,9 @@ def rm3(
     query: Query,
     feedback: Feedback,
     *,
-    documents: Documents = 10,
-    terms: AddedTerms = 10,
-    original: OriginalShare = 0.5,
+    documents: FeedbackDocuments = 10,
+    terms: ExpansionTerms = 10,
+    original: Annotated[float, Range(0, 1), Grid(step=0.1), "Weight λ of the original query; the added terms have weight 1 - λ."] = 0.5,
 ) -> Query:
     """RM3: the relevance model of the feedback documents, mixed with the query.
 

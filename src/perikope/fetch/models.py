@@ -153,15 +153,10 @@ def _parsed(text: str, version: int) -> FetchModel:
     return FetchModel(definition, bind(named.name, definition.parameters, named.arguments))
 
 
-_K1 = "Saturation of term frequency: larger values let repeated terms count for more; 0 counts each term once."
-_B = "Share of length normalisation: 0 ignores the length of documents, 1 normalises fully."
-InverseFrequency = Annotated[
-    Literal["lucene", "robertson"], "Inverse document frequency: Lucene's, never negative, or Robertson's, negative for frequent terms."
-]
-NormalisationC = Annotated[float, Range(0, 1000, low_open=True), "Length normalisation: larger values penalise long documents less."]
+Idf = Annotated[Literal["lucene", "robertson"], "Formula of idf: Lucene's, which is never negative, or Robertson's original."]
 
 
-def _inverse_frequency(terms: Terms, *, idf: InverseFrequency = "lucene") -> Factors:
+def _inverse_frequency(terms: Terms, *, idf: Idf = "lucene") -> Factors:
     rarity = weighting.idf if idf == "lucene" else weighting.robertson_idf
     return (rarity(terms.documents, terms.document_frequency),)
 
@@ -172,8 +167,8 @@ def bm25(
     length: Array,
     average_length: float,
     *,
-    k1: Annotated[float, Range(0, 1000), _K1] = 1.2,
-    b: Annotated[float, Range(0, 1), _B] = 0.75,
+    k1: Annotated[float, Range(0, 1000), "Saturation of term frequency; larger values give more weight to repeated terms."] = 1.2,
+    b: Annotated[float, Range(0, 1), "Length normalisation, from 0 (none) to 1 (proportional to the document's length)."] = 0.75,
 ) -> Factors:
     """BM25 over whole documents.
 
@@ -184,12 +179,19 @@ def bm25(
     return (weighting.bm25(frequency, length, average_length, k1, b),)
 
 
+LengthNormalisation = Annotated[
+    float,
+    Range(0, 1000, low_open=True),
+    "Length normalisation c; larger values reduce the effect of the document's length.",
+]
+
+
 def _of_poisson(terms: Terms) -> Factors:
     return weighting.pl2_of_term(terms.collection_frequency, terms.documents)
 
 
 @fetch_model(of_term=_of_poisson)
-def pl2(frequency: Array, length: Array, average_length: float, *, c: NormalisationC = 1.0) -> Factors:
+def pl2(frequency: Array, length: Array, average_length: float, *, c: LengthNormalisation = 1.0) -> Factors:
     """PL2 of the divergence-from-randomness family.
 
     `(t log2(1/f) + f log2(e) + log2(2πt)/2 + t (log2(t) - log2(e))) / (t + 1)` with `t = tf log2(1 + c l_avg / l)` and
@@ -211,7 +213,7 @@ def dph(frequency: Array, length: Array, average_length: float) -> Factors:
     return weighting.dph_of_unit(frequency, length, average_length)
 
 
-Mu = Annotated[float, Range(0, 1e9, low_open=True), "Dirichlet prior in tokens: larger values smooth more with the collection."]
+Mu = Annotated[float, Range(0, 1e9, low_open=True), "Dirichlet smoothing μ, in tokens; larger values rely more on the collection."]
 
 
 def _smoothing(length: Array, *, mu: Mu = 1000.0) -> Floats:

@@ -52,7 +52,7 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     terms = Terms(rows.counts[0], rows.counts[1], snapshot.totals.documents, snapshot.totals.occurrences)
     search = _Search(model, terms, weights, min(documents, max(snapshot.numbers, 1)), filter)
     for i, segment in enumerate(snapshot.segments):
-        search.add(segment, rows.places(i), int(snapshot.first_document[i]))
+        search.add(segment, rows.bounds(i), int(snapshot.first_document[i]))
     numbers, sums = search.best
     candidates = in_order(snapshot, numbers, model.finish(sums, weights, terms), documents)
     if model.definition.finish is not None:
@@ -98,22 +98,22 @@ class _Search:
         """The best documents and all that tie with the last one, with their sums, in no order."""
         return self._numbers[: self._held], self._sums[: self._held]
 
-    def add(self, segment: Segment, places: Integers, base: int) -> None:
+    def add(self, segment: Segment, bounds: Integers, base: int) -> None:
         """Add the best documents of a segment.
 
-        `places` has the first list, the end of the lists, the first posting and the end of the postings of each term;
+        `bounds` has the first list, the end of the lists, the first posting and the end of the postings of each term;
         `base` is the number of the segment's first document.
         """
         lengths: _Lengths = segment.remember(_read_lengths, "")
         tables = _tables(segment, lengths, self._model, self._terms)
         if not tables.complete:
-            tables = self._with_rare(segment, tables, places[2], places[3])
+            tables = self._with_rare(segment, tables, bounds[2], bounds[3])
         smoothed = self._model.definition.background is not None
         background = self._model.background(lengths.values, float(self._weights.sum())) if smoothed else None
         sums_grow = background is None and tables.positive and self._positive
         if sums_grow:
             self._threshold = max(self._threshold, 0.0)
-        terms = WeightedTerms(places, self._factors, _NONE if background is None else background, sums_grow)
+        terms = WeightedTerms(bounds, self._factors, _NONE if background is None else background, sums_grow)
         allowed = _allowed(segment, self._filter)
         state = FULL
         while state == FULL:

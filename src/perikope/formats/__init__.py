@@ -1,11 +1,11 @@
-"""Formats: each reads a file of its kind and yields documents; all yield the same tree.
+"""Formats: each reads files of one kind and yields documents, which all have the same form.
 
 A format is one file in this package with one function:
 
     @reader("text", suffixes=(".txt",))
     def read(source: Source) -> Iterator[Document]: ...
 
-Packed files and archives are opened here: a format reads a stream and does not know where it comes from.
+Packed files and archives are opened here: a format reads a stream and does not know its origin.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 CHUNK = 4 << 20
-"""Bytes of lines that one worker gets at a time: some thousand documents, so that handing them over costs little."""
+"""Bytes of lines that one worker gets at a time: about a thousand documents, so that transferring them costs little."""
 
 Reader = Callable[[Source], Iterator[Document]]
 Splitter = Callable[[Source, int], Iterator[Source]]
@@ -57,14 +57,14 @@ class Format:
     read: Reader
     summary: str
     split: Splitter | None = None
-    """How a file that may hold many documents, and have any size, is cut into pieces of whole ones for several workers."""
+    """Cuts a file into pieces of whole documents, for several workers; None if a file is one document."""
     takes: tuple[str, ...] = ()
-    """Suffixes of files that are read as this format only where it is asked for by its name."""
+    """Suffixes of files that are read as this format only if the user names the format."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file on disk that would be read."""
+    """A file on disk to be read."""
 
     id: str
     """The default id of its document, and `Document.source` of all of its documents."""
@@ -97,16 +97,17 @@ def read(
     on_ignored: OnIgnored | None = None,
     hashes: bool = True,
 ) -> Iterator[Document]:
-    """The documents of files, archives and folders, in order; `on_problem` hears of files in folders that had to be skipped.
+    """Read the documents of files, archives and folders, in order.
 
-    `on_ignored` hears the path of every file in a folder or an archive that is of another format.
+    `on_problem` is called for files in folders that cannot be read; without it they are errors. `on_ignored` is called
+    with the path of every file in a folder or an archive that has another format.
 
     >>> read("missing.md")
     Traceback (most recent call last):
     perikope.core.errors.InputError: missing.md: there is no such file or folder; check the path
     """
-    found = sources(paths, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes)
-    return _read_all(found, on_problem)
+    all_sources = sources(paths, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes)
+    return _read_all(all_sources, on_problem)
 
 
 def sources(
@@ -119,11 +120,10 @@ def sources(
     hashes: bool = True,
     select: Callable[[FileEntry, str], bool] | None = None,
 ) -> Iterator[Source]:
-    """What `read` would read, each with its format; mistakes in the arguments are found before the first.
+    """The sources that `read` reads, each with its format; wrong arguments are reported before the first.
 
-    `select` is asked for each file, with its hash, whether to read it.
-
-    A member of an archive can be read only until the next source is asked for; see `Source.portable`.
+    `select` decides for each file, from its entry and hash, whether it is read. A member of an archive can be read only
+    until the next source is taken; see `Source.portable`.
     """
     entries = files(paths, format=format, on_problem=on_problem, on_ignored=on_ignored)
     return sources_of(entries, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes, select=select)
@@ -139,7 +139,7 @@ def sources_of(
     hashes: bool = True,
     select: Callable[[FileEntry, str], bool] | None = None,
 ) -> Iterator[Source]:
-    """As `sources`, of files that were found already, so that a folder is walked once."""
+    """The same as `sources` for files that are known already, so that a folder is walked once."""
     code = language_or_nothing(language)
     if not code:
         raise UsageError(f"{language!r} is not a language code; use one such as en, fr or de")
@@ -149,7 +149,7 @@ def sources_of(
 def files(
     paths: Path | Iterable[Path], *, format: str = "auto", on_problem: OnProblem | None = None, on_ignored: OnIgnored | None = None
 ) -> Iterator[FileEntry]:
-    """The files on disk that `read` would open, archives as one; their `file_hash` tells which have changed."""
+    """The files on disk that `read` opens, an archive as one file; their `file_hash` shows which have changed."""
     if format != "auto":
         format_named(format)
     given = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
@@ -162,7 +162,7 @@ def files(
 
 
 def format_named(name: str) -> Format:
-    """A format by its name, or by the file of an XML profile, whose name ends in `.toml`."""
+    """The format with a name, or that of the XML profile in a file whose name ends in `.toml`."""
     if name.endswith(".toml"):
         from perikope.formats.xml import format_of
 
@@ -173,10 +173,10 @@ def format_named(name: str) -> Format:
 
 
 def documents(source: Source) -> Iterator[Document]:
-    """The documents of one file, member or chunk; whatever keeps it from being read is an `InputError`."""
+    """Read the documents of one file, member or chunk; everything that prevents it is an `InputError`."""
     try:
         for document in format_named(source.format).read(source):
-            # Builders are told; only a format that builds documents by itself does not know.
+            # A builder sets it; a format that makes documents without one does not.
             if document.source != source.source:
                 document = replace(document, source=source.source, source_hash=source.source_hash)
             yield document
@@ -187,11 +187,12 @@ def documents(source: Source) -> Iterator[Document]:
 
 
 def line_chunks(source: Source, size: int = CHUNK) -> Iterator[Source]:
-    """The lines of a source of a format that is read by lines, in portable pieces for several workers.
+    """Cut a source that is read by lines into portable pieces for several workers.
 
-    Each piece is a source that holds whole lines, of at least `size` bytes unless it is the last, and knows their numbers.
+    Each piece is a source of whole lines with the number of its first line; all but the last have at least `size`
+    bytes.
     """
-    found, line = False, 1
+    has_lines, line = False, 1
     try:
         with source.open() as stream:
             while data := stream.read(size):
@@ -202,18 +203,18 @@ def line_chunks(source: Source, size: int = CHUNK) -> Iterator[Source]:
                         raise InputError(f"the line is longer than {MAX_BYTES >> 20} MB; split the document", path=source.path, line=number)
                     data += rest
                 if data.strip(b"\xef\xbb\xbf \t\r\n"):
-                    found = True
+                    has_lines = True
                     yield replace(source, content=data, first_line=line)
                 line += data.count(b"\n")
     except DAMAGE as error:
         raise unreadable(source.path, error) from error
-    if not found:
-        raise UnreadableFile("is empty; remove it or write one document a line", path=source.path)
+    if not has_lines:
+        raise UnreadableFile("is empty; remove it or write one document per line", path=source.path)
 
 
-def _read_all(found: Iterable[Source], on_problem: OnProblem | None) -> Iterator[Document]:
+def _read_all(all_sources: Iterable[Source], on_problem: OnProblem | None) -> Iterator[Document]:
     report = _reporter(on_problem)
-    for source in found:
+    for source in all_sources:
         try:
             yield from documents(source)
         except UnreadableFile as problem:
@@ -232,7 +233,7 @@ def _sources(
 ) -> Iterator[Source]:
     for entry in entries:
         try:
-            # Before it is read: where it changes in between, the next comparison of hashes finds the change.
+            # The hash is taken before reading: a change in between is noticed at the next comparison.
             digest = file_hash(entry.path) if hashes else ""
             if select is not None and not select(entry, digest):
                 continue
@@ -258,8 +259,8 @@ def _in_archive(archive: Source, asked: str, on_problem: OnProblem, on_ignored: 
         on_problem(problem)
 
     format_of = partial(_format_of, asked=asked)
-    found = _archives.members(archive.path, archive.id, archive.format, format_of=format_of, on_problem=report, on_ignored=on_ignored)
-    for member in found:
+    members = _archives.members(archive.path, archive.id, archive.format, format_of=format_of, on_problem=report, on_ignored=on_ignored)
+    for member in members:
         matched = True
         yield replace(archive, path=member.path, id=member.id, format=member.format, named=False, content=member.stream)
     if archive.named and not matched:
@@ -300,12 +301,12 @@ def _in_folder(folder: str, asked: str, on_problem: OnProblem, on_ignored: OnIgn
 
 
 def _format_of(path: str, asked: str) -> str:
-    """The format, or kind of archive, that a file found in a folder or an archive is read as; nothing where it is passed over."""
+    """The format or kind of archive of a file in a folder or an archive; empty where the file is ignored."""
     name = stem(os.path.basename(path)).lower()
     by_suffix = next((format.name for _, format in FORMATS.items() if name.endswith(format.suffixes)), "")
     if not by_suffix and (kind := _archives.archive_kind(path)):
         return kind
-    # A format that was asked for also takes files of unknown suffix, but not those that are plainly something else.
+    # A format that the user names also reads files of unknown suffix, but not those of another format.
     return by_suffix if asked == "auto" else asked if by_suffix in ("", asked) or name.endswith(format_named(asked).takes) else ""
 
 
@@ -315,16 +316,16 @@ def _known_suffixes() -> str:
 
 
 def _pass_over(path: str) -> None:
-    """What to do with a file of another format where nobody asks for it."""
+    """Ignore a file of another format."""
 
 
 def _reporter(on_problem: OnProblem | None) -> OnProblem:
-    """What to do with a file in a folder that cannot be read: tell, or raise where nobody listens."""
+    """The function that reports a file in a folder that cannot be read; without `on_problem` it raises."""
 
     def report(problem: UnreadableFile) -> None:
         if on_problem is None:
             raise problem
-        # Whoever keeps the problem would keep the reader's frames with it, and in them what was read of the file.
+        # Without its traceback: the frames hold the content of the file.
         problem.__cause__ = problem.__context__ = None
         on_problem(problem.with_traceback(None))
 

@@ -1,7 +1,7 @@
-"""Archives: the files in a `.zip` or `.tar`, one after the other, as streams; nothing is ever written to disk.
+"""Archives: reads the files in a `.zip` or `.tar` one after the other, as streams; nothing is written to disk.
 
-A tar is read from its beginning to its end and never back, so that it can come out of a decompressor; a zip in the order
-of its directory. Both are hostile until read: names, sizes and nesting are checked here, volumes by `Bound`.
+A tar is read from beginning to end, so that it can come from a decompressor; a zip is read in the order of its
+directory. Both may be hostile: names, sizes and nesting are checked here, amounts of unpacked bytes by `Bound`.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from perikope.formats._source import MAX_BYTES, document_id, open_regular, unrea
 from perikope.formats._unpack import DAMAGE, Bound, BoundedStream, read_up_to, stem, unpacked
 
 MAX_NESTING = 2
-"""An archive may hold archives, as collections of weekly deliveries do, but those no further ones, as bombs do."""
+"""The deepest level of archives: collections of weekly deliveries have two, archives made to do harm have more."""
 
 MAX_HEADER = 1 << 20
-"""The names and notes before a member of a tar, which are held in memory; paths have some thousand characters at most."""
+"""The most bytes of a header of a tar, which is held in memory; paths have a few thousand characters at most."""
 
 KINDS = ("tar", "zip")
 
 _SHORT = {".tgz": ".gz", ".tbz2": ".bz2", ".txz": ".xz"}
-# A tar's header is parsed by much Python code; numbers and names that are none end in these.
+# Errors that Python's code raises for wrong numbers and names in the header of a tar.
 _DAMAGE = (*DAMAGE, ValueError, OverflowError, IndexError, NotImplementedError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file in an archive, with a stream that can be read until the next member is asked for."""
+    """A file in an archive, with a stream that can be read until the next member is taken."""
 
     path: str
     id: str
@@ -45,7 +45,7 @@ class Member:
 
 
 def archive_kind(path: str) -> str:
-    """Which kind of archive a name is that of; nothing where it is none.
+    """The kind of archive that a file name belongs to; empty where it is none.
 
     >>> archive_kind("a.tar.gz"), archive_kind("b.tgz"), archive_kind("c.zip"), archive_kind("d.md.gz")
     ('tar', 'tar', 'zip', '')
@@ -65,9 +65,10 @@ def members(
     on_problem: Callable[[UnreadableFile], None],
     on_ignored: Callable[[str], None],
 ) -> Iterator[Member]:
-    """The files in an archive to which `format_of` gives a format, also those in archives inside it; `on_ignored` hears of the others.
+    """The files in an archive, and in archives inside it, that `format_of` gives a format.
 
-    A member that cannot be read is a problem, an archive that cannot is an error.
+    `on_ignored` is called with the paths of the others, `on_problem` for members that cannot be read. An archive that
+    cannot be read is an error.
     """
     try:
         with open_regular(path) as file:
@@ -79,13 +80,13 @@ def members(
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What an archive says of a member."""
+    """A member as the directory or header of an archive describes it."""
 
     name: str
     refusal: str
     open: Callable[[], IO[bytes] | None]
     packed: int | None = None
-    """Bytes it takes in the archive, where each member is packed by itself."""
+    """Bytes that it takes in the archive; None where members are not packed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +103,12 @@ class _Reading:
             for entry in entries(stream, path):
                 yield from self.member(entry, path, id, bound, depth)
                 if bound.spent or (isinstance(stream, BoundedStream) and stream.bound.spent):
-                    return  # who read the last member knows; each further one would say the same
+                    return  # the reader of the last member has reported it; all others would report the same
         except _DAMAGE as error:
             raise unreadable(path, error) from error
 
     def member(self, entry: _Entry, path: str, id: str, bound: Bound, depth: int) -> Iterator[Member]:
-        # Backslashes are what careless packers on Windows write.
+        # Some programs on Windows write backslashes.
         parts = [part for part in entry.name.replace("\\", "/").split("/") if part not in ("", ".")]
         name = "/".join(parts)
         if any(part.startswith(".") and part != ".." for part in parts):
@@ -145,7 +146,7 @@ def _opened(entry: _Entry, path: str, bound: Bound) -> BoundedStream:
 
 def _zip_entries(stream: IO[bytes], path: str) -> Iterator[_Entry]:
     if not stream.seekable():
-        # The directory stands at the end, so a zip inside an archive has to be held.
+        # The directory is at the end, so a zip inside an archive has to be held in memory.
         data = read_up_to(stream, MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise UnreadableFile(f"is an archive of more than {MAX_BYTES >> 20} MB inside another; unpack the outer one first", path=path)
@@ -154,7 +155,7 @@ def _zip_entries(stream: IO[bytes], path: str) -> Iterator[_Entry]:
     with zipfile.ZipFile(stream) as archive:
         for info in archive.infolist():
             if not info.is_dir():
-                # A header that lies about the packed size cannot claim more than the whole file.
+                # A false header cannot claim a packed size of more than the whole file.
                 yield _Entry(info.filename, _zip_refusal(info), partial(archive.open, info), min(info.compress_size, size))
 
 
@@ -163,7 +164,7 @@ def _zip_refusal(info: zipfile.ZipInfo) -> str:
         return "is encrypted; decrypt the archive first"
     if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
         return "is not a regular file; pack the file itself"
-    # Python unpacks the rarer methods without a bound on what comes out of one read.
+    # For the rarer methods Python does not limit the bytes that one read unpacks.
     return "" if info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) else "is packed by a rare method; pack it with deflate"
 
 
@@ -179,18 +180,18 @@ def _tar_entries(stream: IO[bytes], path: str) -> Iterator[_Entry]:
 
 
 def _next(archive: tarfile.TarFile, onward: _Onward, path: str) -> tarfile.TarInfo | None:
-    # Not `archive.next`: it keeps every member, and takes a damaged header for the end.
+    # Not `archive.next`: it keeps every member in memory, and treats a damaged header as the end.
     onward.seek(archive.offset)
     try:
         return tarfile.TarInfo.fromtarfile(archive)
     except tarfile.HeaderError as error:
         if onward.last == bytes(tarfile.BLOCKSIZE):
             return None
-        raise UnreadableFile(f"is cut off or damaged ({error}); what stands after this place is lost", path=path) from None
+        raise UnreadableFile(f"is cut off or damaged ({error}); everything after this point is lost", path=path) from None
 
 
 class _Onward(io.RawIOBase):
-    """A stream as tarfile wants a file, but read from its beginning to its end."""
+    """A stream with the interface that tarfile needs of a file, read from beginning to end only."""
 
     def __init__(self, stream: IO[bytes], path: str) -> None:
         self._stream = stream
@@ -202,7 +203,7 @@ class _Onward(io.RawIOBase):
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        # Members are read in small pieces, so this is a header, which tarfile would hold whole.
+        # Members are read in small pieces: a large read is a header, which tarfile would hold in memory as a whole.
         if not 0 <= size <= MAX_HEADER:
             raise UnreadableFile(f"holds a header of more than {MAX_HEADER >> 20} MB; it is damaged or no tar archive", path=self._path)
         self.last = self._stream.read(size)

@@ -1,6 +1,6 @@
-"""Characters by name, as in `&alpha;`: the names of HTML 5, which hold most of the ISO sets, and those of the ISO sets that they lack.
+"""Characters by name, as in `&alpha;`: the names of HTML 5, which include most ISO sets, and the rest of the ISO sets.
 
-Files name characters whose definition stands in a DTD that is never read; this table stands in for all of them.
+Files name characters that a DTD defines. DTDs are never read; this table replaces all of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from functools import cache
 from html.entities import html5
 
 PREDEFINED = frozenset(("amp", "lt", "gt", "quot", "apos"))
-"""The names that XML itself defines, which the parser knows."""
+"""The names that XML defines and the parser knows."""
 
 _GREEK = dict(zip(
     ["agr", "bgr", "ggr", "dgr", "egr", "zgr", "eegr", "thgr", "igr", "kgr", "lgr", "mgr", "ngr", "xgr",
@@ -29,7 +29,7 @@ _OTHERS = dict(zip(
 
 @cache
 def characters() -> dict[str, str]:
-    """The characters of each name.
+    """The characters by their names.
 
     >>> characters()["alpha"], characters()["agr"], characters()["Agr"], characters()["OHgr"], characters()["b.beta"]
     ('α', 'α', 'Α', 'Ω', 'β')
@@ -37,14 +37,14 @@ def characters() -> dict[str, str]:
     named = {name.removesuffix(";"): value for name, value in html5.items() if name.endswith(";")}
     for name, letter in (_GREEK | _ACCENTED_GREEK).items():
         named.setdefault(name, letter)
-        # Of a name of two letters for one, both are large: THgr, EEgr.
+        # If two letters of a name stand for one character, both are upper case: THgr, EEgr.
         stem = name.removesuffix("gr")
         base = stem.removesuffix("ac").removesuffix("dia").removesuffix("di")
         named.setdefault(base.upper() + stem[len(base) :] + "gr", letter.upper())
     named.setdefault("sfgr", "ς")
     for name, letter in _OTHERS.items():
         named.setdefault(name, letter)
-    # ISOgrk4 calls its bold letters b.alpha, b.Gamma: letters all the same to whoever searches.
+    # ISOgrk4 calls its bold letters b.alpha, b.Gamma; for a search they are plain letters.
     for name, letter in list(named.items()):
         if len(letter) == 1 and "GREEK" in _unicode_name(letter):
             named.setdefault(f"b.{name}", letter)

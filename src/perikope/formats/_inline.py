@@ -1,4 +1,4 @@
-"""Inline content: the characters, marks and references of one passage, gathered piece by piece; and where links lead."""
+"""Inline content: collects the text, marks and references of one passage; resolves the targets of links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SPACE = re.compile(r"[ \t\n\r\f\v\xa0\u2028\u2029]+")
 
 
 class Run(NamedTuple):
-    """What was gathered: a text, marks inside it and the ids it refers to."""
+    """A text, the marks inside it as (tag, start, end), and the ids that it refers to."""
 
     text: str
     marks: list[tuple[str, int, int]]
@@ -19,7 +19,7 @@ class Run(NamedTuple):
 
 
 class Inline:
-    r"""Gathers the pieces of one passage; white space is collapsed unless it is to be kept.
+    r"""Collects the pieces of one passage; white space is collapsed unless `keep` is given.
 
     >>> inline = Inline()
     >>> inline.text("The "); inline.open("b"); inline.text(" big\n"); inline.close(); inline.text(" pump ")
@@ -43,7 +43,7 @@ class Inline:
         if not text:
             return
         if not keep:
-            # Only text that can be printed as it is, and without two spaces in a row, is in order already; so is most.
+            # Printable text without two spaces in a row is collapsed already; this is the most frequent case.
             if "  " in text or not text.isprintable():
                 text = _SPACE.sub(" ", text)
             if self._after_space:
@@ -57,18 +57,18 @@ class Inline:
         """Start a new line unless at the start of one."""
         if self._pieces and not self._pieces[-1].endswith("\n"):
             if self._pieces[-1].endswith(" "):
-                # In its place, so that what was noted of places further on still holds.
+                # The length stays the same, so that positions of marks stay right.
                 self._pieces[-1] = self._pieces[-1][:-1] + "\n"
             else:
                 self.text("\n", keep=True)
 
     def separate(self) -> None:
-        """Set what follows off from what stands before it in the line, as cells of a row are."""
+        """Write the separator between two cells of a row, unless at the start of a line."""
         if self._pieces and not self._pieces[-1].endswith("\n"):
             self.text(" | ")
 
     def open(self, tag: str, refers_to: str = "") -> None:
-        """Start a mark, which may be a link to an id of this document."""
+        """Start a mark; `refers_to` is the id in this document that it links to."""
         self._open.append((tag, self._length, refers_to))
 
     def refer(self, target: str) -> None:
@@ -77,22 +77,22 @@ class Inline:
             self._refs[target] = None
 
     def close(self) -> None:
-        """End the mark that was opened last; one without text leaves no trace."""
+        """End the mark that was opened last; a mark without text is dropped."""
         tag, start, target = self._open.pop()
         if start < self._length:
             self._marks.append((tag, start, self._length))
             self.refer(target)
 
     def take(self, *, keep: bool = False) -> Run:
-        """What was gathered, without white space around it; marks still open go on in the next run."""
+        """Return what was collected, without white space around it; open marks continue in the next run."""
         still_open = self._open
         self._open = still_open.copy()
         while self._open:
             self.close()
         text = "".join(self._pieces).rstrip()
-        # Of preformatted text only empty lines are cut off: the indentation of its first line means something.
+        # Preformatted text loses only empty lines: the indentation of its first line has a meaning.
         first = len(text) - len(text.lstrip("\n" if keep else None))
-        # The outer of two marks is closed last; of two with the same text it must come first to become the parent.
+        # The outer of two marks is closed last, but must come first to become the parent.
         marks = [mark for mark in (_trimmed(text, first, *mark) for mark in reversed(self._marks)) if mark[1] < mark[2]]
         run = Run(text[first:], marks, list(self._refs))
         self._clear()
@@ -110,9 +110,10 @@ def _trimmed(text: str, first: int, tag: str, start: int, end: int) -> tuple[str
 
 
 def link_target(href: str, document: str) -> tuple[str, str]:
-    """Where a link in a document leads: the id inside it or the document that is cited; nothing where neither.
+    """The id inside the document that a link leads to, and the document that it cites; one or both are empty.
 
-    A relative link is resolved against the path that is the document's id, so that it is the id of the other document.
+    A relative link is resolved against the document's id, which is a path, so that the result is the id of the other
+    one.
 
     >>> link_target("#claims", "a/b.md"), link_target("../c.md#x", "a/b.md"), link_target("b.md#x", "a/b.md")
     (('claims', ''), ('', 'c.md'), ('x', ''))

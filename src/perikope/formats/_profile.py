@@ -1,68 +1,35 @@
-"""Profiles: what the tags of an XML schema mean, written in TOML, and the walk that makes documents of it.
+"""Profiles: TOML files that say what the tags of an XML schema mean. `ProfileKeys` declares their keys.
 
-A profile names, for each role, the tags that play it. A tag stands for itself wherever it is, or with the tags around it:
-`table-wrap/caption` is a caption right inside a table-wrap, and `front/*` is whatever stands in a front. Of several that fit, the longest
-counts, and of two as long the one without the star.
+For each role a profile lists the tags that have it. A tag is written alone (`p`), or with the tags around it:
+`table-wrap/caption` is a caption directly inside a table-wrap, and `front/*` is any element directly inside a front. If
+several entries fit, the longest one counts; of two with the same length, the one without the star.
 
-    name = "jats"                      what it is called: `--format jats`
-    format = "jats"                    the format that it belongs to, where that has several schemas; else as its name
-    summary = "…"                      one line for `perikope formats`
-    roots = ["article"]                root elements that it is for
-    when = "front or body"             XPath that tells it from others with the same root
-    id = ["…"]                         where the document's id, its title and its language stand; the first that finds text counts
-    title = ["…"]
-    language = ["@xml:lang"]
-    cites = ["…"]                      where ids of documents stand that it cites; all count
-    languages = ["lang"]               attributes that say the language of an element; xml:lang and lang where nothing is said
-    ids = ["anchor"]                   attributes that name an element; id and xml:id where nothing is said
-    semantic = "wordnetid"             elements with this attribute are marks, or elements where they hold blocks, whatever their tag
-
-    sections = ["sec"]                 a titled part of the document
-    elements = ["list"]                another block that holds blocks, and can be a result
-    titles = ["title"]                 title of the section around it; `section/@title` where an attribute holds it
-    labels = ["label"]                 number of what follows, written before it; `head/@n` where an attribute of the title holds it
-    names = ["fig/label"]              what people call the element around it, `Figure 2`: not text, but how its passages are cited
-    headings = {h1 = 1}                begins a section that ends at the next heading of its level
-    passages = ["p"]                   what is found; in another passage it begins a new line
-    whole = ["p"]                      passages that keep the lists and tables in them as lines; from others they are taken out, and follow
-    preformatted = ["code"]            passages whose white space is kept
-    rows = ["tr"]                      a passage whose cells are joined
-    cells = ["td"]
-    marks = {bold = "b"}               inline, with the name that the mark gets
-    references = {xref = "rid"}        inline, with the attribute that names what it refers to
-    filled = ["xref"]                  references that without text of their own get the title of what they refer to, else its id
-    skipped = ["tex-math"]             not text
-    breaks = ["br"]                    a gap between words
-    parts = {abstract = "abstract"}    the part of the document that begins here
-    citations = {p = "[{num}]"}        how people cite it, of its attributes; {num:d} without zeros in front
-
-    [metadata]
-    journal = "front//journal-title"
-    author = {path = "front//contrib/name", join = ["given-names", "surname"]}
-    date = {path = "front//pub-date[1]", join = ["year", "month", "day"], form = "date"}
-
-Where a value stands (id, title, language, cites, metadata) is an XPath, or a table: its `path`, what in each place is put together (`join`)
-and the `form` that it gets: `date`, `stem` (of a path, the name of the file without its suffix) or a text around it, as `PMC{}`.
-A tag without a role is passed through: its text belongs to the text around it.
+Values (id, title, language, cites, metadata) are XPaths, or tables of `path`, `join`, `between` and `form`. A tag
+without a role is transparent: its text belongs to the text around it.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from lxml import etree
 
-from perikope.core.dates import iso_date
-from perikope.core.errors import InputError, UsageError
-from perikope.formats._xml import whole_text
+from perikope.core.composed_values import TEXTS, FilledText
+from perikope.core.configuration import Location, Table, free_table, parse_toml, read_text, table
+from perikope.core.options import option
+from perikope.core.parameters import Range
+from perikope.core.values import Notation, Text, Whole
+from perikope.formats._patent_keys import PatentKeys
+from perikope.formats._source import language_or_nothing
+from perikope.formats._xpaths import FIELD, FIELDS, XPATH, Element, Field, Pattern, attribute_name
 
-Element = etree._Element
+WHAT = "a profile"
+"""What errors call the file."""
 
 
 class Role(Enum):
@@ -87,15 +54,66 @@ _LISTS = {
     "sections": Role.SECTION, "elements": Role.ELEMENT, "titles": Role.TITLE, "labels": Role.LABEL, "names": Role.NAME,
     "passages": Role.PASSAGE, "rows": Role.ROW, "cells": Role.CELL, "skipped": Role.SKIPPED, "breaks": Role.BREAK,
 }  # fmt: skip
-_TABLES = ("headings", "marks", "references", "parts", "citations", "metadata")
-_PATHS = ("id", "title", "language", "cites")
-_NAMES = ("roots", "languages", "ids", "whole", "preformatted", "filled")
-_TEXTS = ("name", "format", "summary", "when", "semantic")
+"""The keys that list tags of one role."""
 BLOCKS = frozenset((Role.SECTION, Role.ELEMENT, Role.TITLE, Role.HEADING, Role.PASSAGE, Role.ROW))
 LIFTED = frozenset((Role.SECTION, Role.ELEMENT, Role.HEADING))
 _TAG = re.compile(r"[^\W\d][\w.-]*")
-NAMESPACES = {"xml": "http://www.w3.org/XML/1998/namespace", "xlink": "http://www.w3.org/1999/xlink"}
-"""Prefixes that may stand before attributes."""
+_GAP = re.compile(r"\{([\w:.-]+?)(:d)?\}")
+"""An attribute in a form: `{num}`, or `{num:d}` for a number without zeros in front."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileKeys(Table):
+    """The keys of a profile's file."""
+
+    name: str = option("", Text(), "Name of the profile; by default the name of its file.")
+    format: str = option("", Text(), "Format that the profile belongs to, if several schemas share one; by default its own name.")
+    summary: str = option("", Text(), "Summary in one line, for `perikope formats`.")
+    walk: str = option("general", Notation(parser="perikope.formats.walks:walk_named", required=True), "Walk that reads the schema.")
+    roots: tuple[str, ...] = option((), TEXTS, "Root elements of the schema; by default any.")
+    when: etree.XPath | None = option(None, XPATH, "XPath that must find something, to tell schemas with the same root apart.")
+    id: tuple[Field, ...] = option((), FIELDS, "Id of the document; the first value that has text counts.")
+    title: tuple[Field, ...] = option((), FIELDS, "Title of the document; the first value that has text counts.")
+    language: tuple[Field, ...] = option((), FIELDS, "Language of the document; the first value that has text counts.")
+    cites: tuple[Field, ...] = option((), FIELDS, "Ids of the documents that this one cites; all values count.")
+    languages: tuple[str, ...] = option(("xml:lang", "lang"), TEXTS, "Attributes with the language of an element.")
+    ids: tuple[str, ...] = option(("id", "xml:id"), TEXTS, "Attributes with the id of an element.")
+    semantic: str = option(
+        "", Text(), "Attribute: elements that have it are marks, or elements if they hold blocks, whatever their tags are."
+    )
+    sections: tuple[str, ...] = option((), TEXTS, "Parts of the document that can have a title.")
+    elements: tuple[str, ...] = option((), TEXTS, "Other blocks that hold blocks and can be results: lists, tables, figures.")
+    titles: tuple[str, ...] = option((), TEXTS, "Title of the section around it; `section/@title` if an attribute holds it.")
+    leading_titles: dict[str, str] = free_table(FilledText(), "Titles directly before their section, with the tag of that section.")
+    labels: tuple[str, ...] = option(
+        (), TEXTS, "Number of the block that follows, written before its text; `head/@n` if an attribute of a title holds it."
+    )
+    names: tuple[str, ...] = option(
+        (), TEXTS, "Name of the element around it, such as `Figure 2`: no text, but its passages are cited by it."
+    )
+    headings: dict[str, int] = free_table(
+        Whole(Range(1, 9)), "Tags that begin a section, with its level; it ends at the next heading of its level or above."
+    )
+    passages: tuple[str, ...] = option((), TEXTS, "Passages. Inside another passage such a tag begins a new line.")
+    whole: tuple[str, ...] = option(
+        (), TEXTS, "Passages that keep sections and elements inside them as lines; else these follow the passage."
+    )
+    preformatted: tuple[str, ...] = option((), TEXTS, "Passages whose white space is kept.")
+    rows: tuple[str, ...] = option((), TEXTS, "Passages whose cells are joined with a bar.")
+    cells: tuple[str, ...] = option((), TEXTS, "Cells of rows.")
+    notices: dict[str, re.Pattern[str]] = free_table(
+        Pattern(), "Passages that are skipped if a regular expression matches their whole text."
+    )
+    marks: dict[str, str] = free_table(FilledText(), "Inline tags, with the name of their mark.")
+    references: dict[str, str] = free_table(FilledText(), "Inline tags, with the attribute that holds the ids that they refer to.")
+    filled: tuple[str, ...] = option((), TEXTS, "References that, if empty, read as the title of their target, else as its id.")
+    skipped: tuple[str, ...] = option((), TEXTS, "Tags that are no text, with everything inside them.")
+    breaks: tuple[str, ...] = option((), TEXTS, "A new line; in a row, a space.")
+    parts: dict[str, str] = free_table(FilledText(), "Tags that begin a part of the document, with its name.")
+    citations: dict[str, str] = free_table(FilledText(), "Tags, with the text that people cite them by; `{num}` is an attribute.")
+    tags: dict[str, str] = free_table(FilledText(), "Tags, with another tag that their spans get.")
+    metadata: dict[str, Field] = free_table(FIELD, "Metadata of the document; several values become a list.")
+    patent: PatentKeys = table(PatentKeys, "Where a patent has its bibliographic data, its description and its claims.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,37 +123,33 @@ class Rule:
     role: Role | None = None
     mark: str = ""
     refers_by: str = ""
+    """The attribute that holds the ids that it refers to."""
     level: int = 0
     part: str = ""
     citation: str = ""
     titled_by: str = ""
+    """The attribute that holds the title of a section."""
     labelled_by: str = ""
+    """The attribute that holds the number of a title."""
+    leads: str = ""
+    """The tag of the section that follows a title and has it."""
+    notice: re.Pattern[str] | None = None
     filled: bool = False
     whole: bool = False
     preformatted: bool = False
 
+    def citation_of(self, element: Element) -> str:
+        """How people cite an element: the form with its attributes; empty where one of them is missing."""
+        values = [(element.get(name) or "", number) for name, number in _GAP.findall(self.citation)]
+        if not all(value.isdecimal() if number else value for value, number in values):
+            return ""
+        texts = iter(str(int(value)) if number else value for value, number in values)
+        return _GAP.sub(lambda _: next(texts), self.citation)
+
 
 NOTHING = Rule()
 SEMANTIC = Rule(Role.SEMANTIC)
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """Where a value stands, and the form that it gets."""
-
-    path: etree.XPath
-    join: tuple[etree.XPath, ...] = ()
-    form: Callable[[str], str] = str
-
-    def values(self, root: Element) -> list[str]:
-        """The values in a document, without empty ones."""
-        if self.join:
-            places = self.path(root)
-            elements = [item for item in places if isinstance(item, etree._Element)] if isinstance(places, list) else []
-            found = [" ".join(piece for path in self.join for piece in texts(path, element)[:1]) for element in elements]
-        else:
-            found = texts(self.path, root)
-        return [value for value in map(self.form, filter(None, found)) if value]
+Rules = Mapping[str, tuple[tuple[tuple[str, ...], Rule], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +159,22 @@ class Profile:
     name: str
     format: str
     summary: str
+    walk: str
     roots: tuple[str, ...]
     when: etree.XPath | None
     paths: Mapping[str, tuple[Field, ...]]
+    """The fields of `id`, `title`, `language` and `cites`."""
     languages: tuple[str, ...]
     ids: tuple[str, ...]
     semantic: str
-    rules: Mapping[str, tuple[tuple[tuple[str, ...], Rule], ...]]
-    """By tag: the tags that must stand around it, innermost first, and what it then means; the longest first. `*` is any other tag."""
+    rules: Rules
+    """By tag: the tags around it, innermost first, and what it then means; the longest first. `*` is any other tag."""
+    tags: Mapping[str, str]
     metadata: Mapping[str, Field]
+    patent: PatentKeys
 
     def fits(self, root: Element) -> bool:
-        """Whether it is meant for a document with this root."""
+        """Whether the profile describes documents with this root."""
         return (not self.roots or root.tag in self.roots) and (self.when is None or bool(self.when(root)))
 
     def rule(self, element: Element) -> Rule:
@@ -164,7 +182,7 @@ class Profile:
         return self.rule_of(element)[0]
 
     def rule_of(self, element: Element) -> tuple[Rule, bool]:
-        """What an element means, and whether every element with its tag and its parent's means the same."""
+        """What an element means, and whether every element with its tag and its parent's tag means the same."""
         if self.semantic and element.get(self.semantic) is not None:
             return SEMANTIC, False
         is_general = not self.semantic
@@ -179,165 +197,166 @@ class Profile:
                 return rule, is_general and len(around) < 2
         return NOTHING, is_general
 
+    def found(self, key: str, root: Element) -> list[str]:
+        """The values of `id`, `title` or `language`: those of the first field that has any; of `cites` all."""
+        values: list[str] = []
+        for field in self.paths[key]:
+            values += field.values(root)
+            if values and key != "cites":
+                break
+        return values
+
+    def language_of(self, element: Element) -> str:
+        """The code of the language that the attributes of an element name; empty where they name none."""
+        for attribute in self.languages:
+            if (value := element.get(attribute)) and (code := language_or_nothing(value)):
+                return code
+        return ""
+
+    def id_of(self, element: Element) -> str:
+        """The id that the attributes of an element give it; empty where it has none."""
+        return next((id for attribute in self.ids if (id := element.get(attribute))), "")
+
+    def tag_of(self, element: Element) -> str:
+        """The tag that the span of an element gets."""
+        return self.tags.get(element.tag) or str(element.tag)
+
 
 def load(path: Path) -> Profile:
-    """A profile from its file; what is wrong with it is named."""
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror}); check the path", path=path) from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not TOML ({error})", path=path) from None
-    try:
-        return parse(content, path.stem)
-    except UsageError as error:
-        raise InputError(str(error), path=path) from None
+    """Read a profile from its file; an error names the file and the key."""
+    return parse(parse_toml(read_text(path, WHAT), path), path.stem, path)
 
 
-def parse(content: Mapping[str, Any], name: str) -> Profile:
-    """A profile from the content of its file."""
-    known = {*_LISTS, *_TABLES, *_PATHS, *_TEXTS, *_NAMES}
-    for key in content:
-        if key not in known:
-            raise UsageError(f"{key!r} is no key of a profile; keys: {', '.join(sorted(known))}")
-    for key in _PATHS:
-        if not isinstance(content.get(key, []), list):
-            raise UsageError(f"{key} must be a list of XPaths")
-    for key in (*_LISTS, *_NAMES):
-        value = content.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            raise UsageError(f"{key} must be a list of texts")
-    for key in _TABLES:
-        if not isinstance(content.get(key, {}), dict):
-            raise UsageError(f"{key} must be a table")
-    for key in _TEXTS:
-        if not isinstance(content.get(key, ""), str):
-            raise UsageError(f"{key} must be a text")
-    if not content.get("passages") and not content.get("rows"):
-        raise UsageError("a profile names at least one tag under passages")
+def parse(content: Mapping[str, Any], name: str, path: object = None) -> Profile:
+    """Make a profile of the content of its file; `name` is used where the content has none."""
+    keys = ProfileKeys.read(content, Location(path, WHAT))
+    if not keys.passages and not keys.rows and not keys.preformatted:
+        raise keys.wrong("passages", "must list at least one tag")
+    if "patent" in keys.given and keys.walk == "general":
+        raise keys.wrong("walk", 'must name a walk that reads [patent]: write walk = "patent"')
+    name, rules = keys.name or name, _rules(keys)
+    _check_patent(keys.patent, rules)
     return Profile(
-        name=content.get("name", name),
-        format=content.get("format", content.get("name", name)),
-        summary=content.get("summary", ""),
-        roots=tuple(content.get("roots", ())),
-        when=_xpath(content["when"], "when") if "when" in content else None,
-        paths={key: tuple(_field(key, value) for value in content.get(key, ())) for key in _PATHS},
-        languages=tuple(_attribute(attribute) for attribute in content.get("languages", ("xml:lang", "lang"))),
-        ids=tuple(_attribute(attribute) for attribute in content.get("ids", ("id", "xml:id"))),
-        semantic=content.get("semantic", ""),
-        rules=_rules(content),
-        metadata={key: _field(f"metadata.{key}", value) for key, value in content.get("metadata", {}).items()},
+        name=name,
+        format=keys.format or name,
+        summary=keys.summary,
+        walk=keys.walk,
+        roots=keys.roots,
+        when=keys.when,
+        paths={"id": keys.id, "title": keys.title, "language": keys.language, "cites": keys.cites},
+        languages=tuple(map(attribute_name, keys.languages)),
+        ids=tuple(map(attribute_name, keys.ids)),
+        semantic=keys.semantic,
+        rules=rules,
+        tags=keys.tags,
+        metadata=keys.metadata,
+        patent=keys.patent,
     )
 
 
-def _rules(content: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...], Rule], ...]]:
-    properties: dict[str, dict[str, Any]] = {}
+def _rules(keys: ProfileKeys) -> Rules:
+    """What each tag means, from all keys that name it."""
+    properties = _Properties(keys)
+    _add_roles(keys, properties)
+    _add_inline(keys, properties)
+    _add_details(keys, properties)
+    return _by_tag(keys, properties.of)
 
-    def note(path: str, **values: Any) -> None:
-        own = properties.setdefault(path, {})
-        if "role" in values and own.get("role", values["role"]) is not values["role"]:
-            raise UsageError(f"{path!r} is given two roles")
-        own.update(values)
 
+class _Properties:
+    """What the keys of a profile say about each tag, or path of tags, gathered key by key."""
+
+    def __init__(self, keys: ProfileKeys) -> None:
+        self.keys = keys
+        self.of: dict[str, dict[str, Any]] = {}
+        self._key_of_role: dict[str, str] = {}
+
+    def add(self, key: str, path: str, **values: Any) -> None:
+        """Add properties of a path; a second role is an error."""
+        properties = self.of.setdefault(path, {})
+        if "role" in values and properties.get("role", values["role"]) is not values["role"]:
+            raise self.keys.wrong(key, f"names {path!r}, which {self._key_of_role[path]} names too; a tag has one role")
+        if "role" in values:
+            self._key_of_role.setdefault(path, key)
+        properties.update(values)
+
+    def has(self, path: str, **values: Any) -> bool:
+        """Whether a path has these properties."""
+        return values.items() <= self.of.get(path, {}).items()
+
+
+def _add_roles(keys: ProfileKeys, properties: _Properties) -> None:
     for key, role in _LISTS.items():
-        for path in content.get(key, ()):
-            of, _, attribute = path.partition("/@")
+        for path in getattr(keys, key):
+            tag, _, attribute = path.partition("/@")
             if attribute and role is Role.TITLE:
-                note(of, titled_by=_attribute(attribute))
+                properties.add(key, tag, titled_by=attribute_name(attribute))
             elif attribute and role is Role.LABEL:
-                note(of, labelled_by=_attribute(attribute))
+                properties.add(key, tag, labelled_by=attribute_name(attribute))
             else:
-                note(path, role=role)
-    for path, level in content.get("headings", {}).items():
-        if not isinstance(level, int) or isinstance(level, bool) or not 1 <= level <= 9:
-            raise UsageError(f"headings.{path} must be a level from 1 to 9")
-        note(path, role=Role.HEADING, level=level)
-    for path, mark in content.get("marks", {}).items():
-        note(path, role=Role.MARK, mark=_text(mark, f"marks.{path}"))
-    for path, attribute in content.get("references", {}).items():
-        own = {} if "role" in properties.get(path, {}) else {"role": Role.MARK, "mark": "link"}
-        note(path, refers_by=_attribute(_text(attribute, f"references.{path}")), **own)
-    for path in content.get("preformatted", ()):
-        note(path, role=Role.PASSAGE, preformatted=True)
-    for path in content.get("whole", ()):
-        if properties.get(path, {}).get("role") is not Role.PASSAGE:
-            raise UsageError(f"whole: {path!r} is not named under passages")
-        note(path, whole=True)
-    for path in content.get("filled", ()):
-        if not properties.get(path, {}).get("refers_by"):
-            raise UsageError(f"filled: {path!r} is not named under references")
-        note(path, filled=True)
-    for path, part in content.get("parts", {}).items():
-        note(path, part=_text(part, f"parts.{path}"))
-    for path, citation in content.get("citations", {}).items():
-        note(path, citation=_text(citation, f"citations.{path}"))
+                properties.add(key, path, role=role)
+    for path, level in keys.headings.items():
+        properties.add("headings", path, role=Role.HEADING, level=level)
+    for path, section in keys.leading_titles.items():
+        properties.add("leading_titles", path, role=Role.TITLE, leads=section)
+    for path in keys.preformatted:
+        properties.add("preformatted", path, role=Role.PASSAGE, preformatted=True)
+
+
+def _add_inline(keys: ProfileKeys, properties: _Properties) -> None:
+    for path, mark in keys.marks.items():
+        properties.add("marks", path, role=Role.MARK, mark=mark)
+    for path, attribute in keys.references.items():
+        if "role" not in properties.of.get(path, {}):
+            properties.add("references", path, role=Role.MARK, mark="link")
+        properties.add("references", path, refers_by=attribute_name(attribute))
+    for path in keys.filled:
+        if path not in keys.references:
+            raise keys.wrong("filled", f"names {path!r}, which is not listed under references")
+        properties.add("filled", path, filled=True)
+
+
+def _add_details(keys: ProfileKeys, properties: _Properties) -> None:
+    for path in keys.whole:
+        if not properties.has(path, role=Role.PASSAGE):
+            raise keys.wrong("whole", f"names {path!r}, which is not listed under passages")
+        properties.add("whole", path, whole=True)
+    for path, notice in keys.notices.items():
+        if not properties.has(path, role=Role.PASSAGE):
+            raise keys.wrong("notices", f"names {path!r}, which is not listed under passages")
+        properties.add("notices", path, notice=notice)
+    for path, part in keys.parts.items():
+        properties.add("parts", path, part=part)
+    for path, citation in keys.citations.items():
+        properties.add("citations", path, citation=citation)
+
+
+def _by_tag(keys: ProfileKeys, properties: Mapping[str, Mapping[str, Any]]) -> Rules:
+    """The rules by the innermost tag, the longest path first."""
     rules: dict[str, list[tuple[tuple[str, ...], Rule]]] = {"*": []}
     for path, values in properties.items():
-        if "titled_by" in values and not (values.get("role") is Role.SECTION or ("part" in values and "role" not in values)):
-            raise UsageError(f"titles: {path!r} has a title in an attribute, but is not named under sections")
-        if "labelled_by" in values and values.get("role") is not Role.TITLE:
-            raise UsageError(f"labels: {path!r} has its number in an attribute, but is not named under titles")
+        _check_attributes(keys, path, values)
         *around, tag = path.split("/")
         if not all(_TAG.fullmatch(step) for step in around) or not (tag == "*" or _TAG.fullmatch(tag)):
-            raise UsageError(f"{path!r} is no tag; write it as `p`, as `list/p` for one right inside another, or as `front/*`")
+            raise keys.location.error(f"{path!r} is no tag; write `p`, `list/p` for a p directly inside a list, or `front/*`")
         rules.setdefault(tag, []).append((tuple(reversed(around)), Rule(**values)))
-    anything = rules["*"]
-    # The sort is stable: of two as long the one with the tag comes before the one with the star.
-    return {
-        tag: tuple(sorted(found if tag == "*" else [*found, *anything], key=lambda entry: -len(entry[0]))) for tag, found in rules.items()
-    }
+    of_any = rules["*"]
+    length: Callable[[tuple[tuple[str, ...], Rule]], int] = lambda entry: -len(entry[0])  # noqa: E731
+    # The sort is stable: of two paths with the same length, the one with the tag comes before the one with the star.
+    return {tag: tuple(sorted(entries if tag == "*" else [*entries, *of_any], key=length)) for tag, entries in rules.items()}
 
 
-def _field(key: str, value: object) -> Field:
-    if isinstance(value, str) and value:
-        return Field(_xpath(value, key))
-    if not isinstance(value, dict) or not isinstance(value.get("path"), str) or not value.keys() <= {"path", "join", "form"}:
-        raise UsageError(f"{key} must be an XPath, or a table of path, join and form")
-    join = value.get("join", [])
-    if not isinstance(join, list) or not all(isinstance(item, str) for item in join):
-        raise UsageError(f"{key}.join must be a list of XPaths")
-    return Field(_xpath(value["path"], key), tuple(_xpath(item, f"{key}.join") for item in join), _form(value.get("form", "{}"), key))
+def _check_attributes(keys: ProfileKeys, path: str, values: Mapping[str, Any]) -> None:
+    if "titled_by" in values and not (values.get("role") is Role.SECTION or ("part" in values and "role" not in values)):
+        raise keys.wrong("titles", f"takes the title of {path!r} from an attribute, but {path!r} is not listed under sections")
+    if "labelled_by" in values and values.get("role") is not Role.TITLE:
+        raise keys.wrong("labels", f"takes the number of {path!r} from an attribute, but {path!r} is not listed under titles")
 
 
-def _form(form: object, key: str) -> Callable[[str], str]:
-    if form == "date":
-        return iso_date
-    if form == "stem":
-        return lambda text: PurePosixPath(text).stem
-    if not isinstance(form, str) or form.count("{}") != 1:
-        raise UsageError(f"{key}.form must be date, stem, or a text with {{}} where the value goes")
-    return lambda text: form.replace("{}", text)
-
-
-def _text(value: object, key: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise UsageError(f"{key} must be a text")
-    return value
-
-
-def _attribute(name: str) -> str:
-    prefix, _, local = name.rpartition(":")
-    return f"{{{NAMESPACES[prefix]}}}{local}" if prefix in NAMESPACES else name
-
-
-def _xpath(path: str, key: str) -> etree.XPath:
-    try:
-        compiled = etree.XPath(path, namespaces={"xlink": NAMESPACES["xlink"]}, smart_strings=False)
-        # Names of functions and prefixes are looked up only where it is used.
-        compiled(etree.Element("nothing"))
-    except etree.XPathError as error:
-        raise UsageError(f"{key}: {path!r} is not an XPath ({error})") from None
-    return compiled
-
-
-def text_of(element: Element) -> str:
-    """The text of an element in one line."""
-    return " ".join(whole_text(element).split())
-
-
-def texts(path: etree.XPath, element: Element) -> list[str]:
-    """What an XPath finds, as texts in one line each, without empty ones."""
-    found = path(element)
-    items: list[object] = list(found) if isinstance(found, list) else [found]
-    lines = (text_of(item) if isinstance(item, etree._Element) else " ".join(str(item).split()) for item in items)
-    return [line for line in lines if line]
+def _check_patent(keys: PatentKeys, rules: Rules) -> None:
+    """Check that the tags of description and claims have the roles that the patent walk relies on."""
+    roles = {"description": Role.SECTION, "claim_sets": Role.SECTION, "claims": Role.PASSAGE, "paragraphs": Role.PASSAGE}
+    for key in keys.given & roles.keys():
+        for tag in getattr(keys, key):
+            if not any(rule.role is roles[key] for _, rule in rules.get(tag, ())):
+                raise keys.wrong(key, f"names {tag!r}, which is not listed under {roles[key].name.lower()}s")

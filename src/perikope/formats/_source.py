@@ -1,6 +1,6 @@
-"""Source: one file to be read, or one member of an archive; knows nothing of formats.
+"""Source: one file to be read, or one member of an archive; it knows nothing about formats.
 
-Input is hostile: only regular files are opened, and sizes are bounded.
+Input may be hostile: only regular files are opened, and sizes are limited.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from perikope.document.tree import Document, TreeBuilder
 from perikope.formats._unpack import DAMAGE, BoundedStream, read_up_to, unpacked
 
 MAX_BYTES = 1 << 28
-"""One document may be 256 MB, unpacked; offsets are 32 bits, and a small archive must not fill the memory."""
+"""The largest document, unpacked: 256 MB. Offsets have 32 bits, and a small archive must not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file with the id and language that its document gets unless the file says otherwise.
+    """A file, with the id and language that its document gets unless the file has its own.
 
-    A member of an archive is a source too. It holds an open stream, which can be read once, and only until the next source is
-    asked for; it cannot be pickled, but what `carried` makes of it can. All others are portable.
+    A member of an archive is a source, too. It has an open stream, which can be read once, until the next source is
+    taken; it cannot be pickled, but the result of `carried` can. All other sources are portable.
     """
 
     path: str
-    """The place as messages show it; for a member the archive's path, a slash and the member's name."""
+    """The path in messages; for a member the archive's path, a slash and the member's name."""
     id: str
     language: str = "en"
     format: str = "auto"
     named: bool = True
-    """Given by itself rather than found in a folder: what is wrong with it is then an error."""
+    """Whether the user named the file itself, so that it is an error if it cannot be read."""
     source: str = ""
-    """The default id of the file on disk; for a member that of the archive, which is read again as a whole when it changes."""
+    """The default id of the file on disk; for a member that of the archive, which is re-read as a whole."""
     source_hash: str = ""
-    """The `file_hash` of the file on disk, if it was asked for."""
+    """The `file_hash` of the file on disk; empty where it was not requested."""
     first_line: int = 0
-    """The number of the first line where this is a chunk of lines of a file; 0 for a whole file."""
+    """The number of the first line of a chunk of a file; 0 for a whole file."""
     content: bytes | BoundedStream | None = field(default=None, repr=False, compare=False)
-    """Unpacked bytes; or the stream of a member, packed where its name says so; or nothing: the file at `path`."""
+    """Unpacked bytes; or the stream of a member, packed if its name says so; None for the file at `path`."""
 
     @property
     def portable(self) -> bool:
-        """Whether it can be pickled, kept, and read more than once."""
+        """Whether the source can be pickled, kept, and read more than once."""
         return not isinstance(self.content, BoundedStream)
 
     def carried(self) -> Source:
-        """The same, portable: a member of an archive then carries its bytes, which must fit into one document."""
+        """The same source in portable form: a member of an archive with its bytes, which must fit into one document."""
         try:
             return self if self.portable else replace(self, content=self.data())
         except DAMAGE as error:
@@ -93,7 +93,7 @@ class Source:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def finish(self, builder: TreeBuilder) -> Document:
-        """Build the one document of this file; that it is empty makes the file unreadable."""
+        """Build the only document of this file; an empty document makes the file unreadable."""
         builder.source, builder.source_hash = self.source, self.source_hash
         builder.member = self.id if self.id != self.source else ""
         try:
@@ -104,8 +104,9 @@ class Source:
 
 @contextmanager
 def open_regular(path: str) -> Iterator[IO[bytes]]:
-    """A file on disk as a stream, as it is; pipes, devices and folders are refused."""
-    # Not to block on a pipe; looked at when open, because a name may have come to mean another file since.
+    """Open a file on disk as a stream of its bytes; pipes, devices and folders are refused."""
+    # O_NONBLOCK: a pipe must not block. The type is checked on the open file, since the name may be replaced in
+    # between.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags), "rb", 1 << 16) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -114,12 +115,12 @@ def open_regular(path: str) -> Iterator[IO[bytes]]:
 
 
 def file_hash(path: str | os.PathLike[str]) -> str:
-    """The BLAKE2b hash of a file's bytes as they are on disk, 128 bits in hexadecimal: two files with the same are the same."""
+    """The BLAKE2b hash of a file's bytes on disk, 128 bits in hexadecimal; files with the same hash are the same."""
     path = os.fspath(path)
     try:
         digest = hashlib.blake2b(digest_size=16)
         with open_regular(path) as file:
-            # Not `hashlib.file_digest`: it clears a large buffer first, which takes longer than to read a small file.
+            # Not `hashlib.file_digest`: it clears a large buffer first, which takes longer than reading a small file.
             while piece := file.read(1 << 17):
                 digest.update(piece)
         return digest.hexdigest()
@@ -129,12 +130,12 @@ def file_hash(path: str | os.PathLike[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def language_or_nothing(tag: str) -> str:
-    """The code of a language tag found in a file; nothing where the tag is none, for such tags are often careless.
+    """The code of a language tag in a file; empty where the tag names no language, which is common.
 
     >>> language_or_nothing("de-CH"), language_or_nothing("klingon"), language_or_nothing("zz-ZZ")
     ('de', '', '')
     """
-    # Imported here because it brings numpy along, which listing the formats does not need.
+    # Imported here because it imports numpy, which listing the formats does not need.
     from perikope.text.analysis import is_language, language_code
 
     try:
@@ -145,18 +146,18 @@ def language_or_nothing(tag: str) -> str:
 
 
 def unreadable(path: str, error: BaseException) -> UnreadableFile:
-    """What the operating system or a decompressor said about a file, as our error."""
+    """The error for a file, with the reason that the operating system or a decompressor gives."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return UnreadableFile(f"cannot be read ({' '.join(reason.split())}); check the file and its permissions", path=path)
 
 
 def document_id(path: str) -> str:
-    """A relative path as an id: with forward slashes, and writable as UTF-8 whatever bytes the name holds."""
+    """A relative path as an id: with forward slashes, and valid UTF-8 whatever bytes the name has."""
     return os.fsencode(path.replace(os.sep, "/")).decode("utf-8", "backslashreplace")
 
 
 def is_running_number(id: str) -> bool:
-    """Whether an id looks like the number that a passage without an id goes by; no span may have such a one.
+    """Whether an id looks like the number of a passage without an id; no span may have such an id.
 
     >>> is_running_number("@3"), is_running_number("@3a"), is_running_number("3")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""Unpacking: streams of packed files whose size is bounded while they are read, for what a header says may be a lie."""
+"""Unpacking: streams of packed files with a limit that is checked while they are read, since headers may be false."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from typing import IO, cast
 from perikope.core.errors import UnreadableFile
 
 MAX_RATIO = 200
-"""Unpacked bytes a packed byte: text packs 3 to 30 to 1, tables of zeros perhaps 100 to 1, bombs 1000 to 1 and more."""
+"""The most unpacked bytes per packed byte: text has 3 to 30, tables of zeros 100, hostile files over 1000."""
 
 FREE_BYTES = 10 << 20
-"""Up to 10 MB may come out at any ratio: that harms nobody, and short files of blanks do pack that well."""
+"""Bytes that may be unpacked at any ratio: 10 MB do no harm, and short files of blanks have such ratios."""
 
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
-"""What the operating system and the unpackers raise for a file that cannot be read to its end."""
+"""Errors of the operating system and the decompressors for a file that cannot be read to its end."""
 
 _BUFFER = 1 << 17
 
 
 class Bound:
-    """How much may come out of a packed file; there is no bound in bytes, for an honest archive may have any size."""
+    """The limit of what a packed file may unpack to: a ratio, not a size, since a good archive may have any size."""
 
     __slots__ = ("_packed", "_parent", "_path", "_spent", "_unpacked")
 
     def __init__(self, path: str, packed: Callable[[], int], parent: Bound | None = None) -> None:
         self._path = path
         self._packed = packed
-        # What comes out here also counts for what this came out of: bombs are packed several times over.
+        # The unpacked bytes also count for the archive around this one: hostile files are packed several times.
         self._parent = parent
         self._unpacked = 0
         self._spent = False
 
     @property
     def spent(self) -> bool:
-        """Whether too much came out, here or further out: nothing more can be read."""
+        """Whether the limit was exceeded, here or in an archive around: nothing more can be read."""
         return self._spent or (self._parent is not None and self._parent.spent)
 
     def spend(self, count: int) -> None:
-        """Count bytes that came out; too many for the packed bytes they came from make the file unreadable."""
+        """Count unpacked bytes; too many for the packed bytes read so far make the file unreadable."""
         self._unpacked += count
         if self._unpacked > FREE_BYTES and self._unpacked > MAX_RATIO * self._packed():
             self._spent = True
@@ -58,7 +58,7 @@ class Bound:
 
 
 class BoundedStream(io.BufferedReader):
-    """A stream that counts what is read from it against a bound."""
+    """A stream that counts the bytes read from it against a limit."""
 
     def __init__(self, stream: IO[bytes], bound: Bound) -> None:
         super().__init__(_BoundedStream(stream, bound), _BUFFER)
@@ -78,7 +78,7 @@ class _BoundedStream(io.RawIOBase):
         return self._count
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        # In pieces, however much is asked for: so much and no more comes out before it is counted.
+        # In pieces, however much is requested: so at most one piece is unpacked before it is counted.
         data = self._stream.read1(min(len(buffer), _BUFFER))
         buffer[: len(data)] = data
         self._count += len(data)
@@ -94,7 +94,7 @@ _DECOMPRESSORS: dict[str, Callable[..., object]] = {".gz": gzip.open, ".bz2": bz
 
 
 def unpacked(stream: IO[bytes], path: str, suffix: str = "") -> IO[bytes]:
-    """The stream itself, or what it unpacks to where the suffix, or else the name's, is `.gz`, `.bz2` or `.xz`."""
+    """The stream, unpacked if the suffix (by default that of the path) is `.gz`, `.bz2` or `.xz`."""
     decompress = _DECOMPRESSORS.get(suffix or path[len(stem(path)) :].lower())
     if decompress is None:
         return stream
@@ -104,7 +104,7 @@ def unpacked(stream: IO[bytes], path: str, suffix: str = "") -> IO[bytes]:
 
 
 def read_up_to(stream: IO[bytes], count: int) -> bytes:
-    """So many bytes of a stream, or all that it has; in pieces, because `read` would ask for the memory of `count` at once."""
+    """Read `count` bytes of a stream, or all that it has; in pieces, since `read` allocates `count` bytes."""
     pieces = []
     while count > 0 and (piece := stream.read(min(count, _BUFFER))):
         pieces.append(piece)
@@ -113,7 +113,7 @@ def read_up_to(stream: IO[bytes], count: int) -> bytes:
 
 
 def stem(path: str) -> str:
-    """A name without the suffix that says that the file is packed.
+    """A file name without the suffix of packed files.
 
     >>> stem("a/notes.md.gz"), stem("a/notes.md")
     ('a/notes.md', 'a/notes.md')

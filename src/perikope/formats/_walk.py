@@ -1,4 +1,4 @@
-"""The folder walk: finds files in sorted order and follows no link out of the folder; knows nothing of formats."""
+"""The folder walk: lists files in sorted order, follows no link out of the folder, knows no formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perikope.formats._source import unreadable
 
 
 def walk(folder: str, on_problem: Callable[[UnreadableFile], None]) -> Iterator[tuple[str, str]]:
-    """Paths of the files under a folder, relative to it, in sorted order, each with what keeps it from being opened, if anything.
+    """Relative paths of the files under a folder, sorted, each with the reason why it cannot be opened or "".
 
     Hidden files and links out of the folder are left out.
     """
@@ -29,7 +29,7 @@ def walk(folder: str, on_problem: Callable[[UnreadableFile], None]) -> Iterator[
 
 
 def _entries(folder: str, relative: str, root: str, on_problem: Callable[[UnreadableFile], None]) -> Iterator[tuple[str, str | None]]:
-    """What one folder holds: relative paths, each with what keeps it from being opened, or None for a folder."""
+    """Relative paths of what a folder holds, each with the reason why it cannot be opened or ""; None for a folder."""
     path = os.path.join(folder, relative)
     names: list[str] = []
     refusals: dict[str, str | None] = {}
@@ -51,7 +51,7 @@ def _entries(folder: str, relative: str, root: str, on_problem: Callable[[Unread
 
 
 def _leads_away(link: os.DirEntry[str], root: str) -> bool:
-    # Links to folders are never followed: what they show is met under its own name, and they can go in circles.
+    # Links to folders are never followed: their content is listed under its own path, and they can form cycles.
     target = os.path.realpath(link.path)
     return os.path.isdir(target) or (os.path.exists(target) and not target.startswith(os.path.join(root, "")))
 

@@ -1,15 +1,15 @@
-"""XML without its dangers: files become trees of elements, and nothing in them makes the parser read or multiply anything.
+"""Safe reading of XML: files become trees of elements, and nothing in them makes the parser read or expand anything.
 
-The document type declaration is cut off before the parser sees it: what is not there declares no entities, loads no DTD and opens no
-file. Named characters, which files take from DTDs, are replaced from a table of our own. Depth and the size of a text node are bounded
-by the parser, the size of a document and the number of its tags here.
+The document type declaration is removed before the parser sees it, so that no entity is declared, no DTD is loaded and
+no file is opened. Named characters, which DTDs define, are replaced from the table in `_entities.py`. The parser limits
+the depth and the size of a text node; this module limits the size of a document and the number of its tags.
 
 One file may hold many documents one after the other, each with its own declaration, as the patent offices publish them.
 
-What is not well-formed is refused, since what a parser makes of such a document may be half of it. Four faults are mended, because they are
-common and nothing is lost by it: white space before the XML declaration; a namespace prefix that nobody declares, which gets a
-namespace; characters that XML does not allow (`&#0;`, `&#x1F;`, a form feed), each of which becomes U+FFFD; and a declared
-encoding of two bytes a character where the declaration itself has one (`encoding="UTF-16"` in a file of UTF-8).
+A document that is not well-formed is refused, since a parser may return only half of it. Four faults are common and are
+repaired without loss: white space before the XML declaration; a namespace prefix that is not declared, which gets a
+namespace; characters that XML does not allow (`&#0;`, `&#x1F;`, a form feed), which become U+FFFD; and a declared
+encoding of two bytes per character where the declaration itself has one (`encoding="UTF-16"` in a file of UTF-8).
 """
 
 from __future__ import annotations
@@ -30,22 +30,21 @@ from perikope.formats._source import Source, unreadable
 from perikope.formats._unpack import DAMAGE
 
 MAX_BYTES = 1 << 26
-"""One XML document may be 64 MB: its tree takes some ten times as much memory."""
+"""The largest XML document: 64 MB. Its tree takes about ten times as much memory."""
 
 MAX_TAGS = 1 << 22
-"""Tags and attributes of one document: each takes 120 to 250 bytes in the tree, however short it is. Real
-files have one in 20 bytes or more."""
+"""The most tags and attributes of one document: each takes 120 to 250 bytes in the tree, however short it is. Real
+files have one per 20 bytes or fewer."""
 
 MAX_DOCTYPE = 1 << 20
-"""A document type declaration, which is skipped but has to be gone through, may be 1 MB; those with all their entities have some 50 KB."""
+"""The longest document type declaration: 1 MB. One with all its entities has about 50 KB."""
 
 MAX_REPLACEMENT = 16
-"""Characters that an entity may stand for which a document declares itself: with more, a short file could become a long text."""
+"""The most characters of an entity that a document declares: with more, a short file could become a long text."""
 
 _BLOCK = 1 << 20
 
-# None of these looks further than a name or a run of white space, or else to the end of what it takes: no input needs more than linear
-# time.
+# These expressions need linear time: none looks ahead further than a name, white space or the end of its own match.
 _SPACE = re.compile(rb"\s*")
 _IN_DOCTYPE = re.compile(rb"""<!--|<\?|["'\[\]>]""")
 _CLOSING = {b"<!--": b"-->", b"<?": b"?>", b"<![CDATA[": b"]]>", b'"': b'"', b"'": b"'"}
@@ -72,7 +71,7 @@ _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
 _EBCDIC = "<?xm".encode("cp037")
-# Not every codec of Python is an encoding of text: some take time that grows with the square, some write markup in other letters.
+# Not every codec of Python is safe here: some need quadratic time, some write markup in other characters.
 _BY_BYTES = re.compile(
     r"utf-8(?:-sig)?|ascii|iso8859-\d+|cp\d+|koi8-\w|mac-\w+|euc_\w+|shift_jis\w*|gbk?\d*|big5\w*|johab|tis-620|kz1048|ptcp154|hp-roman8"
 )
@@ -89,13 +88,13 @@ class XmlDocument(NamedTuple):
 
     root: etree._Element
     first_line: int
-    """The line of the file that it begins in."""
+    """The line of the file in which the document begins."""
     is_alone: bool
-    """Whether nothing before it says that the file holds several."""
+    """Whether the document is the first of a file; only then does the file's path serve as its id."""
 
 
 class Problems:
-    """The documents of a file that cannot be read, kept until all others have been: a file may hold thousands."""
+    """Collects the errors of documents that cannot be read, until all others of the file are read."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -108,14 +107,14 @@ class Problems:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
         if not isinstance(error, UnreadableFile):
             return False
-        # Without the frames that it came through, which hold the document.
+        # Without its traceback: the frames hold the document.
         error.__cause__ = error.__context__ = None
         self._first = self._first or error.with_traceback(None)
         self._count += 1
         return True
 
     def report(self) -> None:
-        """Raise what was kept, as one error."""
+        """Raise the collected errors as one error."""
         if self._first is None:
             return
         if self._count == 1 and not self.read:
@@ -126,25 +125,25 @@ class Problems:
 
 
 def trees(source: Source, problems: Problems | None = None) -> Iterator[XmlDocument]:
-    """The documents of a file, each as the tree of its elements, without comments, processing instructions and namespaces.
+    """The documents of a file as trees of elements, without comments, processing instructions and namespaces.
 
-    Those that cannot be read are kept in `problems`, for who asks for it; else they are an error when all others have been read.
+    Documents that cannot be read are collected in `problems`; without it, they are an error after all others are read.
     """
-    kept = problems or Problems()
+    collected = problems or Problems()
     for number, (data, line) in enumerate(_pieces(source)):
         begin = _begin(data)
         first_line = line + data.count(b"\n", 0, begin)
-        with kept:
+        with collected:
             root = _parse(data[begin:], first_line, source.path)
             yield XmlDocument(root, first_line, number == 0 and not source.first_line)
     if problems is None:
-        kept.report()
+        collected.report()
 
 
 def chunks(source: Source, size: int) -> Iterator[Source]:
-    """A file in portable pieces of whole documents, of at least `size` bytes unless it is the last, for several workers."""
+    """Cut a file into portable pieces of whole documents; all but the last have at least `size` bytes."""
     waiting: list[bytes] = []
-    # What begins with the file is read as the file is: its first document goes by the file's name where it has none of its own.
+    # The first piece has the line 0, as a whole file has: its first document may get the file's path as its id.
     waiting_size, first_line, next_line = 0, 0, 0
     try:
         for data, line in _pieces(source):
@@ -163,13 +162,13 @@ def chunks(source: Source, size: int) -> Iterator[Source]:
 
 
 def whole_text(element: etree._Element) -> str:
-    """All text inside an element, white space as it is."""
-    # Comments and processing instructions are not there: the parser drops them.
+    """All text inside an element, with its white space."""
+    # The parser has dropped comments and processing instructions.
     return cast(str, _TEXT(element))
 
 
 def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:
-    """The bytes of each document in a file, in an encoding that has the bytes of ASCII, and the line it begins in."""
+    """The bytes of each document in a file, in an encoding that contains ASCII, and the line in which it begins."""
     line, is_empty = source.first_line or 1, True
     with source.open() as stream:
         block = stream.read(_BLOCK)
@@ -181,7 +180,7 @@ def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:
         while True:
             while (data := cutter.document(at_end, line)) is not None:
                 if encoding and (declared := _declared_encoding(data)):
-                    # It was right for the file, but is no longer.
+                    # The declared encoding is no longer true: the file was decoded.
                     data = data[: declared.start(1)] + data[declared.end(1) :]
                 if data[_begin(data) :]:
                     is_empty = False
@@ -197,10 +196,10 @@ def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:
 
 
 class _Cutter:
-    """Cuts a file, which comes in blocks, into its documents.
+    """Cuts a file, which arrives in blocks, into its documents.
 
-    A document begins with an XML or document type declaration that stands behind the root of the one before, and in no remark, processing
-    instruction or CDATA section: there it would be text.
+    A document begins with an XML or document type declaration after the root of the document before. Inside a comment,
+    processing instruction or CDATA section a declaration is text.
     """
 
     def __init__(self, data: bytes, path: str) -> None:
@@ -217,7 +216,7 @@ class _Cutter:
         self._data += block
 
     def document(self, at_end: bool, line: int) -> bytes | None:
-        """The next document; nothing where the file has no other, or more of it has to come first."""
+        """The next document; None where the file has no other, or where the next block is needed first."""
         end = self._next(line)
         if end < 0:
             if len(self._data) - self._begin > MAX_BYTES:
@@ -232,17 +231,17 @@ class _Cutter:
         return document
 
     def _next(self, line: int) -> int:
-        """Where the next document begins; -1 where that is not seen yet."""
+        """Where the next document begins; -1 where it is not in the blocks so far."""
         data = self._data
         while True:
             if self._has_root and not self._may_hold_next():
                 return -1
-            found = (_ASIDE if self._has_root else _ASIDE_OR_ROOT).search(data, self._at)
-            if found is None:
-                # What was begun may be cut in two by the end of a block.
+            match = (_ASIDE if self._has_root else _ASIDE_OR_ROOT).search(data, self._at)
+            if match is None:
+                # The end of a block may cut a declaration in two.
                 self._at = max(self._at, len(data) - 9)
                 return -1
-            start, opening = found.start(), found[0]
+            start, opening = match.start(), match[0]
             if opening == b"<?" and len(data) < start + 6:
                 self._at = start
                 return -1
@@ -253,27 +252,27 @@ class _Cutter:
                 if end < 0 and len(data) > start + MAX_DOCTYPE:
                     raise UnreadableFile(_ENDLESS, path=self._path, line=line + data.count(b"\n", self._begin, start))
             elif closing := _CLOSING.get(opening):
-                end = data.find(closing, found.end()) + len(closing)
+                end = data.find(closing, match.end()) + len(closing)
                 end = -1 if end < len(closing) else end
             else:
-                self._has_root, end = True, found.end()
+                self._has_root, end = True, match.end()
             if end < 0:
                 self._at = start
                 return -1
             self._at = end
 
     def _may_hold_next(self) -> bool:
-        """Whether there is a declaration at all, wherever: most files have no second one, and need not be gone through."""
+        """Whether there is another declaration anywhere: most files have none, and need not be searched further."""
         searched = max(self._at, self._searched)
-        if found := _DECLARATION.search(self._data, searched):
-            self._searched = found.start()
+        if match := _DECLARATION.search(self._data, searched):
+            self._searched = match.start()
             return True
         self._searched = max(searched, len(self._data) - 9)
         return False
 
 
 def _begin(data: bytes) -> int:
-    """Where a document begins, behind the mark of its encoding and white space."""
+    """Where a document begins, after a byte order mark and white space."""
     at = 0
     while True:
         begin = at + 3 if data.startswith(codecs.BOM_UTF8, at) else at
@@ -284,7 +283,7 @@ def _begin(data: bytes) -> int:
 
 
 def _first_encoding(data: bytes, path: str) -> str:
-    """The encoding of a file that has to be decoded before it can be cut, which its first bytes tell; else nothing."""
+    """The encoding of a file that must be decoded before it is cut, from its first bytes; empty for all other files."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return encoding
@@ -314,8 +313,8 @@ def _decoded(data: bytes, stream: IO[bytes], encoding: str, path: str) -> bytes:
     try:
         return b"".join(pieces).decode(encoding).encode()
     except UnicodeError as error:
-        place = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
-        raise UnreadableFile(f"is not {encoding} text{place}; convert it to UTF-8", path=path) from None
+        position = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+        raise UnreadableFile(f"is not {encoding} text{position}; convert it to UTF-8", path=path) from None
 
 
 def _declared_encoding(data: bytes) -> re.Match[bytes] | None:
@@ -323,9 +322,9 @@ def _declared_encoding(data: bytes) -> re.Match[bytes] | None:
 
 
 def _codec(data: bytes) -> tuple[str, str]:
-    """The encoding that a document declares, as it writes it and as Python does; the latter is empty where there is no such one."""
-    found = _declared_encoding(data)
-    written = found[2].decode() if found else "utf-8"
+    """The encoding that a document declares, as written and as Python names it (empty where unknown)."""
+    match = _declared_encoding(data)
+    written = match[2].decode() if match else "utf-8"
     try:
         return written, codecs.lookup(written).name
     except LookupError:
@@ -341,15 +340,15 @@ def _in_utf8(data: bytes, line: int, path: str) -> bytes:
     try:
         text = data.decode(name)
     except UnicodeError as error:
-        place = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
-        raise UnreadableFile(f"is not {written} text{place}; convert it to UTF-8", path=path, line=line) from None
+        position = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+        raise UnreadableFile(f"is not {written} text{position}; convert it to UTF-8", path=path, line=line) from None
     if not text.startswith("<"):
         raise UnreadableFile(f"is not {written} text, though it says so; convert it to UTF-8", path=path, line=line)
     return text.encode("utf-8", "replace")
 
 
 def _root_at(data: bytes, at: int = 0) -> int:
-    """Where the first thing begins that is no white space, remark or processing instruction."""
+    """Where the content begins after white space, comments and processing instructions."""
     while True:
         at = cast(re.Match[bytes], _SPACE.match(data, at)).end()
         opening = next((opening for opening in (b"<?", b"<!--") if data.startswith(opening, at)), b"")
@@ -362,10 +361,10 @@ def _root_at(data: bytes, at: int = 0) -> int:
 
 
 def _doctype_end(data: bytes | bytearray, start: int) -> int:
-    """Where the document type declaration ends that begins at `start`; -1 where it does not."""
+    """Where the document type declaration that begins at `start` ends; -1 where it does not end."""
     at, is_inside = start, False
-    while found := _IN_DOCTYPE.search(data, at, start + MAX_DOCTYPE):
-        token, at = found[0], found.end()
+    while match := _IN_DOCTYPE.search(data, at, start + MAX_DOCTYPE):
+        token, at = match[0], match.end()
         if token in _CLOSING:
             end = data.find(_CLOSING[token], at, start + MAX_DOCTYPE)
             if end < 0:
@@ -388,7 +387,7 @@ def _parse(data: bytes, line: int, path: str) -> etree._Element:
         if end < 0:
             raise UnreadableFile(_ENDLESS, path=path, line=line + data.count(b"\n", 0, start))
         doctype = data[start:end]
-        # Line feeds stay, so that a message names the line as the file has it.
+        # Line feeds stay, so that messages name the right line of the file.
         data = data[:start] + b"\n" * doctype.count(b"\n") + data[end:]
     if b"&" in data:
         data = _with_characters(data, doctype, line, path)
@@ -419,14 +418,14 @@ def _parser() -> etree.XMLParser:
 
 
 def _reason(error: Exception, data: bytes) -> str:
-    # The lines that the parser names count from the beginning of the document, not of the file.
+    # The parser counts lines from the beginning of the document, not of the file.
     message = _PLACE.sub("", str(error).strip().partition("\n")[0])
-    said = message.lower()
-    if "excessive depth" in said or "nested too deep" in said:
+    lowered = message.lower()
+    if "excessive depth" in lowered or "nested too deep" in lowered:
         return "is nested too deeply to be read; flatten it"
-    if any(words in said for words in ("huge", "too long", "too big")):
+    if any(words in lowered for words in ("huge", "too long", "too big")):
         return "holds one text or name that is too long to be read; split it"
-    if "invalid bytes" in said:
+    if "invalid bytes" in lowered:
         return "is not UTF-8 text; name its encoding in the XML declaration, or convert it"
     if b"\0" in data:
         return "is not text: it holds zero bytes; remove it or convert it to UTF-8 text"
@@ -434,27 +433,27 @@ def _reason(error: Exception, data: bytes) -> str:
 
 
 def _mended(data: bytes) -> bytes:
-    """A document that the parser refused without those faults that cost nothing to mend; as it is where it has none of them."""
+    """A refused document after the repairs that lose nothing; the same bytes where none of them applies."""
     data = _NOT_ALLOWED.sub(_INVALID.encode(), data)
     return _with_prefixes(_NUMBERED.sub(_allowed, data))
 
 
-def _allowed(found: re.Match[bytes]) -> bytes:
-    if found[1] is None and found[2] is None:
-        return found[0]
-    digits = found[1] if found[2] is None else found[2]
-    code = int(digits or b"0", 16 if found[2] is None else 10) if len(digits) < 8 else -1
+def _allowed(match: re.Match[bytes]) -> bytes:
+    if match[1] is None and match[2] is None:
+        return match[0]
+    digits = match[1] if match[2] is None else match[2]
+    code = int(digits or b"0", 16 if match[2] is None else 10) if len(digits) < 8 else -1
     if code in (9, 10, 13) or 0x20 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000:
-        return found[0]
+        return match[0]
     return f"&#{ord(_INVALID)};".encode()
 
 
 def _with_prefixes(data: bytes) -> bytes:
-    """With every prefix declared at the root; those that are declared further in keep their meaning there."""
+    """The document with every prefix declared at its root; declarations of inner elements keep their meaning there."""
     root = _TAG_NAME.match(data, _root_at(data))
     if not root:
         return data
-    used = {found[1] or found[2] for found in _PREFIX.finditer(data)}
+    used = {match[1] or match[2] for match in _PREFIX.finditer(data)}
     tag = data[root.start() : data.find(b">", root.end())]
     missing = sorted(used - set(_DECLARES.findall(tag)) - {b"xml", b"xmlns"})
     if len(missing) > 256:
@@ -464,29 +463,29 @@ def _with_prefixes(data: bytes) -> bytes:
 
 
 def _with_characters(data: bytes, doctype: bytes, line: int, path: str) -> bytes:
-    # Most files name only what XML itself names, and are left as they are.
+    # Most files use only the names that XML defines, and do not change.
     if not _OTHER_NAME.search(data):
         return data
     known = characters()
-    own = _declared_by(doctype)
+    declared = _declared_by(doctype)
     replacements = {name.encode(): b"&%s;" % name.encode() for name in PREDEFINED}
     size = len(data)
 
-    def character(found: re.Match[bytes]) -> bytes:
+    def character(match: re.Match[bytes]) -> bytes:
         nonlocal size
-        written = found[1]
+        written = match[1]
         if written is None:
-            return found[0]
+            return match[0]
         replacement = replacements.get(written)
         if replacement is None:
             name = written.decode()
-            value = own.get(name)
+            value = declared.get(name)
             value = known.get(name) if value is None else value
             if value is None:
-                fault = "stands in another file; put it in" if name in own else "names no known character; write the character itself"
-                at = line + data.count(b"\n", 0, found.start())
+                fault = "stands in another file; put it in" if name in declared else "names no known character; write the character itself"
+                at = line + data.count(b"\n", 0, match.start())
                 raise UnreadableFile(f"uses &{name};, which {fault}", path=path, line=at)
-            # As numbers: a named character may be one that has a meaning in XML.
+            # As character references: the character may have a meaning in XML.
             replacement = "".join(letter if letter.isascii() and letter.isalnum() else f"&#{ord(letter)};" for letter in value).encode()
             replacements[written] = replacement
         size += len(replacement) - len(written) - 2
@@ -498,20 +497,20 @@ def _with_characters(data: bytes, doctype: bytes, line: int, path: str) -> bytes
 
 
 def _declared_by(doctype: bytes) -> dict[str, str | None]:
-    """The entities that a document declares for itself: a few characters each, or nothing where they would have to be fetched."""
+    """The entities that a document declares: a few characters each, or None for entities in other files."""
     declared: dict[str, str | None] = {}
-    for found in _ENTITY.finditer(doctype):
-        value = (found[3] or found[4] or b"").decode("utf-8", "replace")
-        declared.setdefault(found[1].decode(), None if found[2] else _REFERENCE.sub(_numbered, value))
+    for match in _ENTITY.finditer(doctype):
+        value = (match[3] or match[4] or b"").decode("utf-8", "replace")
+        declared.setdefault(match[1].decode(), None if match[2] else _REFERENCE.sub(_numbered, value))
     return declared
 
 
 _REFERENCE = re.compile("&#(x?)([0-9A-Fa-f]+);")
 
 
-def _numbered(found: re.Match[str]) -> str:
+def _numbered(match: re.Match[str]) -> str:
     try:
-        code = int(found[2], 16 if found[1] else 10)
+        code = int(match[2], 16 if match[1] else 10)
     except ValueError:
         return _INVALID
     return chr(code) if code < 0x110000 else _INVALID

@@ -1,10 +1,10 @@
-"""HTML: headings nest sections, blocks and runs of loose text are passages, boilerplate stays out where the page marks it.
+"""HTML: headings open nested sections, blocks and loose text become passages, and marked boilerplate is left out.
 
-A heading holds until one of the same level or a higher one, and no longer than the section, article, aside, nav or main that it
-stands in. What the page hides from its readers is not text, nor are buttons and other controls.
+The section of a heading ends at the next heading of the same level or above, or with the section, article, aside, nav
+or main around it. Hidden elements, buttons and other controls are no text.
 
-The page is walked by events and not by recursion, so that no nesting exhausts the stack; the parser itself refuses
-more than some 250 levels.
+The page is traversed by events and not by recursion, so that nesting cannot exhaust the stack; the parser refuses more
+than about 250 levels.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _BLOCKS = frozenset((
 _MARKS = {
     "b": "b", "strong": "b", "i": "it", "em": "it", "a": "link", "code": "code", "kbd": "code", "samp": "code", "sub": "sub", "sup": "sup",
 }  # fmt: skip
-# "descendant::x" and not ".//x", which takes libxml2 quadratic time where x stands in x.
+# "descendant::x", because ".//x" takes libxml2 quadratic time if x is inside x.
 _VISIBLE_TEXT = etree.XPath(f"descendant::text()[not({' or '.join(f'ancestor::{tag}' for tag in sorted(_SKIPPED))})]")
-# The button that folds a section up stands in the section's heading and holds its title.
+# The button that folds a section is inside the section's heading and holds its title.
 _BUTTONS = etree.XPath(f"descendant::button[not({' or '.join(f'ancestor::{tag}' for tag in _HEADINGS)})]")
 _PERHAPS_HIDDEN = etree.XPath("descendant::*[@hidden or @aria-hidden or @style][not(self::body or self::main)]")
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\s*(?:[;!]|$)", re.IGNORECASE)
@@ -49,7 +49,7 @@ _METADATA = frozenset(("author", "description", "keywords", "date"))
 
 @reader("html", suffixes=(".html", ".htm", ".xhtml"))
 def read(source: Source) -> Iterator[Document]:
-    """HTML pages; headings become nested sections, navigation stays out where main or article is marked."""
+    """HTML pages; headings become nested sections, navigation is left out where main or article is marked."""
     root = _parse(source)
     _clear_hidden(root)
     roots = _content(root)
@@ -72,14 +72,14 @@ def _parse(source: Source) -> html.HtmlElement:
     except (etree.LxmlError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UnreadableFile(f"cannot be read as HTML ({reason}); check the file", path=source.path) from None
-    # The parser stops at its limits and hands out what it has; half a page must not pass for the whole.
+    # At its limits the parser stops and returns what it has; half a page must not be taken for the whole.
     if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
         raise UnreadableFile("is nested too deeply or holds one text of over 10 MB; split or flatten the page", path=source.path)
     return root
 
 
 def _encoding(data: bytes) -> str | None:
-    # Valid UTF-8 beyond ASCII is UTF-8, whatever a page says or leaves out; the parser would guess Latin-1. The rest it detects.
+    # Valid UTF-8 beyond ASCII is UTF-8, whatever a page declares; the parser would guess Latin-1. It detects the rest.
     if data.isascii():
         return None
     try:
@@ -90,8 +90,8 @@ def _encoding(data: bytes) -> str | None:
 
 
 def _clear_hidden(root: html.HtmlElement) -> None:
-    """Empty the elements that readers do not see, and buttons; what is left of them is skipped."""
-    # Body and main are never among them: a page that hides all of itself is shown by a script.
+    """Empty hidden elements and buttons, and give them tags that are skipped."""
+    # Body and main are never hidden: a script shows a page that hides all of itself.
     perhaps = cast(list[html.HtmlElement], _PERHAPS_HIDDEN(root))
     buttons = cast(list[html.HtmlElement], _BUTTONS(root))
     for element, tag in [*((button, "input") for button in buttons), *((hidden, "template") for hidden in filter(_is_hidden, perhaps))]:
@@ -101,7 +101,7 @@ def _clear_hidden(root: html.HtmlElement) -> None:
 
 
 def _is_hidden(element: html.HtmlElement) -> bool:
-    # What is hidden "until-found" is folded up for its readers and meant to be found.
+    # Text that is hidden "until-found" is folded, and meant to be found.
     if (element.get("hidden") or "").strip().lower() != "until-found" and "hidden" in element.attrib:
         return True
     return (element.get("aria-hidden") or "").strip().lower() == "true" or bool(_HIDING_STYLE.search(element.get("style") or ""))
@@ -110,9 +110,9 @@ def _is_hidden(element: html.HtmlElement) -> bool:
 def _content(root: html.HtmlElement) -> list[html.HtmlElement]:
     """The elements that hold the content: main, else the articles, else the body."""
     for path in ("descendant::*[self::main or @role='main']", "descendant::article"):
-        found: list[html.HtmlElement] = root.xpath(path)
-        inside = set(found)
-        outermost = [element for element in found if inside.isdisjoint(element.iterancestors())]
+        candidates: list[html.HtmlElement] = root.xpath(path)
+        inside = set(candidates)
+        outermost = [element for element in candidates if inside.isdisjoint(element.iterancestors())]
         if any(_has_words(element) for element in outermost):
             return outermost
     body = root.find("body")
@@ -120,7 +120,7 @@ def _content(root: html.HtmlElement) -> list[html.HtmlElement]:
 
 
 def _title(root: html.HtmlElement, roots: list[html.HtmlElement]) -> tuple[str, html.HtmlElement | None]:
-    """The title to give at once, or else the heading that is the title: the only h1, first among the headings."""
+    """The title, or an empty text and the heading that is the title: the only h1, if it is the first heading."""
     title = _collapsed(root.findtext(".//title") or "")
     headings = [heading for element in roots for heading in element.iter(*_HEADINGS)]
     if not headings or [heading.tag for heading in headings].count("h1") != 1 or headings[0].tag != "h1":
@@ -128,19 +128,19 @@ def _title(root: html.HtmlElement, roots: list[html.HtmlElement]) -> tuple[str, 
     outside = _CONTAINERS | _BOILERPLATE | _SKIPPED
     if not _has_words(headings[0]) or any(parent.tag in outside for parent in headings[0].iterancestors()):
         return title, None
-    # A title is often the heading with the name of the site: the heading alone is then the better one.
+    # The title is often the heading with the name of the site added: then the heading is the better title.
     first, second = (" ".join(["", *re.findall(r"\w+", text.casefold()), ""]) for text in (title, headings[0].text_content()))
     return ("", headings[0]) if not title or first in second or second in first else (title, None)
 
 
 def _metadata(root: html.HtmlElement) -> dict[str, object]:
-    found: dict[str, list[str]] = {}
+    values_of_name: dict[str, list[str]] = {}
     for meta in root.iter("meta"):
         name, content = (meta.get("name") or "").strip().lower(), _collapsed(meta.get("content") or "")
         if name in _METADATA and content:
             values = filter(None, map(str.strip, content.split(","))) if name == "keywords" else [content]
-            found.setdefault(name, []).extend(values)
-    return {name: values if len(values) > 1 or name == "keywords" else values[0] for name, values in found.items()}
+            values_of_name.setdefault(name, []).extend(values)
+    return {name: values if len(values) > 1 or name == "keywords" else values[0] for name, values in values_of_name.items()}
 
 
 def _language(element: html.HtmlElement) -> str:
@@ -163,14 +163,14 @@ def _is_layout(table: html.HtmlElement) -> bool:
 
 @dataclass(slots=True)
 class _Frame:
-    """A block that is open: what the text standing directly in it becomes."""
+    """An open block, with the tag, language and id of the passage that text directly inside it becomes."""
 
     tag: str
     language: str
     id: str = ""
     is_element: bool = False
     first_span: int = 0
-    """Of a sectioning element, where the headings in it begin that end with it."""
+    """The number of the first span inside a sectioning element: headings from there on end with the element."""
 
 
 class _HtmlReader:
@@ -186,7 +186,7 @@ class _HtmlReader:
         self.section_id = ""
         self.elements = 0
         self.whole: html.HtmlElement | None = None
-        """The row, heading or preformatted block that is open: blocks inside it do not divide it."""
+        """The open row, heading or preformatted block, which inner blocks do not divide; None where none is open."""
         self.cells = 0
 
     def read(self, root: html.HtmlElement, language: str) -> None:
@@ -209,11 +209,11 @@ class _HtmlReader:
         self.builder.close_headings()
 
     def start(self, element: html.HtmlElement) -> str:
-        """Open what an element stands for and say how it is to be closed."""
+        """Open the spans of an element and return how `end` must close it."""
         tag = element.tag
         if tag in self.skipped or (tag == "a" and self.is_permalink(element)):
             if tag in _CONTROLS:
-                self.inline.text(" ")  # takes up room between words, as opposed to a script or what is hidden
+                self.inline.text(" ")  # a visible control separates words, as opposed to a script or a hidden element
             return "skip"
         if tag in _MARKS:
             self.inline.open(_MARKS[tag], self.link(element))
@@ -290,7 +290,7 @@ class _HtmlReader:
         if element is self.title_heading:
             self.builder.title(run.text)
         elif run.text:
-            # Many generators put the id on the division that the heading opens.
+            # Many generators put the id on the division around the heading.
             id = self.claim(frame.id or self.section_id)
             self.builder.heading(int(element.tag[1]), run.text, id=id, language=frame.language)
             for target in run.refs:
@@ -300,7 +300,7 @@ class _HtmlReader:
         self.section_id = ""
 
     def flush(self) -> None:
-        """Make a passage of the text gathered since the last block began or ended."""
+        """Make a passage of the text collected since the last block began or ended."""
         run = self.inline.take(keep=self.in_pre)
         self.whole = None
         if not run.text.strip(" |"):
@@ -311,7 +311,7 @@ class _HtmlReader:
         self.builder.passage(run.text, frame.tag, id=id, language=frame.language, marks=run.marks, refs=run.refs)
 
     def claim(self, id: str) -> str:
-        """The id, unless it was used before, for only the first of several elements can be linked to, or is a running number."""
+        """Take an id; empty where another element has it already, or where it is a running number."""
         if id in self.ids or is_running_number(id):
             return ""
         self.ids.add(id)

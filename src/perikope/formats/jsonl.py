@@ -1,12 +1,13 @@
-"""JSON Lines: the neutral input, one document a line.
+"""JSON Lines: the neutral input, with one document per line.
 
     {"id": "d1", "title": "…", "language": "en", "metadata": {"date": "2013-04-01"}, "cites": ["d7"],
      "sections": [{"id": "s1", "title": "1 Introduction", "tag": "sec", "part": "description",
-                   "passages": ["plain text", {"id": "p2", "tag": "p", "text": "…", "marks": [["b", 4, 9]], "refs": ["p1"]}]}]}
+                   "passages": ["plain text",
+                                {"id": "p2", "tag": "p", "text": "…", "marks": [["b", 4, 9]], "refs": ["p1"]}]}]}
 
-Where passages and nested elements mix, `content` holds them in order instead of `passages` and `sections`. Keys of
-other tools are passed over, but one that looks like a misspelt or misplaced key of ours, or that is what others call it, is an error:
-it would lose text in silence. Null is the same as leaving the key out.
+If passages and nested elements alternate, `content` holds them in order in place of `passages` and `sections`. Unknown
+keys are ignored, except those that look like a misspelt or misplaced key, or that other tools use for one of these
+keys: these are errors, since text would be lost silently. Null means the same as a missing key.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from perikope.formats._source import MAX_BYTES, is_running_number, language_or_n
 from perikope.formats._unpack import stem
 
 MAX_DEPTH = 64
-"""Sections nest no deeper: no text does, and a hostile line must not exhaust the stack."""
+"""The deepest nesting of sections: no text needs more, and a hostile line must not exhaust the stack."""
 
 _CHILDREN = ("content", "passages", "sections")
 _DOCUMENT = frozenset(("id", "title", "language", "metadata", "cites", *_CHILDREN))
 _SECTION = frozenset(("id", "title", "tag", "part", "language", *_CHILDREN))
 _BEIR = frozenset(("_id", "title", "text", "metadata"))
-"""What a line of a BEIR corpus has: another form that many collections come in."""
+"""The keys of a line in a BEIR corpus, a form that many collections have."""
 _PASSAGE = frozenset(("id", "tag", "text", "marks", "refs", "part", "language"))
 
 _NAMES_OF_TEXT = ("body", "contents", "paragraphs", "chunks")
@@ -58,12 +59,12 @@ _NAMES_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "lang": "language",
     },
 }
-"""What other tools call our keys. A passage's `doc_id` is not there: it is the id of its document."""
+"""Names of other tools for these keys. The `doc_id` of a passage is missing: it is the id of its document."""
 
 
 @reader("jsonl", suffixes=(".jsonl", ".ndjson"), split=line_chunks)
 def read(source: Source) -> Iterator[Document]:
-    """JSON Lines, the neutral input: one document a line with sections, passages and metadata."""
+    """JSON Lines, the neutral input: one document per line with sections, passages and metadata."""
     empty = True
     with source.open() as stream:
         for number, line in _lines(stream, source):
@@ -77,13 +78,13 @@ def read(source: Source) -> Iterator[Document]:
             empty = False
             if document is not None:
                 yield document
-    # In a chunk of a file there may be nothing but blank lines.
+    # A chunk of a file may consist of blank lines.
     if empty and not source.first_line:
-        raise UnreadableFile("holds no document; write one JSON object a line, or remove the file", path=source.path)
+        raise UnreadableFile("holds no document; write one JSON object per line, or remove the file", path=source.path)
 
 
 class _RecordError(Exception):
-    """What is wrong with a record; each level that it passes on its way out adds where."""
+    """An error in a record; each level around it adds its own location."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -91,8 +92,8 @@ class _RecordError(Exception):
 
     def __str__(self) -> str:
         levels = self.where[::-1]
-        place = ".".join(levels if len(levels) <= 6 else [*levels[:3], "…", *levels[-2:]])
-        return f"{place}: {self.args[0]}" if place else str(self.args[0])
+        location = ".".join(levels if len(levels) <= 6 else [*levels[:3], "…", *levels[-2:]])
+        return f"{location}: {self.args[0]}" if location else str(self.args[0])
 
 
 def _lines(stream: IO[bytes], source: Source) -> Iterator[tuple[int, bytes]]:
@@ -115,7 +116,7 @@ def _parse(line: bytes) -> object:
             line.decode("utf-8")
         except UnicodeDecodeError as wrong:
             raise _RecordError(f"not UTF-8 text (byte {wrong.start + 1}); convert the file to UTF-8") from None
-        raise _RecordError(f"not valid JSON: {error.msg} at character {error.pos + 1}; write one complete object a line") from None
+        raise _RecordError(f"not valid JSON: {error.msg} at character {error.pos + 1}; write one complete object per line") from None
 
 
 def _is_of_beir(record: object) -> bool:
@@ -123,14 +124,14 @@ def _is_of_beir(record: object) -> bool:
 
 
 def _from_beir(record: Any, source: Source) -> dict[str, Any]:
-    """A record of a BEIR corpus as one of ours, with its text as one passage; nothing where it is empty, as some there are."""
+    """The record of a BEIR corpus as a record with one passage; empty where it has no text."""
     if stem(os.path.basename(source.path)) == "queries.jsonl":
         raise _RecordError("these are the queries of a BEIR folder, no documents; index its corpus.jsonl alone")
     title, text = _text(record, "title"), _text(record, "text")
-    own = {"id": record["_id"], "metadata": record.get("metadata")}
+    common = {"id": record["_id"], "metadata": record.get("metadata")}
     if not text.strip():
-        return own | {"passages": [title]} if title.strip() else {}
-    return own | {"title": title, "passages": [text]}
+        return common | {"passages": [title]} if title.strip() else {}
+    return common | {"title": title, "passages": [text]}
 
 
 class _Record:
@@ -268,7 +269,7 @@ def _marks(item: dict[str, Any], length: int) -> list[tuple[str, int, int]]:
         raise _RecordError('"marks" must be a list of [tag, start, end], for example [["b", 4, 9]]')
     marks = []
     for mark in item["marks"]:
-        # By type and not by instance: true and false are no positions.
+        # `type`, because true and false are instances of int.
         if not isinstance(mark, list) or [type(value) for value in mark] != [str, int, int]:
             raise _RecordError(f'a mark must be [tag, start, end], for example ["b", 4, 9], not {json.dumps(mark)[:60]}')
         tag, start, end = mark
@@ -290,13 +291,13 @@ def _check_keys(record: dict[str, Any], valid: frozenset[str], kind: str) -> Non
 
 
 def _is_lost(record: dict[str, Any], key: str, ours: str) -> bool:
-    """Whether what stands under another tool's name for a key of ours would be missing; text always would."""
+    """Whether the value under another tool's name for a key would be lost; text always would."""
     return record[key] is not None and (ours in ("passages", "text") or record.get(ours) is None)
 
 
 @lru_cache(maxsize=1024)
 def _looks_misplaced(key: str) -> bool:
-    """Whether a key is one of ours in the wrong place, or nearly one of ours."""
+    """Whether a key is valid elsewhere, or similar to a valid key."""
     ours = _DOCUMENT | _SECTION | _PASSAGE
     return key in ours or bool(get_close_matches(key.lower(), ours, n=1, cutoff=0.75))
 

@@ -1,4 +1,4 @@
-"""Markdown (CommonMark with tables and strikethrough): headings nest sections, blocks are passages."""
+"""Markdown (CommonMark with tables and strikethrough): headings open nested sections, blocks become passages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perikope.formats._inline import Inline, link_target
 from perikope.formats._source import language_or_nothing
 
 MAX_NESTING = 100
-"""Lists and quotations nest no deeper; the parser would drop what lies below without a word."""
+"""The deepest nesting of lists and quotations; the parser drops deeper levels silently."""
 
 _PARSER = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
 _MARKS = {"em": "it", "strong": "b", "s": "s", "link": "link"}
@@ -103,7 +103,7 @@ class _MarkdownReader:
         self.containers -= 1
 
     def open_item(self, loose: bool) -> None:
-        # An item of a tight list is one passage; a passage holds no blocks, so what else is in it follows beside it.
+        # An item of a tight list is one passage; other blocks in it follow the passage, which holds no blocks.
         self.items_opened.append(loose)
         if loose:
             self.open_container("li")
@@ -115,7 +115,7 @@ class _MarkdownReader:
 
     def heading(self, level: int) -> None:
         if self.containers:
-            # A section cannot begin inside a list or a quotation and go on after it.
+            # A section cannot begin inside a list or a quotation and continue after it.
             self.passage(f"h{level}")
             return
         run = self.inline.take()
@@ -169,7 +169,7 @@ class _MarkdownReader:
 
 
 def _title_at(tokens: Sequence[Token]) -> int:
-    """Where the heading stands that is the title: the only one of level 1, before everything else; -3 where there is none."""
+    """The index of the heading that is the title: the only one of level 1, before all text; -3 where there is none."""
     first = next((i for i, token in enumerate(tokens) if token.type != "html_block" or _html_text(token.content).strip()), -1)
     headings = [i for i, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h1" and token.level == 0]
     return first if headings == [first] else -3
@@ -198,12 +198,12 @@ def front_matter(text: str) -> tuple[dict[str, object], str]:
     >>> front_matter("---\ntitle: Pumps\ntags: [a, 'b c']\n---\nText")
     ({'title': 'Pumps', 'tags': ['a', 'b c']}, 'Text')
     """
-    found = re.match(r"---[ \t]*\n(\s*[\w.-]+[ \t]*:.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)", text, re.DOTALL)
-    if found is None:
+    match = re.match(r"---[ \t]*\n(\s*[\w.-]+[ \t]*:.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)", text, re.DOTALL)
+    if match is None:
         return {}, text
     values: dict[str, object] = {}
     key = ""
-    for line in found[1].splitlines():
+    for line in match[1].splitlines():
         item = re.match(r"[ \t]*- +(.*)", line)
         pair = re.match(r"([\w.-]+)[ \t]*:(?:[ \t]+(.*))?$", line)
         if pair:
@@ -211,7 +211,7 @@ def front_matter(text: str) -> tuple[dict[str, object], str]:
             values[key] = _value(pair[2] or "")
         elif item and key and (values[key] == "" or isinstance(values[key], list)):
             values[key] = [*(values[key] or []), _unquoted(item[1])]  # type: ignore[misc]
-    return {key: value for key, value in values.items() if value != ""}, text[found.end() :]
+    return {key: value for key, value in values.items() if value != ""}, text[match.end() :]
 
 
 def _value(text: str) -> object:

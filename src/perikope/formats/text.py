@@ -1,4 +1,4 @@
-"""Plain text: paragraphs and nothing else; a heading cannot be told from a short paragraph, so none is guessed."""
+"""Plain text: paragraphs only; headings cannot be told from short paragraphs, so none are guessed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""XML: which schema a document is of is seen from its root; each schema is a profile, some with code of their own.
+"""XML: the root of a document tells its schema. Each schema is a profile, which names the walk that reads it.
 
-`xml` reads any document whose schema is known. A format's own name (`jats`, `uspto`) reads only the schemas that name it as theirs; a file
-of a user's own profile reads that one.
+The format `xml` reads every document whose schema is known. A format with another name (`jats`, `uspto`) reads the
+schemas whose profiles belong to it, and the file of a user's own profile reads its schema.
 """
 
 from __future__ import annotations
@@ -15,35 +15,28 @@ from pathlib import Path
 from perikope.core.errors import UnreadableFile
 from perikope.document.tree import Document
 from perikope.formats import FORMATS, Format, Source, reader
-from perikope.formats._clef_ip import ClefIpWalk
-from perikope.formats._epo import FulltextWalk, PublishedWalk
 from perikope.formats._profile import Profile, load
-from perikope.formats._uspto import Application1, Grant2, GrantOrApplication
+from perikope.formats._traversal import read_document
 from perikope.formats._xml import Problems, XmlDocument, chunks, trees
-from perikope.formats._xml_walk import Walk
+from perikope.formats.walks import WALKS, Walk
 
 SUFFIXES = (".xml", ".nxml")
-WALKS: dict[str, type[Walk]] = {
-    "clef-ip": ClefIpWalk, "epo": PublishedWalk, "epo-fulltext": FulltextWalk, "uspto": GrantOrApplication, "uspto-grant-2": Grant2,
-    "uspto-application-1": Application1,
-}  # fmt: skip
-"""Schemas that a profile alone does not describe, by the name of their profile."""
 
 
 @reader("xml", suffixes=SUFFIXES, split=chunks)
 def read(source: Source) -> Iterator[Document]:
-    """XML of any schema with a profile; which one, its root element says."""
+    """XML of any schema with a profile, recognised by the root element."""
     problems = Problems()
     for tree in trees(source, problems):
         with problems:
-            document = walk_for(tree, source).document()
+            document = read_document(walk_for(tree, source), tree, source)
             problems.read += 1
             yield document
     problems.report()
 
 
 def walk_for(tree: XmlDocument, source: Source) -> Walk:
-    """The walk through a document, by that profile of the source's format that fits its root."""
+    """The walk through a document, by the first profile of the source's format that fits its root."""
     known = profiles_of(source.format)
     profile = next((profile for profile in known if profile.fits(tree.root)), None)
     if profile is None:
@@ -52,11 +45,11 @@ def walk_for(tree: XmlDocument, source: Source) -> Walk:
         why = f"but without what {' or '.join(for_root)} must hold" if for_root else f"none of {roots}"
         message = f"is XML with the root <{tree.root.tag}>, {why}; write a profile for it and give it as --format PROFILE.toml"
         raise UnreadableFile(message, path=source.path, line=tree.first_line)
-    return WALKS.get(profile.name, Walk)(profile, tree, source)
+    return WALKS[profile.walk](profile, tree.root)
 
 
 def profiles_of(format: str) -> list[Profile]:
-    """The profiles that a format consists of: all for `xml`, those of its name, or the one in a user's own file."""
+    """The profiles of a format: all for `xml`, those of its name, or the one in a user's file."""
     if format.endswith(".toml"):
         return [_of_file(format)]
     return [profile for profile in profiles().values() if format in ("xml", profile.format)]
@@ -66,8 +59,8 @@ def profiles_of(format: str) -> list[Profile]:
 def profiles() -> dict[str, Profile]:
     """The profiles that come with the program, by name."""
     folder = files("perikope.formats") / "profiles"
-    found = [load(Path(str(entry))) for entry in folder.iterdir() if entry.name.endswith(".toml")]
-    return {profile.name: profile for profile in sorted(found, key=lambda profile: profile.name)}
+    loaded = [load(Path(str(entry))) for entry in folder.iterdir() if entry.name.endswith(".toml")]
+    return {profile.name: profile for profile in sorted(loaded, key=lambda profile: profile.name)}
 
 
 def _of_file(path: str) -> Profile:
@@ -80,7 +73,7 @@ def _of_file(path: str) -> Profile:
 
 @lru_cache(maxsize=16)
 def _loaded(path: str, changed: int, size: int) -> Profile:
-    """A profile as its file is at one time: it may be changed while the program runs."""
+    """Load a profile once per state of its file, which may change while the program runs."""
     return load(Path(path))
 
 
@@ -90,6 +83,6 @@ def format_of(path: str) -> Format:
 
 
 for _profile in profiles().values():
-    # Of a format of several schemas, the one that has the format's name stands for all.
+    # If a format has several schemas, the one with the format's name has its summary.
     if _profile.name == _profile.format:
         FORMATS.add(_profile.format, Format(_profile.format, (), read, _profile.summary, chunks, SUFFIXES))

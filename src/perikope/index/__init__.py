@@ -1,1 +1,1 @@
-"""How is a collection kept so that a thousand documents can be looked into at once?"""
+"""The index on disk: immutable segments of columns, and the manifest that names them."""

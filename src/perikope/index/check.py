@@ -1,4 +1,4 @@
-"""Is an index whole? Reads every byte of it and names what is damaged, missing or foreign, and what can still be read."""
+"""Check an index: read every byte, and report what is damaged, missing or unknown and what can still be read."""
 
 from __future__ import annotations
 
@@ -19,21 +19,27 @@ from perikope.kernels.tokens import decode_tokens
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check found."""
+    """The result of `check`."""
 
     problems: tuple[str, ...]
+    """One sentence per problem; empty if the index is sound."""
     readable_documents: int
+    """The number of documents in segments without a problem."""
     documents: int
+    """The number of documents that the manifest counts, without deleted ones."""
     unknown_files: tuple[str, ...]
-    """Files in the folder that no manifest names: left by a writer that did not commit, or not ours."""
+    """Files in the folder that the manifest does not name: left by a writer that did not commit, or not ours."""
 
 
 def check(folder: Path) -> CheckReport:
-    """Check every file of the current commit; raises only where the manifest itself cannot be read."""
+    """Check every file of the current commit.
+
+    Damage is reported, not raised; only a manifest that cannot be read is an `IndexFormatError`.
+    """
     while True:
         manifest = manifests.load(folder)
         report = _check(folder, manifest)
-        # A writer may have replaced the commit meanwhile, and removed its files.
+        # A writer may have committed meanwhile and removed the files of the commit that was checked.
         if not report.problems or manifests.load(folder).generation == manifest.generation:
             return report
 
@@ -46,9 +52,9 @@ def _check(folder: Path, manifest: Manifest) -> CheckReport:
         known |= {entry["file"], entry.get("deleted", {}).get("file", entry["file"])}
         deleted = entry.get("deleted", {}).get("documents", 0)
         total += entry["documents"] - deleted
-        found = _check_segment(folder, entry)
-        problems += found
-        readable += 0 if found else entry["documents"] - deleted
+        problems_of_segment = _check_segment(folder, entry)
+        problems += problems_of_segment
+        readable += 0 if problems_of_segment else entry["documents"] - deleted
     unknown = sorted(path.name for path in folder.iterdir() if path.name not in known)
     return CheckReport(tuple(problems), readable, total, tuple(unknown))
 
@@ -72,21 +78,21 @@ def _check_segment(folder: Path, entry: dict[str, object]) -> list[str]:
 
 
 def _check_content(segment: Segment) -> None:
-    """What checksums cannot tell: that the columns say things that fit together. Costs a pass over everything."""
+    """Raise unless the columns are consistent with each other, which checksums cannot show. Reads the whole segment."""
     codes = segment["document.first_code"].astype(np.int64)
     spans, sections = (segment[f"document.first_{kind}"].astype(np.int64) for kind in ("span", "section"))
     facets = FacetBuilder()
     for document in range(segment.documents):
-        wanted = int(segment["document.tokens"][document])
-        tokens, found = decode_tokens(segment["tokens"][codes[document] : codes[document + 1]], wanted + 1)
-        if found != wanted or (found and int(tokens.max()) >= len(segment.terms)):
+        expected = int(segment["document.tokens"][document])
+        tokens, count = decode_tokens(segment["tokens"][codes[document] : codes[document + 1]], expected + 1)
+        if count != expected or (count and int(tokens.max()) >= len(segment.terms)):
             raise segment.columns.damaged(f"has a damaged token stream (document {document})")
-        own = slice(spans[document], spans[document + 1])
-        parent = segment["span.parent"][own].astype(np.int64)
-        if np.any(parent >= np.arange(parent.size)) or np.any(segment["span.end_token"][own] > wanted):
+        rows = slice(spans[document], spans[document + 1])
+        parent = segment["span.parent"][rows].astype(np.int64)
+        if np.any(parent >= np.arange(parent.size)) or np.any(segment["span.end_token"][rows] > expected):
             raise segment.columns.damaged(f"has a damaged tree (document {document})")
-        above = segment["section.parent"][sections[document] : sections[document + 1]].astype(np.int64)
-        if np.any(above >= np.arange(above.size)):
+        parent_section = segment["section.parent"][sections[document] : sections[document + 1]].astype(np.int64)
+        if np.any(parent_section >= np.arange(parent_section.size)):
             raise segment.columns.damaged(f"has a damaged tree of sections (document {document})")
         segment.document_id(document)
         segment.source(document)

@@ -1,11 +1,11 @@
-"""One file of named columns: a header, the columns one after the other, a footer that says where they are.
+"""The file format of segments: a header, named columns, and a footer that lists the columns and their offsets.
 
     magic, version                          64 bytes
     column, column, …                       each aligned to 64 bytes, little-endian
-    footer (JSON)                           name → type, offset, length, checksum; and the file's own facts
+    footer (JSON)                           type, offset, length and checksum per column; facts about the file
     footer offset, length, checksum, magic  the last 28 bytes
 
-One file a segment: one thing to sync, to name in the manifest, to map and to check.
+There is one file per segment, so that there is one thing to sync, to name in the manifest, to map and to check.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DTYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8")
 
 
 def narrow(values: Array) -> Array:
-    """The same whole numbers in the smallest type that holds them."""
+    """The same integers in the smallest integer type that holds them; unsigned unless one is negative."""
     if not values.size:
         return values.astype(np.uint8)
     low, high = int(values.min()), int(values.max())
@@ -44,7 +44,10 @@ def narrow(values: Array) -> Array:
 
 
 class ColumnWriter:
-    """Writes columns in the order they come; the file counts only once `close` has written the footer."""
+    """Writes columns one after the other.
+
+    The file is complete only after `close`; leaving the context before that discards it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,7 +65,7 @@ class ColumnWriter:
         self.stream(name, values.dtype, [values])
 
     def stream(self, name: str, kind: np.dtype[Any] | type[np.generic], chunks: Iterable[Array]) -> None:
-        """Add one column that comes in pieces."""
+        """Add one column that is given in chunks, all of the type `kind`."""
         code = np.dtype(kind).str[1:]
         if code not in _DTYPES or name in self._columns:
             raise ValueError(f"cannot write column {name!r} of type {kind}")
@@ -76,12 +79,12 @@ class ColumnWriter:
         self._columns[name] = {"type": code, "offset": offset, "length": length, "checksum": checksum}
 
     def write_strings(self, name: str, strings: list[bytes]) -> None:
-        """Add a column of byte strings, as their bytes and where each ends."""
+        """Add byte strings as two columns: `NAME.bytes`, and the end offset of each string in `NAME.ends`."""
         self.write(f"{name}.ends", np.cumsum([len(string) for string in strings], dtype=np.uint64))
         self.write(f"{name}.bytes", np.frombuffer(b"".join(strings), np.uint8))
 
     def close(self, facts: Mapping[str, object]) -> dict[str, Any]:
-        """Write the footer and make the file durable; returns what the manifest records about it."""
+        """Write the footer and make the file durable; returns name, size and checksum for the manifest."""
         footer = json.dumps({"facts": dict(facts), "columns": self._columns}, ensure_ascii=False).encode("utf-8", "surrogatepass")
         offset, checksum = self._file.size, zlib.crc32(footer)
         self._file.write(footer)
@@ -99,7 +102,10 @@ class ColumnWriter:
 
 
 class ColumnFile(Mapping[str, Array]):
-    """The columns of a file, mapped into memory and read-only; sizes and footer are checked on opening."""
+    """The columns of a file by name, memory-mapped and read-only.
+
+    Sizes and footer are checked on opening, the contents of columns are not.
+    """
 
     def __init__(self, path: Path, expected: Mapping[str, Any] | None = None) -> None:
         self.path = path
@@ -132,7 +138,7 @@ class ColumnFile(Mapping[str, Array]):
             self._places: dict[str, dict[str, Any]] = dict(content["columns"])
             self._views = {name: self._view(name, place, offset) for name, place in self._places.items()}
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
-            # The checksum is right, so this was written on purpose.
+            # The checksum is right, so the footer was written on purpose.
             raise self.damaged("has a forged footer") from None
 
     def __getitem__(self, name: str) -> Array:
@@ -148,15 +154,15 @@ class ColumnFile(Mapping[str, Array]):
         return len(self._views)
 
     def strings(self, name: str) -> Strings:
-        """A column of byte strings."""
+        """The column of byte strings that `ColumnWriter.write_strings` wrote under this name."""
         return Strings(self[f"{name}.ends"], self[f"{name}.bytes"], f"{self.path}: {name}")
 
     def damaged_columns(self) -> list[str]:
-        """The columns whose checksum is wrong; reads everything."""
+        """The names of columns whose checksum is wrong; reads the whole file."""
         return [name for name, place in self._places.items() if zlib.crc32(self._views[name].view(np.uint8).data) != place.get("checksum")]
 
     def damaged(self, what: str) -> IndexFormatError:
-        """The error for a file that cannot be used."""
+        """The error for a file that cannot be used; `what` continues the sentence that begins with its path."""
         return IndexFormatError(f"{self.path} {what}: restore it from a copy or build the index again")
 
     def _view(self, name: str, place: Mapping[str, Any], limit: int) -> Array:
@@ -167,11 +173,11 @@ class ColumnFile(Mapping[str, Array]):
 
 
 class MissingFileError(IndexFormatError):
-    """A file that the manifest names is not there: damage, or a merge that went by between reading the one and opening the other."""
+    """A file that the manifest names is missing: it was lost, or a merge removed it after the manifest was read."""
 
 
 class Strings:
-    """Byte strings in one array, by number."""
+    """Byte strings, numbered from 0, stored end to end in one array."""
 
     __slots__ = ("_name", "data", "ends")
 
@@ -189,12 +195,12 @@ class Strings:
         return self.data[begin : int(self.ends[number])].tobytes()
 
     def longest(self, numbers: Integers) -> int:
-        """The length of the longest of some strings."""
+        """The length in bytes of the longest of the strings with these numbers; 0 if there are none."""
         begin = np.where(numbers > 0, self.ends[np.maximum(numbers, 1) - 1], 0)
         return int((self.ends[numbers] - begin).max(initial=0))
 
     def text(self, number: int) -> str:
-        """A string as text."""
+        """The string with this number, decoded as UTF-8."""
         try:
             return self[number].decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The writer of an index: collects changes and makes them visible all at once."""
+"""The writer of an index: it collects changes and makes all of them visible in one commit."""
 
 from __future__ import annotations
 
@@ -28,15 +28,17 @@ from perikope.index.writer import SegmentBuilder
 from perikope.text.analysis import Analyzer, is_language, language_code
 
 MAX_SEGMENTS = 12
-"""More are merged: each costs a look-up a query term."""
+"""With more segments than this a commit merges some, since each segment costs one look-up per query term."""
 MERGED_AT_ONCE = 8
+"""The number of segments, the smallest ones, that one such merge joins."""
 MAX_TOKENS = 1 << 31
-"""Of one segment."""
+"""The number of tokens that a merged segment may have."""
 DEFAULT_MEMORY = 1 << 30
+"""Memory for adding documents, in bytes."""
 
 
 def create(folder: Path, analyzer: Analyzer, language: str) -> None:
-    """Make an empty index."""
+    """Make an empty index in a new or empty folder."""
     _check_free(folder)
     if not is_language(language_code(language)):
         raise UsageError(f"{language!r} is not a language code; use one such as en, fr or de")
@@ -44,7 +46,7 @@ def create(folder: Path, analyzer: Analyzer, language: str) -> None:
     try:
         files.make_folder(folder)
         with take_lock(folder):
-            # Again, now that nobody else can: two programs may have been told to make the same index.
+            # Checked again under the lock: another program may have made an index here meanwhile.
             _check_free(folder)
             manifests.replace(folder, manifest)
     except OSError as error:
@@ -52,12 +54,15 @@ def create(folder: Path, analyzer: Analyzer, language: str) -> None:
 
 
 def _check_free(folder: Path) -> None:
-    """Raise where something is in the place of a new index; what a program left that was stopped while making one does not count."""
+    """Raise if the folder cannot become a new index.
+
+    An index without a commit and the files of a program that was stopped while making one do not count.
+    """
     if (folder / manifests.FILE).exists():
         if manifests.load(folder).generation:
-            raise UsageError(f"{folder} is already an index: open it and add to it (--append), or choose another place")
+            raise UsageError(f"{folder} is already an index: open it and add to it (--append), or choose another folder")
     elif folder.exists() and (not folder.is_dir() or any(map(_is_foreign, folder.iterdir()))):
-        raise UsageError(f"{folder} exists and is not empty: choose another place for the index")
+        raise UsageError(f"{folder} exists and is not empty: choose another folder for the index")
 
 
 def _is_foreign(path: Path) -> bool:
@@ -65,7 +70,7 @@ def _is_foreign(path: Path) -> bool:
 
 
 class IndexWriter:
-    """The one process that may change an index, until it is closed; what was not committed is forgotten."""
+    """Changes an index, whose lock it holds until it is closed. Closing discards changes that were not committed."""
 
     def __init__(self, folder: Path, *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> None:
         self.folder = folder
@@ -78,7 +83,8 @@ class IndexWriter:
             # Read under the lock: another writer may have committed meanwhile.
             self._open(Snapshot.open(folder))
             if self._leftovers():
-                # Left perhaps by a writer that was stopped after it had replaced the manifest: that must be durable before they go.
+                # A writer may have been stopped after it replaced the manifest, before that was durable.
+                # The new manifest must be durable before files that only the old one names are removed.
                 files.sync_folder(folder)
                 self._remove_leftovers()
         except BaseException:
@@ -90,28 +96,30 @@ class IndexWriter:
         self._builder = SegmentBuilder(snapshot.analyzer)
         self._stamp = secrets.token_hex(4)
         self._new: list[dict[str, Any]] = []
+        # The ids of documents added since the last commit, each with the file it came from.
         self._pending: dict[str, str] = {}
-        # The documents that were given, each with the file it came from.
+        # Numbers of documents in the snapshot.
         self._deleted: set[int] = set()
 
     @property
     def changed(self) -> bool:
-        """Whether anything waits for the commit."""
+        """Whether there are changes to commit."""
         return bool(self._new or len(self._builder) or self._deleted)
 
     @property
     def deleted(self) -> int:
-        """How many documents the commit will delete."""
+        """The number of documents that the next commit deletes; replaced documents count."""
         return len(self._deleted)
 
     def add(self, documents: Iterable[Document], *, replace: bool = False, on_duplicate: Callable[[Document], None] | None = None) -> None:
-        """Take documents; an id that is already there is an error, or with `replace` is deleted first.
+        """Add documents, which become visible with `commit`.
 
-        Of several documents with the same id among those given, the first is taken and `on_duplicate` told of the others; without it,
-        they are an error.
+        An id that the index already has is an error; with `replace`, the old document is deleted. If several given
+        documents have the same id, the first is added and `on_duplicate` is called with each of the others; without
+        `on_duplicate`, they are an error.
         """
         self._check_usable()
-        # Also where reading the documents fails: half of what was meant must not be committed.
+        # Reading the documents may fail as well: then half of them must not be committed.
         with self._all_or_nothing():
             for document in documents:
                 if on_duplicate is not None and isinstance(document, Document) and document.id in self._pending:
@@ -124,37 +132,40 @@ class IndexWriter:
     def _add(self, document: Document, replace: bool) -> None:
         if not isinstance(document, Document):
             raise UsageError(f"documents are made by perikope.read or a TreeBuilder; this is a {type(document).__name__}")
-        there = self.snapshot.find_document(document.id)
+        old = self.snapshot.find_document(document.id)
         if document.id in self._pending:
             raise InputError(_given_twice(document.id, self._pending[document.id], document.source))
-        if there >= 0 and there not in self._deleted and not replace:
+        if old >= 0 and old not in self._deleted and not replace:
             raise InputError(_already_there(document.id))
-        if there >= 0:
-            self._deleted.add(there)
+        if old >= 0:
+            self._deleted.add(old)
         self._pending[document.id] = document.source
         self._builder.add(document)
 
     def adopt(self, entries: Sequence[dict[str, Any]], *, replace: bool = False) -> None:
-        """Take segments that other processes wrote into the folder; ids are checked as `add` does."""
+        """Add segments that other processes have written into the folder, given by their manifest entries.
+
+        Ids are checked as in `add`.
+        """
         segments = [Segment(self.folder, entry) for entry in entries]
-        for number, segment in enumerate(segments):
-            for other in segments[:number]:
+        for i, segment in enumerate(segments):
+            for other in segments[:i]:
                 for id in _common_ids(segment, other):
-                    files = [found.source(found.document_number(id))[0] for found in (other, segment)]
-                    raise InputError(_given_twice(id, *sorted(files)))
+                    sources = [holder.source(holder.document_number(id))[0] for holder in (other, segment)]
+                    raise InputError(_given_twice(id, *sorted(sources)))
             for base, old in zip(self.snapshot.first_document.tolist(), self.snapshot.segments, strict=False):
                 for id in _common_ids(segment, old):
-                    there = int(base) + old.document_number(id)
-                    if not replace and there not in self._deleted:
+                    number = int(base) + old.document_number(id)
+                    if not replace and number not in self._deleted:
                         raise InputError(_already_there(id))
-                    self._deleted.add(there)
+                    self._deleted.add(number)
             duplicate = _duplicate(segment)
             if duplicate is not None:
                 raise InputError(_given_twice(*duplicate))
         self._new += entries
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete documents; an id that is not there is an error. Returns how many."""
+        """Delete documents by id and return their number; an id that the index does not have is an error."""
         numbers = []
         for id in ids:
             number = self.snapshot.find_document(id)
@@ -165,7 +176,7 @@ class IndexWriter:
         return len(set(numbers))
 
     def delete_numbers(self, numbers: Iterable[int]) -> None:
-        """Delete documents by their numbers in the snapshot."""
+        """Delete documents by their numbers in `snapshot`."""
         self._deleted.update(numbers)
 
     def commit(self) -> Snapshot:
@@ -177,7 +188,7 @@ class IndexWriter:
                     self._flush()
                 entries = self._with_tombstones()
                 self._publish([*entries, *self._new])
-            # The commit stands; tidying up may fail (a full disk, a damaged segment) without harm.
+            # The commit is durable; merging may fail (a full disk, a damaged segment) without harm.
             try:
                 self._tidy()
             except (OSError, MemoryError, IndexFormatError):
@@ -186,7 +197,7 @@ class IndexWriter:
         return self.snapshot
 
     def compact(self) -> Snapshot:
-        """Merge everything into as few segments as there can be; deleted text is gone from the disk afterwards."""
+        """Commit and merge all segments into as few as `MAX_TOKENS` allows; this removes deleted text from the disk."""
         self.commit()
         with self._all_or_nothing():
             group: list[Segment] = []
@@ -200,10 +211,10 @@ class IndexWriter:
         return self.snapshot
 
     def close(self) -> None:
-        """Let others write; forget what was not committed."""
+        """Release the lock and discard changes that were not committed."""
         if self._lock.held:
             try:
-                # Also what workers have written; those that stay are removed by the next writer.
+                # This removes segments of worker processes too. The next writer removes what cannot be removed now.
                 if hasattr(self, "snapshot"):
                     with contextlib.suppress(OSError, IndexFormatError):
                         self._remove_leftovers()
@@ -213,7 +224,8 @@ class IndexWriter:
     def segment_path(self, worker: str) -> Path:
         """A path for a new segment that no other writer uses or has used.
 
-        One that was stopped may have a worker left, and one that failed may have left files that readers keep from being removed.
+        A worker of a stopped writer may still be writing, and files of a failed writer may remain because a reader has
+        them mapped.
         """
         return self.folder / f"segment-{self.snapshot.manifest.generation + 1:08d}-{self._stamp}-{worker}.columns"
 
@@ -225,13 +237,13 @@ class IndexWriter:
 
     def _check_usable(self) -> None:
         if os.getpid() != self._process:
-            raise UsageError(f"changes to {self.folder} were begun before a fork: only the process that began them can go on")
+            raise UsageError(f"changes to {self.folder} were begun before a fork: only the process that began them can continue")
         if self._failed:
-            raise UsageError(f"an earlier change to {self.folder} failed and was forgotten: roll back, then make it again")
+            raise UsageError(f"an earlier change to {self.folder} failed and was discarded: roll back, then repeat it")
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """After an error it is not known how far a change came, so nothing can go on from there."""
+        """Refuse further changes after an error, since it is unknown how much of the change was made."""
         try:
             yield
         except BaseException:
@@ -243,23 +255,23 @@ class IndexWriter:
         self._builder = SegmentBuilder(self.snapshot.analyzer)
 
     def _with_tombstones(self) -> list[dict[str, Any]]:
-        """The entries of the segments that are there, with the documents to delete written down."""
+        """Write tombstones for deleted documents; returns the manifest entries of segments that have any left."""
         deleted = np.array(sorted(self._deleted), np.int64)
         entries: list[dict[str, Any]] = []
         for number, (base, segment) in enumerate(zip(self.snapshot.first_document.tolist(), self.snapshot.segments, strict=False)):
-            own = deleted[(deleted >= base) & (deleted < base + segment.documents)] - base
+            local = deleted[(deleted >= base) & (deleted < base + segment.documents)] - base
             entry = dict(segment.entry)
-            if own.size:
-                stones = bury(segment, own)
-                entry["deleted"] = stones.write(self.segment_path(f"deleted-{number}"))
-            if not own.size or segment.documents > entry["deleted"]["documents"]:
+            if local.size:
+                tombstones = bury(segment, local)
+                entry["deleted"] = tombstones.write(self.segment_path(f"deleted-{number}"))
+            if not local.size or segment.documents > entry["deleted"]["documents"]:
                 entries.append(entry)
         return entries
 
     def _publish(self, entries: list[dict[str, Any]]) -> None:
-        """Make these segments the index; what they replace is removed afterwards."""
+        """Make these segments the content of the index, then remove the files that they replace."""
         manifest = replace(self.snapshot.manifest, segments=tuple(entries), generation=self.snapshot.manifest.generation + 1)
-        # Opened before it counts: what cannot be read must not become the index.
+        # Opened before the manifest is replaced: segments that cannot be read must not be committed.
         snapshot = Snapshot(self.folder, manifest)
         if len({part for segment in snapshot.segments for part in segment.parts}) > MAX_PARTS:
             raise InputError(TOO_MANY_PARTS)
@@ -270,7 +282,7 @@ class IndexWriter:
             self._remove_leftovers()
 
     def _tidy(self) -> None:
-        """Merge the smallest segments where there are too many, and rewrite those that are mostly deleted."""
+        """Merge the smallest segments while there are too many, then rewrite a segment that is mostly deleted."""
         while len(self.snapshot.segments) > MAX_SEGMENTS:
             chosen: list[Segment] = []
             for segment in sorted(self.snapshot.segments, key=_tokens)[:MERGED_AT_ONCE]:
@@ -285,30 +297,33 @@ class IndexWriter:
                 break
 
     def _merge(self, segments: list[Segment]) -> None:
-        inside = {segment.entry["file"] for segment in segments}
-        kept = [segment for segment in self.snapshot.segments if segment.entry["file"] in inside]
-        entry = merge(kept, self.segment_path("merged"), self.memory // 4)
+        """Replace segments by one, which takes the position of the first."""
+        names = {segment.entry["file"] for segment in segments}
+        merged = [segment for segment in self.snapshot.segments if segment.entry["file"] in names]
+        entry = merge(merged, self.segment_path("merged"), self.memory // 4)
         entries: list[dict[str, Any]] = []
         for segment in self.snapshot.segments:
-            if segment is kept[0]:
+            if segment is merged[0]:
                 entries.append(entry)
-            elif segment not in kept:
+            elif segment not in merged:
                 entries.append(dict(segment.entry))
         self._publish(entries)
 
     def _remove_leftovers(self) -> None:
         """Remove files that no manifest names.
 
-        Readers that have them mapped keep them; where the system refuses to remove such files, the next writer tries again.
+        A reader that has such a file mapped can still read it. If the system refuses to remove a mapped file, the next
+        writer tries again.
         """
         for path in self._leftovers():
             files.remove_unless_held(path)
 
     def _leftovers(self) -> list[Path]:
-        """Files from a writer that did not commit, or replaced since.
+        """Files of writers that did not commit, and files that were replaced since.
 
-        Neither what the manifest on disk names nor what ours does: they differ after an error between replacing it and knowing that
-        it is durable, and then either may be the one that stays.
+        Files that either manifest names, the one on disk or the one of this snapshot, are not among them. The two
+        differ after an error between replacing the manifest and making that durable, and then either of them may
+        survive.
         """
         entries = [*self.snapshot.manifest.segments, *manifests.load(self.folder).segments]
         known = {entry["file"] for entry in entries} | {entry["deleted"]["file"] for entry in entries if "deleted" in entry}
@@ -318,8 +333,8 @@ class IndexWriter:
 
 def _already_there(id: str) -> str:
     return (
-        f"document {id!r} is already there: replace it (--replace), or give one of the two another id; files without an id of their own "
-        "are named by their path inside the folder that is indexed, so index the folder that holds both"
+        f"document {id!r} is already there: replace it (--replace), or give one of the two another id; the id of a file without an id "
+        "is its path inside the indexed folder, so index the folder that holds both"
     )
 
 
@@ -333,14 +348,14 @@ def _tokens(segment: Segment) -> int:
 
 
 def _common_ids(segment: Segment, other: Segment) -> list[str]:
-    """The ids of live documents that are in both segments."""
-    found = np.isin(segment["document_hash"], other["document_hash"])
-    ids = [segment.document_id(int(number)) for number in segment["document_of_hash"][found]]
+    """The ids of documents of `segment` that `other` holds and has not deleted, sorted."""
+    shared = np.isin(segment["document_hash"], other["document_hash"])
+    ids = [segment.document_id(int(number)) for number in segment["document_of_hash"][shared]]
     return sorted(id for id in ids if other.document_number(id) >= 0)
 
 
 def _duplicate(segment: Segment) -> tuple[str, str, str] | None:
-    """An id that two documents of the segment have, and the files they came from."""
+    """An id that two documents of the segment have, and the files they came from; None if all ids differ."""
     hashes = segment["document_hash"]
     for at in np.flatnonzero(hashes[1:] == hashes[:-1]).tolist():
         pair = sorted(int(segment["document_of_hash"][at + i]) for i in (0, 1))

@@ -1,11 +1,11 @@
-"""Metadata as columns: which documents of a segment have a value in a field.
+"""Facets: the metadata of a segment as columns, which answer which documents have a value in a field.
 
-Every distinct pair of a field and a value is a key. Keys are sorted by field, then by the bytes of the value, so one is found by
-halving, those that begin alike stand side by side, and so do all of a field.
+Every distinct pair of a field and a value is a key. Keys are sorted by field, then by the bytes of the value. A binary
+search finds one key, and the keys of a field or of a common prefix are a range.
 
-    facet_fields, facet.first_value         the fields; where the values of each begin
-    facet_values, facet.first_document      the values; where the documents of each begin
-    facet.document                          rising within a key
+    facet_fields, facet.first_value         the fields; the first key of each
+    facet_values, facet.first_document      the value of each key; the offset of its first document
+    facet.document                          document numbers, in ascending order within a key
 """
 
 from __future__ import annotations
@@ -27,19 +27,21 @@ from perikope.kernels.facets import strictly_rising
 from perikope.kernels.strings import merge_sorted
 
 _BYTES_PER_PAIR, _BYTES_PER_VALUE = 32, 300
-"""What a value of a document, and a distinct one besides its text, take at the peak of building."""
+"""Peak memory of building: per pair of a document and a value, and per distinct value in addition to its text."""
 _FIELD_BYTES = 4
-"""While keys are merged, the number of their field stands before the value: so both are compared at once."""
+"""Keys are merged as strings: the number of the field in this many bytes, then the value."""
 _WHOLE_FLOATS = 1e16
-"""Below this a float that is whole is written without a point or an exponent."""
+"""A float that is a whole number below this is written without a point or an exponent."""
 
 
 def metadata_pairs(metadata: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """The fields and values of a document's metadata, as text; the same pair may come twice.
+    """The pairs of field and value in a document's metadata, as text; a pair may be yielded twice.
 
-    Objects become fields with dots, lists several values, numbers and booleans what JSON writes for them; null is no value.
+    A key of a nested object becomes a field with a dot, and each item of a list a value. Numbers and booleans are
+    written as in JSON; null gives no value.
 
-    >>> sorted(metadata_pairs({"ipc": ["G06F 17/30", "H04L 9/00"], "year": 2010.0, "open": True, "by": {"name": "Ada", "born": None}}))
+    >>> by = {"name": "Ada", "born": None}
+    >>> sorted(metadata_pairs({"ipc": ["G06F 17/30", "H04L 9/00"], "year": 2010.0, "open": True, "by": by}))
     [('by.name', 'Ada'), ('ipc', 'G06F 17/30'), ('ipc', 'H04L 9/00'), ('open', 'true'), ('year', '2010')]
     """
     waiting: list[tuple[str, object]] = list(metadata.items())
@@ -60,12 +62,12 @@ def metadata_pairs(metadata: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             if isfinite(value):  # type: ignore[arg-type]
                 yield field, number_text(value)  # type: ignore[arg-type]
         elif value is not None:
-            # Tuples, dates and whatever else the record is written with.
+            # A tuple, a date or another type: converted as it is for the record.
             waiting.append((field, orjson.loads(orjson.dumps(value))))
 
 
 def number_text(number: float) -> str:
-    """The one way in which a number is written: a whole one without a point, as JSON does not tell 1 from 1.0.
+    """A number as text. A whole number has no point, since JSON does not distinguish 1 from 1.0.
 
     >>> [number_text(number) for number in (2010.0, 1.50, -0.0, 1e300)]
     ['2010', '1.5', '0', '1e+300']
@@ -74,7 +76,7 @@ def number_text(number: float) -> str:
 
 
 class FacetBuilder:
-    """Takes the metadata of documents one by one and makes the columns."""
+    """Collects the metadata of documents, in the order of their numbers, and makes the columns."""
 
     def __init__(self) -> None:
         self._fields: dict[str, dict[str, int]] = {}
@@ -86,11 +88,11 @@ class FacetBuilder:
 
     @property
     def memory(self) -> int:
-        """About how many bytes it takes, and writing with it."""
+        """The estimated memory of the builder in bytes, including what writing needs."""
         return _BYTES_PER_PAIR * len(self._numbers) + _BYTES_PER_VALUE * self._distinct + 3 * self._characters
 
     def add(self, metadata: Mapping[str, object]) -> None:
-        """Take the metadata of the next document."""
+        """Add the metadata of the next document."""
         # Equal values in a list count once.
         for field, value in dict.fromkeys(metadata_pairs(metadata)):
             values = self._fields.setdefault(field, {})
@@ -104,9 +106,9 @@ class FacetBuilder:
         self._count += 1
 
     def columns(self) -> dict[str, Array]:
-        """The columns of what was taken."""
+        """The columns for all documents added so far, by name."""
         fields = sorted(self._fields)
-        # Python compares texts by code points, which is the order of their bytes.
+        # Python compares texts by code points, which is also the order of their UTF-8 bytes.
         ordered = [sorted(self._fields[field]) for field in fields]
         numbers = (self._fields[field][value] for field, values in zip(fields, ordered, strict=True) for value in values)
         rank = np.empty(self._distinct, np.uint32)
@@ -128,7 +130,7 @@ class FacetBuilder:
 
 
 class Facets:
-    """The fields and values of a segment; keys are numbers of pairs of the two."""
+    """Reads the facets of a segment. A key is the number of a pair of field and value."""
 
     def __init__(self, columns: ColumnFile, documents: int) -> None:
         self._columns = columns
@@ -140,11 +142,11 @@ class Facets:
 
     @cached_property
     def fields(self) -> list[str]:
-        """The names of all fields, in order."""
+        """The names of all fields, sorted."""
         return [self.field_names.text(number) for number in range(len(self.field_names))]
 
     def keys(self, field: str) -> range:
-        """The keys of a field, none where no document has it."""
+        """The keys of a field; an empty range if no document has the field."""
         name = field.encode("utf-8", "surrogatepass")
         number = bisect_left(self.field_names, name)
         if number == len(self.field_names) or self.field_names[number] != name:
@@ -152,21 +154,21 @@ class Facets:
         return range(int(self.first_value[number]), int(self.first_value[number + 1]))
 
     def at_least(self, keys: range, value: bytes) -> int:
-        """The first of a field's keys whose value is not below this one; the end of the keys where all are."""
+        """The first of a field's keys whose value is at least `value`; `keys.stop` if there is none."""
         return bisect_left(self.values, value, keys.start, keys.stop)
 
     def find(self, keys: range, value: bytes) -> range:
-        """The key of a value among those of a field: a range of one, or of none."""
+        """The key of a value among the keys of a field: a range of one key, or an empty range."""
         key = self.at_least(keys, value)
         return range(key, key + 1) if key < keys.stop and self.values[key] == value else range(0)
 
     def beginning(self, keys: range, prefix: bytes) -> range:
-        """The keys of a field whose values begin so."""
-        # No UTF-8 holds the largest byte: it comes after all that begin alike.
+        """The keys of a field whose values begin with `prefix`."""
+        # UTF-8 never contains the byte 255, so this sorts after every value with the prefix.
         return range(self.at_least(keys, prefix), self.at_least(keys, prefix + b"\xff"))
 
     def documents(self, keys: Array) -> Array:
-        """The documents of keys (rising), those of each in rising order, checked to be some."""
+        """The documents of keys (in ascending order), concatenated; a number outside the segment is an error."""
         documents: Array
         if keys.size and int(keys[-1]) - int(keys[0]) == keys.size - 1:
             documents = self._document[int(self.first_document[keys[0]]) : int(self.first_document[keys[-1] + 1])]
@@ -178,33 +180,36 @@ class Facets:
         return documents
 
     def check(self, built: FacetBuilder) -> None:
-        """Raise where the columns are not those that the records make."""
+        """Raise if the columns differ from those built from the records of the segment."""
         for name, values in built.columns().items():
             if not np.array_equal(self._columns[name], values):
                 raise self._columns.damaged(f"has facets that are not those of its metadata ({name})")
 
     def live(self, alive: Array, chunk: int) -> Array:
-        """How many documents of each key are alive."""
+        """The number of live documents per key. `alive` is a mask over documents; about `chunk` are read at once."""
         count = np.diff(self.first_document.astype(np.int64))
         if not alive.all():
             for keys in _portions(self.first_document, chunk):
                 before = offsets(alive[self.documents(np.arange(keys.start, keys.stop))])
-                own = self.first_document[keys.start : keys.stop + 1].astype(np.int64)
-                count[keys.start : keys.stop] = np.diff(before[own - own[0]])
+                first = self.first_document[keys.start : keys.stop + 1].astype(np.int64)
+                count[keys.start : keys.stop] = np.diff(before[first - first[0]])
         return count
 
-    def key_strings(self, kept: Array, number_of_field: Array) -> tuple[Array, Array]:
-        """Chosen keys (a mask) as strings that sort like them: a number for the field, then the value. Their lengths, and their bytes."""
+    def key_strings(self, chosen: Array, number_of_field: Array) -> tuple[Array, Array]:
+        """The lengths and the bytes of keys as strings that sort in the order of keys: number of the field, then value.
+
+        `chosen` is a mask over the keys.
+        """
         lengths: Array = np.diff(self.values.ends.astype(np.int64), prepend=0)
         values_of_field: Array = np.diff(self.first_value.astype(np.int64))
-        fields = np.repeat(number_of_field, values_of_field)[kept]
-        data = self.values.data if kept.all() else self.values.data[np.repeat(kept, lengths)]
-        total = lengths[kept] + _FIELD_BYTES
-        places = (np.cumsum(total) - total)[:, None] + np.arange(_FIELD_BYTES)
+        fields = np.repeat(number_of_field, values_of_field)[chosen]
+        data = self.values.data if chosen.all() else self.values.data[np.repeat(chosen, lengths)]
+        total = lengths[chosen] + _FIELD_BYTES
+        field_bytes = (np.cumsum(total) - total)[:, None] + np.arange(_FIELD_BYTES)
         strings = np.empty(int(total.sum()), np.uint8)
         of_value = np.ones(strings.size, bool)
-        of_value[places] = False
-        strings[places] = fields.astype(">u4").view(np.uint8).reshape(-1, _FIELD_BYTES)
+        of_value[field_bytes] = False
+        strings[field_bytes] = fields.astype(">u4").view(np.uint8).reshape(-1, _FIELD_BYTES)
         strings[of_value] = data
         end = np.cumsum(total)
         if not strictly_rising(end - total, end, strings):
@@ -212,29 +217,32 @@ class Facets:
         return total, strings
 
     def damaged(self) -> IndexFormatError:
-        """The error for columns that make no sense."""
+        """The error for columns that contradict each other."""
         return self._columns.damaged("has damaged facets")
 
 
 def merge_facets(writer: ColumnWriter, sources: Sequence[Facets], new_document: Sequence[Array], chunk: int) -> None:
-    """Write the facets of several segments as one's, without documents whose new number is -1, some `chunk` documents at a time."""
-    fields = sorted({name for facets in sources for name in _all(facets)})
+    """Write the facets of several segments as those of one, holding about `chunk` documents in memory at a time.
+
+    `new_document` has one array per segment: the new number of each document, or -1 for a document that is left out.
+    """
+    fields = sorted({name for facets in sources for name in _field_names(facets)})
     number_of = {name: number for number, name in enumerate(fields)}
     live = [facets.live(new >= 0, chunk) for facets, new in zip(sources, new_document, strict=True)]
     keys = [np.flatnonzero(count) for count in live]
     pieces = [
-        facets.key_strings(count > 0, np.array([number_of[name] for name in _all(facets)], np.int64))
+        facets.key_strings(count > 0, np.array([number_of[name] for name in _field_names(facets)], np.int64))
         for facets, count in zip(sources, live, strict=True)
     ]
     lengths, data = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
     del pieces
     end = np.cumsum(lengths)
-    base = offsets(np.array([own.size for own in keys]))
-    place, example = merge_sorted(np.arange(end.size), base, end - lengths, end, data)
-    places = [place[base[i] : base[i + 1]] for i in range(len(sources))]
+    base = offsets(np.array([keys_of_source.size for keys_of_source in keys]))
+    merged_key, example = merge_sorted(np.arange(end.size), base, end - lengths, end, data)
+    merged_keys = [merged_key[base[i] : base[i + 1]] for i in range(len(sources))]
     count = np.zeros(example.size, np.int64)
-    for own, chosen, where in zip(live, keys, places, strict=True):
-        count[where] += own[chosen]
+    for count_of_key, old, new in zip(live, keys, merged_keys, strict=True):
+        count[new] += count_of_key[old]
 
     begin = end[example] - lengths[example]
     of_field = data[begin[:, None] + np.arange(_FIELD_BYTES)].view(">u4").ravel()
@@ -251,25 +259,25 @@ def merge_facets(writer: ColumnWriter, sources: Sequence[Facets], new_document: 
     def documents() -> Iterator[Array]:
         for portion in _portions(first_document, chunk):
             base = first_document[portion.start]
-            found = np.empty(int(first_document[portion.stop] - base), np.int64)
+            portion_documents = np.empty(int(first_document[portion.stop] - base), np.int64)
             next_of_key = first_document[portion.start : portion.stop] - base
             for i, facets in enumerate(sources):
-                own = slice(*np.searchsorted(places[i], [portion.start, portion.stop]))
-                moved = new_document[i][facets.documents(keys[i][own])]
-                where, many = places[i][own] - portion.start, live[i][keys[i][own]]
-                found[ranges(next_of_key[where], next_of_key[where] + many)] = moved[moved >= 0]
-                next_of_key[where] += many
-            rising = found[1:] > found[:-1]
+                rows = slice(*np.searchsorted(merged_keys[i], [portion.start, portion.stop]))
+                moved = new_document[i][facets.documents(keys[i][rows])]
+                target, counts = merged_keys[i][rows] - portion.start, live[i][keys[i][rows]]
+                portion_documents[ranges(next_of_key[target], next_of_key[target] + counts)] = moved[moved >= 0]
+                next_of_key[target] += counts
+            rising = portion_documents[1:] > portion_documents[:-1]
             rising[first_document[portion.start + 1 : portion.stop] - base - 1] = True
             if not rising.all():
                 raise sources[0].damaged()
-            yield found
+            yield portion_documents
 
-    documents_in_all = sum(int((new >= 0).sum()) for new in new_document)
-    writer.stream("facet.document", _document_type(documents_in_all), documents())
+    total_documents = sum(int((new >= 0).sum()) for new in new_document)
+    writer.stream("facet.document", _document_type(total_documents), documents())
 
 
-def _all(facets: Facets) -> list[bytes]:
+def _field_names(facets: Facets) -> list[bytes]:
     return [facets.field_names[number] for number in range(len(facets.field_names))]
 
 
@@ -279,12 +287,12 @@ def _strings(name: str, strings: list[bytes]) -> dict[str, Array]:
 
 
 def _document_type(documents: int) -> np.dtype[np.unsignedinteger]:
-    """The same for the same documents, whichever of them have metadata."""
+    """The type of document numbers; it depends on the number of documents only, not on which of them have metadata."""
     return np.min_scalar_type(max(documents - 1, 0))
 
 
 def _portions(first: Array, chunk: int) -> Iterator[range]:
-    """Ranges of as many keys as have that many documents together, but of one at least."""
+    """Consecutive ranges of keys that have at most `chunk` documents together, or of one key that has more."""
     key, keys = 0, first.size - 1
     while key < keys:
         end = max(key + 1, int(np.searchsorted(first, first.dtype.type(min(int(first[key]) + chunk, int(first[-1]))), "right")) - 1)

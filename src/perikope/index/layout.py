@@ -1,7 +1,7 @@
-"""Which columns a segment has, and how each is written: one description for new segments and for merged ones.
+"""The columns of a segment and how they are written, for new and for merged segments alike.
 
-Numbers inside a document (tokens, spans, sections) count from its start, so that segments are put together by putting
-their columns one after the other.
+Positions and the numbers of spans and sections count from the start of their document, so that merging segments
+concatenates these columns unchanged.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from perikope.kernels.postings import LARGE, count_stored, cut_windows
 from perikope.kernels.strings import hash_strings
 
 STOP = 0
-"""The term of every stop word: it keeps a place in the token stream and nothing else."""
+"""The term of every stop word: it takes a position in the token stream and has no postings."""
 
 MAX_PARTS = 64
-"""Parts are kept as bits of a 64-bit number; patents have five."""
+"""The number of different parts an index may have: a posting keeps its parts as bits of a 64-bit number."""
 TOO_MANY_PARTS = f"there are more than {MAX_PARTS} different parts; a part is a kind of section (abstract, claims), not a name"
 
 OF_SPAN = ("kind", "tag", "parent", "start", "end", "part", "language", "first_token", "end_token")
@@ -31,10 +31,10 @@ OF_SECTION = ("span", "parent", "title_span", "title_first", "title_end", "title
 OF_PASSAGE = ("span", "section", "first_token", "end_token", "length")
 OF_DOCUMENT = ("tokens", "length", "source")
 LABELLED = ("span.tag", "span.part", "span.language")
-"""Columns that hold numbers of the segment's labels."""
+"""Columns whose values are numbers of labels of the segment."""
 
 _SIGNED = ("span.parent", "section.parent", "section.title_span")
-"""-1 is for none."""
+"""Columns in which -1 stands for none."""
 
 _EXACT = {
     "tokens": "u2", "window.number": "u2", "posting.document": "u2", "posting.frequency": "u1", "part_frequency": "u1",
@@ -47,7 +47,7 @@ _WIDE = ("document.first_", "window.first_", "facet.first_", "term.")
 
 
 def has_right_type(column: str, values: Array) -> bool:
-    """Whether a column has a type that kernels can be given: numbers inside a document fit 32 bits, offsets and counts need not."""
+    """Whether a column has a type that kernels accept: 64 bits are for offsets and counts, others have at most 32."""
     code = values.dtype.str[1:]
     if column in _EXACT or column.endswith(".bytes"):
         return code == _EXACT.get(column, "u1")
@@ -56,28 +56,28 @@ def has_right_type(column: str, values: Array) -> bool:
 
 
 OWNED = {"span": OF_SPAN, "section": OF_SECTION, "passage": OF_PASSAGE}
-"""What documents own, each with its columns; `document.first_span` and so on say where each document's begin."""
+"""The columns of what belongs to a document; `document.first_span` and so on hold the first row of each document."""
 
 
 def offsets(counts: Array) -> Array:
-    """Where each begins, and where the last ends."""
+    """The start of each group of these sizes, and the end of the last: one value more than `counts`."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
 
 
 def ranges(first: Array, end: Array) -> Array:
-    """All numbers of several ranges, one after the other."""
+    """The numbers of the ranges from `first` to `end` (exclusive), concatenated."""
     counts = end - first
     numbers: Array = np.arange(int(counts.sum())) + np.repeat(first - (np.cumsum(counts) - counts), counts)
     return numbers
 
 
 def write_offsets(writer: ColumnWriter, name: str, counts: Array) -> None:
-    """Write counts as offsets."""
+    """Write counts as a column of offsets."""
     writer.write(name, narrow(offsets(counts)))
 
 
 def write_document_ids(writer: ColumnWriter, ids: list[bytes]) -> None:
-    """Write document ids with a sorted table of their hashes, by which they are found."""
+    """Write document ids, and a sorted table of their hashes for look-ups by id."""
     writer.write_strings("document_ids", ids)
     ends = np.cumsum([len(name) for name in ids], dtype=np.uint64)
     hashes = hash_strings(ends, np.frombuffer(b"".join(ids), np.uint8))
@@ -87,7 +87,7 @@ def write_document_ids(writer: ColumnWriter, ids: list[bytes]) -> None:
 
 
 class Spool:
-    """Pieces of a column that comes along with others: kept in memory while small, then in a file without a name."""
+    """A column collected in pieces while others are written: in memory up to `limit` bytes, then in an unnamed file."""
 
     def __init__(self, kind: type[np.generic], folder: Path, limit: int = 1 << 24) -> None:
         self.kind = np.dtype(kind)
@@ -100,42 +100,42 @@ class Spool:
         self.length += int(values.size)
 
     def chunks(self, size: int = 1 << 22) -> Iterator[Array]:
-        """The pieces again, once."""
+        """Read the values back in pieces of `size` bytes."""
         self._file.seek(0)
         while data := self._file.read(size):
             yield np.frombuffer(data, self.kind)
 
     def close(self) -> None:
-        """Give back the memory or the file."""
+        """Free the memory or remove the file."""
         self._file.close()
 
 
 class FrequencySpool:
-    """Writes frequencies in one byte each; those that do not fit are written apart, with their numbers."""
+    """Writes frequencies in one byte each; those that do not fit are written to a second column, with their rows."""
 
     def __init__(self, small: Spool) -> None:
         self._small = small
-        self._places: list[Array] = [np.zeros(0, np.int64)]
+        self._rows: list[Array] = [np.zeros(0, np.int64)]
         self._values: list[Array] = [np.zeros(0, np.uint32)]
 
     def append(self, values: Array) -> None:
         """Add frequencies."""
         large = np.flatnonzero(values >= LARGE)
-        self._places.append(large + self._small.length)
+        self._rows.append(large + self._small.length)
         self._values.append(values[large])
         self._small.append(np.minimum(values, LARGE))
 
     def write(self, name: str, writer: ColumnWriter) -> None:
-        """Write the columns."""
+        """Write the columns of everything added."""
         writer.stream(name, np.uint8, self._small.chunks())
-        writer.write(f"{name}.large_at", np.concatenate(self._places).astype(np.int64))
+        writer.write(f"{name}.large_at", np.concatenate(self._rows).astype(np.int64))
         writer.write(f"{name}.large", np.concatenate(self._values).astype(np.uint32))
 
 
 class PostingsWriter:
-    """Takes the postings of terms in rising order, some terms at a time, and writes them as columns.
+    """Collects the postings of terms, in the order of terms, and writes them as columns.
 
-    What grows with the postings is spooled; what grows with terms and windows is kept.
+    Columns with one value per posting are spooled; those with one value per term or window stay in memory.
     """
 
     def __init__(self, folder: Path, parts: int) -> None:
@@ -164,7 +164,11 @@ class PostingsWriter:
     def append(
         self, first_posting: Array, document: Array, frequency: Array, parts: Array | None = None, part_frequency: Array | None = None
     ) -> None:
-        """Add the postings of the next terms; parts are sets of bits, part frequencies as `invert_parts` gives them."""
+        """Add the postings of the next terms.
+
+        `first_posting` holds the first posting of each term and the end of the last. `parts` has one set of bits per
+        posting, `part_frequency` the frequencies that `invert_parts` returns; both are None in a segment with one part.
+        """
         first_window, number, first_of_window, low = cut_windows(first_posting, document)
         self._first_window.append(first_window[1:] + self._windows)
         self._window_number.append(number)
@@ -179,7 +183,7 @@ class PostingsWriter:
             self._part_frequency_count += int(part_frequency.size)
 
     def write(self, writer: ColumnWriter) -> None:
-        """Write the columns."""
+        """Write the columns of everything added."""
         postings = np.array([self._documents.length], np.int64)
         writer.write("term.first_window", narrow(np.concatenate(self._first_window)))
         writer.write("window.number", np.concatenate(self._window_number))
@@ -194,5 +198,5 @@ class PostingsWriter:
 
 
 def part_type(parts: int) -> type[np.unsignedinteger[Any]]:
-    """The smallest type with a bit for each part."""
+    """The smallest type that has one bit per part."""
     return np.uint8 if parts <= 8 else np.uint16 if parts <= 16 else np.uint32 if parts <= 32 else np.uint64

@@ -1,4 +1,4 @@
-"""The words and terms that a segment under construction has met, each with a number."""
+"""The numbers of words and terms while a segment is built."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perikope.text.analysis import Analyzer, word_classes
 
 
 class Lexicon:
-    """Numbers the words of texts and turns them into terms, asking the analyser once a distinct word."""
+    """Turns the words of texts into numbers of terms. Each distinct word of a language is analysed once."""
 
     def __init__(self, analyzer: Analyzer, languages: list[str]) -> None:
         self._analyzer = analyzer
@@ -31,16 +31,16 @@ class Lexicon:
 
     @property
     def size(self) -> int:
-        """How many terms there are."""
+        """The number of terms, with the stop term."""
         return len(self._term_numbers)
 
     def words(self, characters: Unsigned32) -> tuple[Integers32, Integers32]:
-        """Start and end of each word."""
+        """Start and end of each word, in characters (UTF-32 code points)."""
         starts, ends = find_words(characters, word_classes())
         return starts, ends
 
     def terms(self, characters: Unsigned32, starts: Integers32, ends: Integers32, languages: Integers32) -> Unsigned32:
-        """The number of each word's term; `languages` are numbers of the list given at the start."""
+        """The term number of each word. `languages` holds one index per word into the list given to the constructor."""
         numbers = np.empty(starts.size, np.int32)
         before = self._known
         words = TextWords(characters, starts, ends, languages)
@@ -54,6 +54,7 @@ class Lexicon:
         return self._term_of_word[numbers]
 
     def _resolve(self, first: int) -> None:
+        """Analyse the words from number `first` on."""
         table = self._table
         begin = int(table.end_of_word[first - 1]) if first else 0
         for word in range(first, self._known):

@@ -1,4 +1,7 @@
-"""The one small file that says what an index is: replaced as a whole, so a reader sees either the old or the new index."""
+"""The manifest: the small file that names the segments of an index.
+
+A commit replaces it atomically, so that a reader sees either the old index or the new one.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +31,13 @@ class Manifest:
 
     @property
     def fingerprint(self) -> str:
-        """A short text that differs wherever the content differs."""
+        """A checksum of the content, as eight hexadecimal digits; it changes when the content changes."""
         content = json.dumps([self.analysis, self.language, [[s["checksum"], s.get("deleted", {}).get("checksum")] for s in self.segments]])
         return f"{zlib.crc32(content.encode()):08x}"
 
 
 def load(folder: Path) -> Manifest:
-    """Read the manifest of an index."""
+    """Read and check the manifest of an index."""
     path = folder / FILE
     try:
         content = json.loads(files.read(path))
@@ -46,8 +49,8 @@ def load(folder: Path) -> Manifest:
     except (ValueError, RecursionError):
         raise IndexFormatError(f"{path} is damaged: restore it from a copy or build the index again") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        found = content.get("format") if isinstance(content, dict) else None
-        raise IndexFormatError(f"{folder} has index format {found}, this program reads {FORMAT}: build the index again")
+        version = content.get("format") if isinstance(content, dict) else None
+        raise IndexFormatError(f"{folder} has index format {version}, this program reads {FORMAT}: build the index again")
     try:
         checksum = content.pop("checksum")
         manifest = Manifest(content["analysis"], content["language"], tuple(content["segments"]), content["generation"])
@@ -59,7 +62,7 @@ def load(folder: Path) -> Manifest:
 
 
 def replace(folder: Path, manifest: Manifest) -> None:
-    """Make a manifest the current one, atomically and durably."""
+    """Make a manifest the current one of the index, atomically and durably."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "generation": manifest.generation,
@@ -73,16 +76,16 @@ def replace(folder: Path, manifest: Manifest) -> None:
 
 
 def _sound(manifest: Manifest) -> bool:
-    """Whether the values have the types that others rely on, and every file is one of the folder itself."""
-    named = [entry for segment in manifest.segments for entry in (segment, segment.get("deleted")) if entry is not None]
-    numbers = [manifest.generation, *(entry[name] for entry in named for name in ("size", "checksum", "documents"))]
+    """Whether all values have the expected types, and all file names are different and lie in the folder."""
+    entries = [entry for segment in manifest.segments for entry in (segment, segment.get("deleted")) if entry is not None]
+    numbers = [manifest.generation, *(entry[name] for entry in entries for name in ("size", "checksum", "documents"))]
     numbers += [segment["tokens"] for segment in manifest.segments]
     return (
         isinstance(manifest.analysis, dict)
         and isinstance(manifest.language, str)
         and all(type(number) is int and number >= 0 for number in numbers)
-        and all(re.fullmatch(_FILE_NAME, entry["file"]) for entry in named)
-        and len({entry["file"] for entry in named}) == len(named)
+        and all(re.fullmatch(_FILE_NAME, entry["file"]) for entry in entries)
+        and len({entry["file"] for entry in entries}) == len(entries)
     )
 
 

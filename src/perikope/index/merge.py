@@ -1,6 +1,6 @@
-"""Several segments become one, without what was deleted: column by column, with bounded memory.
+"""Merge segments into one, without deleted documents: column by column, with bounded memory.
 
-Nothing is analysed again. Terms get new numbers, documents move together, everything else is put one after the other.
+No text is analysed again. Terms and documents get new numbers; all other columns are concatenated.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from perikope.kernels.strings import merge_sorted
 from perikope.kernels.tokens import decode_tokens, encode_tokens, map_tokens
 
 _BYTES_PER_POSTING = 64
-"""What a posting takes while it is moved."""
+"""Memory per posting while postings are merged."""
 
 
 def merge(segments: Sequence[Segment], path: Path, memory: int = 1 << 28) -> dict[str, Any]:
-    """Write the merged segment; returns its entry for the manifest."""
+    """Write the merged segment to `path`; returns its entry for the manifest. `memory` is in bytes."""
     for segment in segments:
-        # Once copied, damage would have a checksum that is right.
+        # Checked before copying, since a copy of damaged data would have a valid checksum.
         for column in segment.columns.damaged_columns():
             raise segment.columns.damaged(f"is damaged in column {column!r}")
     return _Merge(segments, memory).write(path)
 
 
 class _Merge:
-    """One merge under way."""
+    """The state of one merge: the new numbers of labels, parts, terms and documents."""
 
     def __init__(self, segments: Sequence[Segment], memory: int) -> None:
         self.segments = segments
@@ -48,7 +48,7 @@ class _Merge:
         self.label_maps = [np.array([self._label(label) for label in segment.labels]) for segment in segments]
         self.parts = list(dict.fromkeys(part for segment in segments for part in segment.parts))
         if len(self.parts) > layout.MAX_PARTS:
-            raise segments[0].columns.damaged("has too many parts, together with others,")
+            raise segments[0].columns.damaged(f"and the segments merged with it have more than {layout.MAX_PARTS} parts")
         self._merge_terms()
 
     def write(self, path: Path) -> dict[str, Any]:
@@ -74,7 +74,10 @@ class _Merge:
         return self.labels.setdefault(label, len(self.labels))
 
     def _merge_terms(self) -> None:
-        """New numbers for terms: the stop term first, then by falling frequency; terms that only deleted documents held are gone."""
+        """Give terms new numbers: the stop term first, then by decreasing frequency.
+
+        Terms that only deleted documents contain are dropped.
+        """
         segments = self.segments
         for segment in segments:
             if np.any(np.bincount(segment["term_of_name"], minlength=len(segment.terms)) != 1):
@@ -85,23 +88,23 @@ class _Merge:
         starts = np.concatenate([np.concatenate([[byte_base[i]], ends[base[i] : base[i + 1] - 1]]) for i in range(len(segments))])
         data = np.concatenate([segment.terms.data for segment in segments])
         by_name = np.concatenate([segment["term_of_name"].astype(np.int64) + base[i] for i, segment in enumerate(segments)])
-        place, example = merge_sorted(by_name, base, starts, ends, data)
+        merged_term, example = merge_sorted(by_name, base, starts, ends, data)
 
         counts = np.zeros((4, example.size), np.int64)
         self.documents_of_term: list[Array] = []
         for i, segment in enumerate(segments):
-            own = _term_counts(segment)
-            counts[:, place[base[i] : base[i + 1]]] += own
-            self.documents_of_term.append(own[0])
-        kept = np.flatnonzero(counts[1] > 0)
-        kept = kept[kept != STOP]  # the empty name sorts first
-        order = np.concatenate([[STOP], kept[np.argsort(-counts[1, kept], kind="stable")]])
+            counts_in_segment = _term_counts(segment)
+            counts[:, merged_term[base[i] : base[i + 1]]] += counts_in_segment
+            self.documents_of_term.append(counts_in_segment[0])
+        live = np.flatnonzero(counts[1] > 0)
+        live = live[live != STOP]  # the stop term is 0 here too, since the empty name sorts first
+        order = np.concatenate([[STOP], live[np.argsort(-counts[1, live], kind="stable")]])
         number = np.full(example.size, -1, np.int64)
         number[order] = np.arange(order.size)
         self.counts = counts[:, order]
         self.names = [data[starts[e] : ends[e]].tobytes() for e in example[order].tolist()]
         self.term_of_name = number[number >= 0]
-        self.new_term = [number[place[base[i] : base[i + 1]]] for i in range(len(segments))]
+        self.new_term = [number[merged_term[base[i] : base[i + 1]]] for i in range(len(segments))]
 
     def _write_terms(self, writer: ColumnWriter) -> None:
         writer.write_strings("terms", self.names)
@@ -111,19 +114,19 @@ class _Merge:
 
     def _write_structure(self, writer: ColumnWriter) -> None:
         for kind, names in layout.OWNED.items():
-            owned = [_owned(segment, kind, alive) for segment, alive in zip(self.segments, self.alive, strict=True)]
-            layout.write_offsets(writer, f"document.first_{kind}", np.concatenate([counts for _, counts in owned]))
+            rows_and_counts = [_live_rows(segment, kind, alive) for segment, alive in zip(self.segments, self.alive, strict=True)]
+            layout.write_offsets(writer, f"document.first_{kind}", np.concatenate([counts for _, counts in rows_and_counts]))
             for name in names:
-                self._write_rows(writer, f"{kind}.{name}", [rows for rows, _ in owned])
+                self._write_rows(writer, f"{kind}.{name}", [rows for rows, _ in rows_and_counts])
         for name in ("tokens", "length"):
             self._write_rows(writer, f"document.{name}", list(self.alive))
         if len(self.parts) > 1:
             writer.write("document.part_length", narrow(np.concatenate([self._part_lengths(i) for i in range(len(self.segments))]).ravel()))
 
     def _write_rows(self, writer: ColumnWriter, column: str, rows: Sequence[Array | slice]) -> None:
-        """Put chosen rows of a column of all segments one after the other, in the widest type that any of them has."""
+        """Concatenate the given rows of a column, one selection per segment, in the widest type that a segment has."""
         labelled = column in layout.LABELLED
-        # Segments bring labels of their own: together they may need more room than in any one.
+        # Labels get new numbers, which may need a wider type than in any one segment.
         kind = np.min_scalar_type(len(self.labels)) if labelled else np.result_type(*(segment[column].dtype for segment in self.segments))
 
         def pieces() -> Iterator[Array]:
@@ -138,6 +141,7 @@ class _Merge:
         writer.stream(column, kind, pieces())
 
     def _part_lengths(self, i: int) -> Array:
+        """The indexed tokens of each live document of segment `i`, per merged part: (documents, parts)."""
         segment, alive = self.segments[i], self.alive[i]
         lengths = np.zeros((alive.size, len(self.parts)), np.int64)
         columns = [self.parts.index(part) for part in segment.parts]
@@ -155,13 +159,14 @@ class _Merge:
         first = 0
         with PostingsWriter(writer.path.parent, len(self.parts)) as out:
             while first < terms:
-                # As many terms as fit the memory, but at least one.
+                # As many terms as the memory allows, but at least one.
                 end = max(first + 1, int(np.searchsorted(before, before[first] + self.chunk, "right")) - 1)
                 self._move_postings(out, slice(first, end), old_term, new_document)
                 first = end
             out.write(writer)
 
     def _new_documents(self) -> list[Array]:
+        """The new number of each document, or -1 if it was deleted; one array per segment."""
         numbers, base = [], 0
         for segment, alive in zip(self.segments, self.alive, strict=True):
             number = np.full(segment.documents, -1, np.int64)
@@ -171,6 +176,7 @@ class _Merge:
         return numbers
 
     def _move_postings(self, out: PostingsWriter, terms: slice, old_term: list[Array], new_document: list[Array]) -> None:
+        """Collect the postings of a range of merged terms from all segments and append them to `out`."""
         first_posting = offsets(self.counts[0, terms])
         count = int(first_posting[-1])
         document, frequency = np.empty(count, np.uint32), np.empty(count, np.uint32)
@@ -178,15 +184,15 @@ class _Merge:
         pieces: list[tuple[Array, Array, Array]] = []
         next_posting = first_posting[:-1].copy()
         for i, segment in enumerate(self.segments):
-            wanted = old_term[i][terms]
-            here = np.flatnonzero(wanted >= 0)
-            source = _SourcePostings(segment, wanted[here])
+            old_terms = old_term[i][terms]
+            present = np.flatnonzero(old_terms >= 0)
+            source = _SourcePostings(segment, old_terms[present])
             alive = offsets(new_document[i][source.document] >= 0)
-            if np.any(np.diff(alive[source.first_posting]) != self.documents_of_term[i][wanted[here]]):
+            if np.any(np.diff(alive[source.first_posting]) != self.documents_of_term[i][old_terms[present]]):
                 raise segment.columns.damaged("has damaged postings or tombstones")
             origin = np.full(count, -1, np.int64)
             renumber_postings(
-                here, source.first_posting, source.document, source.frequency, new_document[i], next_posting, document, frequency, origin
+                present, source.first_posting, source.document, source.frequency, new_document[i], next_posting, document, frequency, origin
             )
             if len(self.parts) > 1:
                 moved = np.flatnonzero(origin >= 0)
@@ -225,10 +231,10 @@ class _Merge:
     def _write_names(self, writer: ColumnWriter) -> None:
         pairs = list(zip(self.segments, self.alive, strict=True))
         layout.write_document_ids(writer, [segment.document_ids[document] for segment, alive in pairs for document in alive.tolist()])
-        owned = [_owned(segment, "id", alive) for segment, alive in pairs]
-        layout.write_offsets(writer, "document.first_id", np.concatenate([counts for _, counts in owned]))
-        self._write_rows(writer, "id.span", [rows for rows, _ in owned])
-        ids = [(segment.columns.strings("ids"), rows) for segment, (rows, _) in zip(self.segments, owned, strict=True)]
+        rows_and_counts = [_live_rows(segment, "id", alive) for segment, alive in pairs]
+        layout.write_offsets(writer, "document.first_id", np.concatenate([counts for _, counts in rows_and_counts]))
+        self._write_rows(writer, "id.span", [rows for rows, _ in rows_and_counts])
+        ids = [(segment.columns.strings("ids"), rows) for segment, (rows, _) in zip(self.segments, rows_and_counts, strict=True)]
         writer.write_strings("ids", [names[row] for names, rows in ids for row in np.arange(len(names))[rows].tolist()])
         sources: dict[tuple[bytes, bytes], int] = {}
         numbers = []
@@ -254,7 +260,7 @@ class _Merge:
 
 
 class _SourcePostings:
-    """The postings of some terms of a segment, decoded; deleted documents are still in them."""
+    """The decoded postings of some terms of a segment, including those of deleted documents."""
 
     def __init__(self, segment: Segment, terms: Array) -> None:
         self.segment = segment
@@ -272,7 +278,10 @@ class _SourcePostings:
         self.first_posting = offsets(of_term[end_window] - of_term[first_window])
 
     def parts(self, numbers: list[int], chosen: Array) -> tuple[Array, Array]:
-        """The parts of chosen postings, as bits of the merged parts' numbers, and the frequencies of those with several parts."""
+        """The parts of chosen postings, and the part frequencies of those that have several parts.
+
+        Parts are sets of bits, numbered as in the merged segment; `numbers` gives the merged number of each part.
+        """
         segment = self.segment
         if len(segment.parts) == 1:
             return np.full(chosen.size, 1 << numbers[0], np.uint64), np.zeros(0, np.uint32)
@@ -287,7 +296,7 @@ class _SourcePostings:
 
 
 def _reordered(values: Array, bits: Array, numbers: list[int]) -> Array:
-    """Part frequencies in the order of the merged parts."""
+    """Part frequencies, sorted within each posting by the merged numbers of the parts."""
     several = bits.sum(axis=1) > 1
     dense = np.zeros((int(several.sum()), bits.shape[1]), np.uint32)
     dense[bits[several]] = values
@@ -297,7 +306,7 @@ def _reordered(values: Array, bits: Array, numbers: list[int]) -> Array:
 
 
 def _assemble_parts(parts: Array, frequency: Array, pieces: list[tuple[Array, Array, Array]]) -> tuple[Array, Array]:
-    """Put the parts of postings from several segments into the merged order."""
+    """Put the parts and part frequencies of postings from several segments into the merged order of postings."""
     for moved, new, _ in pieces:
         parts[moved] = new
     before = count_stored(parts)
@@ -308,7 +317,10 @@ def _assemble_parts(parts: Array, frequency: Array, pieces: list[tuple[Array, Ar
 
 
 def _term_counts(segment: Segment) -> Array:
-    """Documents, occurrences, passages and occurrences in passages of every term, without deleted documents."""
+    """Documents, occurrences, passages and occurrences in passages of every term: (4, terms).
+
+    Deleted documents do not count.
+    """
     first_window = segment["term.first_window"].astype(np.int64)
     counts = np.stack([
         np.diff(segment["window.first_posting"].astype(np.int64)[first_window]),
@@ -322,8 +334,11 @@ def _term_counts(segment: Segment) -> Array:
     return counts
 
 
-def _owned(segment: Segment, kind: str, alive: Array) -> tuple[Array | slice, Array]:
-    """The rows of what documents own, and how many each has; all of them without a copy where nothing was deleted."""
+def _live_rows(segment: Segment, kind: str, alive: Array) -> tuple[Array | slice, Array]:
+    """The rows of live documents in the columns of `kind`, and their number per document.
+
+    A segment without deleted documents gives a slice, which avoids a copy.
+    """
     first = segment[f"document.first_{kind}"].astype(np.int64)
     if segment.tombstones is None:
         return slice(None), np.diff(first)
@@ -331,6 +346,7 @@ def _owned(segment: Segment, kind: str, alive: Array) -> tuple[Array | slice, Ar
 
 
 def _inverse(new_term: Array, terms: int) -> Array:
+    """The old number of each merged term, or -1 if the segment does not have it."""
     old = np.full(terms, -1, np.int64)
     known = np.flatnonzero(new_term >= 0)
     old[new_term[known]] = known
@@ -338,20 +354,20 @@ def _inverse(new_term: Array, terms: int) -> Array:
 
 
 def _tokens_of(segment: Segment, documents: Array) -> Array:
-    """The tokens of documents (rising), one after the other; documents that stand side by side are decoded together."""
+    """The tokens of documents (in ascending order), concatenated; consecutive documents are decoded together."""
     codes, counts = segment["document.first_code"], segment["document.tokens"]
     pieces = []
     for run in np.split(documents, np.flatnonzero(np.diff(documents) != 1) + 1):
         first, end = int(run[0]), int(run[-1]) + 1
-        wanted = int(counts[first:end].sum(dtype=np.int64))
-        pieces.append(decode_tokens(segment["tokens"][int(codes[first]) : int(codes[end])], wanted)[0])
+        expected = int(counts[first:end].sum(dtype=np.int64))
+        pieces.append(decode_tokens(segment["tokens"][int(codes[first]) : int(codes[end])], expected)[0])
     return np.concatenate(pieces)
 
 
 def _copy_block(source: Store, block: int, alive: Array, target: StoreWriter) -> None:
+    """Copy the strings of live documents; a block without deleted documents is copied without decompressing it."""
     data, strings = source.raw_block(block)
-    kept = alive[strings.start : strings.stop]
-    if kept.all():
+    if alive[strings.start : strings.stop].all():
         target.append_block(data, source.lengths(strings))
     else:
         for number in strings:

@@ -1,10 +1,11 @@
-"""Tables that were learned and saved, such as weights of tags: plain JSON files, found by name.
+"""Learned tables, such as weights of tags, saved as JSON files and read by name.
 
-A name is looked for in the folder `tables` of the index and then among those that come with the program; what ends in `.json` is a path.
+A name is looked up in the folder `tables` of the index, then among the tables that come with the program. A name that
+ends in `.json` is a path.
 
     {"perikope": "table", "version": 1, "kind": "tags", "values": {"tags": {"b": 1.4, "title": 1.5}}}
 
-What the values are is up to whoever reads that kind.
+The reader of each kind checks the values.
 """
 
 from __future__ import annotations
@@ -23,38 +24,38 @@ from perikope.core import files
 from perikope.core.errors import InputError, UsageError, unknown
 
 FOLDER = "tables"
-"""Of an index."""
+"""The folder of an index that holds its tables."""
 VERSION = 1
 MAX_BYTES = 1 << 24
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
-"""Names that Windows gives to no file, whatever follows the dot; an index may be copied there."""
+"""Names that no file can have on Windows, whatever the extension; an index may be copied there."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedTable:
-    """What was learned, and which kind of thing it is."""
+    """A learned table with its kind, such as `tags` or `prior`."""
 
     name: str
     kind: str
     values: Mapping[str, Any]
 
     def damaged(self, what: str) -> InputError:
-        """The error for values that are not as they should be."""
-        return InputError(f"the table {self.name!r} cannot be used: {what}; mend the file or learn it again")
+        """The error for values that are wrong; `what` says how."""
+        return InputError(f"the table {self.name!r} cannot be used: {what}; repair the file or learn it again")
 
 
 def read_table(name: str, kind: str = "", folder: Path | None = None) -> SavedTable:
-    """The table of this name and kind, or of any kind where none is given; `folder` is that of the index."""
+    """The table with this name and kind; an empty `kind` accepts any. `folder` is that of the index, or None."""
     if name.endswith(".json"):
         path: Traversable = Path(name)
         if not path.is_file():
             raise UsageError(f"there is no table {name}; names without .json are looked for in the index")
     else:
-        found = _places(name, folder) if _NAME.fullmatch(name) else []
-        if not found:
+        paths = _files_named(name, folder) if _NAME.fullmatch(name) else []
+        if not paths:
             raise unknown(f"table of {kind}" if kind else "table", name, table_names(kind, folder))
-        path = found[0]
+        path = paths[0]
     table = _load(name, path)
     if kind and table.kind != kind:
         known = ", ".join(table_names(kind, folder))
@@ -63,7 +64,7 @@ def read_table(name: str, kind: str = "", folder: Path | None = None) -> SavedTa
 
 
 def write_table(folder: Path, name: str, kind: str, values: Mapping[str, Any]) -> Path:
-    """Save a table in an index, atomically and durably, in place of the one that has the name."""
+    """Save a table in an index, atomically and durably; a table with the same name is replaced."""
     check_name(name)
     path = folder / FOLDER / f"{name}.json"
     content = {"perikope": "table", "version": VERSION, "kind": kind, "values": dict(values)}
@@ -78,7 +79,7 @@ def write_table(folder: Path, name: str, kind: str, values: Mapping[str, Any]) -
 
 
 def check_name(name: str) -> None:
-    """Raise where a table cannot have this name."""
+    """Raise if a table cannot have this name."""
     if not _NAME.fullmatch(name) or name.endswith((".json", ".")):
         raise UsageError(f"{name!r} cannot be the name of a table: use letters, digits, - and _, without .json at the end")
     if _DEVICE.match(name):
@@ -89,9 +90,9 @@ def delete_table(folder: Path, name: str) -> None:
     """Delete a table of an index."""
     path = folder / FOLDER / f"{name}.json"
     if not _NAME.fullmatch(name) or not path.is_file():
-        if _NAME.fullmatch(name) and _places(name, None):
+        if _NAME.fullmatch(name) and _files_named(name, None):
             raise UsageError(f"the table {name!r} comes with the program and cannot be deleted")
-        raise unknown("table", name, [own for own in table_names("", folder) if not _places(own, None)])
+        raise unknown("table", name, [other for other in table_names("", folder) if not _files_named(other, None)])
     try:
         path.unlink()
         files.sync_folder(path.parent)
@@ -100,26 +101,27 @@ def delete_table(folder: Path, name: str) -> None:
 
 
 def table_names(kind: str = "", folder: Path | None = None) -> list[str]:
-    """The names of all tables of a kind, or of any, that can be read."""
-    found = set()
-    for place in _folders(folder):
-        for file in place.iterdir():
+    """The sorted names of all readable tables of a kind; an empty `kind` accepts any."""
+    names = set()
+    for tables in _folders(folder):
+        for file in tables.iterdir():
             name = file.name.removesuffix(".json")
             if file.name.endswith(".json") and _NAME.fullmatch(name):
                 try:
-                    found |= {name} if _load(name, file).kind == kind or not kind else set()
+                    names |= {name} if _load(name, file).kind == kind or not kind else set()
                 except InputError:
                     continue
-    return sorted(found)
+    return sorted(names)
 
 
 def _folders(folder: Path | None) -> list[Traversable]:
-    own: list[Traversable] = [folder / FOLDER] if folder is not None else []
-    return [place for place in (*own, resources.files("perikope").joinpath("data", FOLDER)) if place.is_dir()]
+    """The existing folders of tables: that of the index, then that of the program."""
+    of_index: list[Traversable] = [folder / FOLDER] if folder is not None else []
+    return [path for path in (*of_index, resources.files("perikope").joinpath("data", FOLDER)) if path.is_dir()]
 
 
-def _places(name: str, folder: Path | None) -> list[Traversable]:
-    return [file for place in _folders(folder) if (file := place.joinpath(f"{name}.json")).is_file()]
+def _files_named(name: str, folder: Path | None) -> list[Traversable]:
+    return [file for tables in _folders(folder) if (file := tables.joinpath(f"{name}.json")).is_file()]
 
 
 def _load(name: str, path: Traversable) -> SavedTable:

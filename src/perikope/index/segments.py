@@ -1,4 +1,4 @@
-"""One segment, opened: its columns by what they say of documents, sections, passages and terms."""
+"""An open segment: reads documents, sections, passages, terms and postings from its columns."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from perikope.kernels.strings import hash_strings
 from perikope.kernels.tokens import decode_tokens
 
 _REMEMBERED = 32
-"""Things made of a segment that are kept: masks of filters take a bit a document each."""
+"""The number of results that `Segment.remember` keeps; the mask of a filter takes one bit per document."""
 
 _COUNTED = ("documents", "tokens", "indexed_tokens", "passages", "passage_tokens")
 
 
 class Segment:
-    """An immutable, memory-mapped part of an index; documents have local numbers from 0, deleted ones keep theirs."""
+    """An immutable, memory-mapped file of documents, numbered from 0; deleted documents keep their numbers."""
 
     def __init__(self, folder: Path, entry: Mapping[str, Any]) -> None:
         self.entry = entry
@@ -61,47 +61,51 @@ class Segment:
         return self.columns[column]
 
     def remember(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
-        """What a function makes of the segment and a key; made once, and kept while it is asked for often."""
+        """The value of `make(segment, key)`; the most recently used values are cached."""
         return self._remembered(make, key)
 
     def _make(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
         return make(self, key)
 
     def _totals(self) -> Counts:
-        """Documents, indexed tokens, passages and tokens in passages, without what was deleted."""
+        """Documents, indexed tokens, passages and indexed tokens in passages, without deleted documents."""
         facts = self.columns.facts
-        found = Counts(self.documents, facts["indexed_tokens"], facts["passages"], facts["passage_tokens"])
-        return self._checked(found - self.tombstones.totals if self.tombstones else found)
+        counts = Counts(self.documents, facts["indexed_tokens"], facts["passages"], facts["passage_tokens"])
+        return self._checked(counts - self.tombstones.totals if self.tombstones else counts)
 
     def find_terms(self, names: Sequence[bytes]) -> Integers:
-        """The numbers of terms (`language:term`), or -1."""
+        """The number of each term (`language:term`), or -1 if the segment does not have it."""
         ends = np.cumsum([len(name) for name in names], dtype=np.int64)
-        found: Integers = find_names(np.frombuffer(b"".join(names), np.uint8), ends, self["term_of_name"], self.terms.ends, self.terms.data)
-        return found
+        data = np.frombuffer(b"".join(names), np.uint8)
+        numbers: Integers = find_names(data, ends, self["term_of_name"], self.terms.ends, self.terms.data)
+        return numbers
 
     def terms_with_prefix(self, prefix: bytes) -> Array:
-        """The numbers of the terms whose names begin so, in the order of their names."""
+        """The numbers of the terms whose names begin with `prefix`, in the order of their names."""
         in_order = self["term_of_name"]
 
         def name(number: int) -> bytes:
             return self.terms[int(number)]
 
-        # No name holds the byte 255: it comes after everything that begins with the prefix.
-        first, end = (bisect_left(in_order, wanted, key=name) for wanted in (prefix, prefix + b"\xff"))
+        # UTF-8 never contains the byte 255, so the second bound sorts after every name with the prefix.
+        first, end = (bisect_left(in_order, bound, key=name) for bound in (prefix, prefix + b"\xff"))
         return in_order[first:end]
 
     def term_windows(self, terms: Integers) -> tuple[Integers, Integers]:
-        """First and end window of each term; both 0 where its number is -1."""
+        """First window and end window of each term; both are 0 for the number -1."""
         return self.numbers("term.first_window", terms), self.numbers("term.first_window", np.where(terms >= 0, terms + 1, -1))
 
-    def numbers(self, column: str, places: Integers) -> Integers:
-        """Some numbers of a column, by their places; 0 where a place is negative."""
+    def numbers(self, column: str, rows: Integers) -> Integers:
+        """The values of a column at these rows; 0 for a negative row."""
         values = self[column]
-        found: Integers = read_all(values.view(np.uint8), values.itemsize, places)
-        return found
+        numbers: Integers = read_all(values.view(np.uint8), values.itemsize, rows)
+        return numbers
 
     def term_counts(self, terms: Integers) -> Integers:
-        """Of each term documents, occurrences, passages and occurrences in passages (a row each), without what was deleted."""
+        """Documents, occurrences, passages and occurrences in passages of each term: (4, terms).
+
+        Deleted documents do not count.
+        """
         first, end = self.term_windows(terms)
         counts = np.stack([
             self.numbers("window.first_posting", end) - self.numbers("window.first_posting", first),
@@ -114,19 +118,20 @@ class Segment:
         return counts
 
     def postings(self, term: int) -> tuple[Array, Array]:
-        """Documents that hold a term, in order, and how often."""
+        """The live documents that contain a term, in ascending order, and its frequency in each."""
         documents, frequencies, _ = self._postings(term)
         return self._alive(documents, frequencies)
 
     def large_frequencies(self) -> Integers:
-        """The postings whose frequency does not fit a byte, in order."""
-        at = self["posting.frequency.large_at"]
-        if at.size and (int(at[0]) < 0 or int(at[-1]) >= self["posting.document"].size or bool(np.any(at[:-1] >= at[1:]))):
+        """The postings whose frequency does not fit a byte, in ascending order."""
+        postings = self["posting.frequency.large_at"]
+        in_order = not np.any(postings[:-1] >= postings[1:])
+        if postings.size and (int(postings[0]) < 0 or int(postings[-1]) >= self["posting.document"].size or not in_order):
             raise self.columns.damaged("has damaged frequencies (posting.frequency)")
-        return at
+        return postings
 
     def documents_at(self, postings: Integers) -> Integers:
-        """The documents of postings."""
+        """The document of each posting, given by the postings' numbers."""
         first_posting = self["window.first_posting"]
         window = np.searchsorted(first_posting, postings.astype(first_posting.dtype), "right") - 1
         documents = (self["window.number"][window].astype(np.int64) << WINDOW_BITS) | self["posting.document"][postings]
@@ -135,7 +140,7 @@ class Segment:
         return documents
 
     def part_postings(self, term: int, part: str) -> tuple[Array, Array]:
-        """Documents that hold a term in one part, in order, and how often there."""
+        """The live documents that contain a term in one part, in ascending order, and its frequency in that part."""
         documents, frequencies, inside = self._postings(term)
         if part not in self.parts:
             return documents[:0], frequencies[:0]
@@ -147,7 +152,7 @@ class Segment:
         return self._alive(documents, frequencies)
 
     def part_sets(self, rows: Array | slice, stored: int) -> Array:
-        """The parts of postings, as bits, of which as many as were stored have a frequency of their own."""
+        """The parts of postings as sets of bits; they are checked to have `stored` part frequencies."""
         sets = self["posting.parts"][rows].astype(np.uint64)
         highest = np.uint64(len(self.parts) - 1)
         if np.any((sets >> highest) > 1) or np.any(sets == 0) or int(count_stored(sets)[-1]) != stored:
@@ -155,12 +160,12 @@ class Segment:
         return sets
 
     def frequencies(self, name: str, rows: Array) -> Array:
-        """Frequencies of a column, with those that do not fit a byte put in."""
+        """The frequencies of a column at these rows; those above one byte come from the column of large values."""
         values = self[name][rows].astype(np.uint32)
-        places, large = self[f"{name}.large_at"], self[f"{name}.large"]
+        large_rows, large = self[f"{name}.large_at"], self[f"{name}.large"]
         full = np.flatnonzero(values == LARGE)
-        at = np.searchsorted(places, rows[full])
-        if np.any(at >= min(places.size, large.size)) or np.any(places[np.minimum(at, places.size - 1)] != rows[full]):
+        at = np.searchsorted(large_rows, rows[full])
+        if np.any(at >= min(large_rows.size, large.size)) or np.any(large_rows[np.minimum(at, large_rows.size - 1)] != rows[full]):
             raise self.columns.damaged(f"has damaged frequencies ({name})")
         values[full] = large[at]
         return values
@@ -168,22 +173,22 @@ class Segment:
     def tokens(self, document: int) -> Array:
         """The term of every token of a document, in reading order."""
         first, end = self._slice("document.first_code", document)
-        wanted = int(self["document.tokens"][document])
-        tokens, found = decode_tokens(self["tokens"][first:end], wanted + 1)
-        if found != wanted or (found and int(tokens.max()) >= len(self.terms)):
+        expected = int(self["document.tokens"][document])
+        tokens, count = decode_tokens(self["tokens"][first:end], expected + 1)
+        if count != expected or (count and int(tokens.max()) >= len(self.terms)):
             raise self.columns.damaged(f"has a damaged token stream (document {document})")
         checked: Array = tokens
         return checked
 
     def document_number(self, id: str) -> int:
-        """The local number of a document, or -1."""
-        wanted = id.encode("utf-8", "surrogatepass")
-        code = hash_strings(np.array([len(wanted)], np.uint64), np.frombuffer(wanted, np.uint8))[0]
+        """The number of the live document with this id in the segment, or -1."""
+        name = id.encode("utf-8", "surrogatepass")
+        code = hash_strings(np.array([len(name)], np.uint64), np.frombuffer(name, np.uint8))[0]
         hashes, numbers = self["document_hash"], self["document_of_hash"]
         at = int(np.searchsorted(hashes, code))
         while at < hashes.size and hashes[at] == code:
             number = int(numbers[at])
-            if number < self.documents and self.alive[number] and self.document_ids[number] == wanted:
+            if number < self.documents and self.alive[number] and self.document_ids[number] == name:
                 return number
             at += 1
         return -1
@@ -200,7 +205,7 @@ class Segment:
             raise self.columns.damaged(f"has a damaged text (document {document})") from None
 
     def record(self, document: int) -> dict[str, Any]:
-        """Metadata, cited documents and internal references of a document."""
+        """Metadata, cited documents, internal references and source locations of a document, as stored."""
         data = self.record_store[document]
         try:
             record: dict[str, Any] = dict(json.loads(data.decode("utf-8", "surrogatepass"))) if data else {}
@@ -209,14 +214,14 @@ class Segment:
         return record
 
     def metadata(self, document: int, record: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The metadata of a document; who has its `record` gives it, since reading it takes longest."""
+        """The metadata of a document. Pass its `record` if it was read before, which saves reading it again."""
         metadata = (self.record(document) if record is None else record).get("metadata", {})
         if not isinstance(metadata, dict):
             raise self.columns.damaged(f"has damaged metadata (document {document})")
         return metadata
 
     def places(self, document: int, record: Mapping[str, Any] | None = None) -> dict[int, Place]:
-        """Where spans, by their number in the document, stand in the file it was read from; empty where its format has no such places."""
+        """The locations of spans in the source file, by span number in the document; empty if the format has none."""
         listed = (self.record(document) if record is None else record).get("places", ())
         try:
             return {int(span): Place(str(path), int(start), int(end)) for span, path, start, end in listed}
@@ -224,7 +229,7 @@ class Segment:
             raise self.columns.damaged(f"has damaged places (document {document})") from None
 
     def citations(self, document: int, record: Mapping[str, Any] | None = None) -> dict[int, str]:
-        """How people cite spans, by their number in the document; empty where its format does not say."""
+        """The usual citations of spans, by span number in the document; empty if the format has none."""
         listed = (self.record(document) if record is None else record).get("citations", ())
         try:
             return {int(span): str(citation) for span, citation in listed}
@@ -232,45 +237,45 @@ class Segment:
             raise self.columns.damaged(f"has damaged citations (document {document})") from None
 
     def source(self, document: int) -> tuple[str, str]:
-        """The file a document came from, and the hash of its content then."""
+        """The file that a document was read from, and the hash of the file's content at that time."""
         number = int(self["document.source"][document])
         return self._sources.text(number), self._source_hashes.text(number)
 
     def passages_of(self, document: int) -> range:
-        """The passages of a document, by their number in the segment."""
+        """The numbers of a document's passages in the segment."""
         return range(*self._slice("document.first_passage", document))
 
     def sections_of(self, document: int) -> range:
-        """The sections of a document, by their number in the segment."""
+        """The numbers of a document's sections in the segment."""
         return range(*self._slice("document.first_section", document))
 
     def span_of(self, column: str, document: int, number: int) -> int:
-        """The span that a column of sections or passages names, by its number in the segment; -1 for none."""
-        own = int(self[column][number])
+        """The span (numbered in the segment) that a column has for a section or passage of a document; -1 for none."""
+        span = int(self[column][number])
         first, end = self._slice("document.first_span", document)
-        if own >= end - first:
+        if span >= end - first:
             raise self.columns.damaged(f"has a damaged column ({column})")
-        return first + own if own >= 0 else -1
+        return first + span if span >= 0 else -1
 
     def span_id(self, document: int, span: int) -> str | None:
-        """The id that the source gave to a span (numbered in the segment), or None."""
+        """The id that a span (numbered in the segment) has in the source, or None."""
         first, end = self._slice("document.first_id", document)
-        found = np.flatnonzero(self["id.span"][first:end] == span - int(self["document.first_span"][document]))
-        return self._ids.text(first + int(found[0])) if found.size else None
+        rows = np.flatnonzero(self["id.span"][first:end] == span - int(self["document.first_span"][document]))
+        return self._ids.text(first + int(rows[0])) if rows.size else None
 
     def span_namer(self, document: int) -> Callable[[int], str | None]:
-        """A function that gives the id of a span, by its number in the document, or None; for many spans of one document."""
+        """A function from a span number in the document to its id or None; faster than `span_id` for many spans."""
         first, end = self._slice("document.first_id", document)
-        place = dict(zip(self["id.span"][first:end].tolist(), range(first, end), strict=True))
-        return lambda span: self._ids.text(place[span]) if span in place else None
+        row_of_span = dict(zip(self["id.span"][first:end].tolist(), range(first, end), strict=True))
+        return lambda span: self._ids.text(row_of_span[span]) if span in row_of_span else None
 
     def passage_id(self, document: int, passage: int) -> str:
-        """The id of a passage (numbered in the segment): its own, or its running number in the document."""
-        own = self.span_id(document, self.span_of("passage.span", document, passage))
-        return own if own is not None else running_number(passage - self.passages_of(document).start)
+        """The id of a passage (numbered in the segment): that of the source, or its running number in the document."""
+        id = self.span_id(document, self.span_of("passage.span", document, passage))
+        return id if id is not None else running_number(passage - self.passages_of(document).start)
 
     def characters(self, span: int) -> slice:
-        """Where a span (numbered in the segment) stands in its document's text."""
+        """The characters of a span (numbered in the segment) in the text of its document."""
         return slice(int(self["span.start"][span]), int(self["span.end"][span]))
 
     def label(self, property: str, span: int) -> str:
@@ -281,6 +286,7 @@ class Segment:
         return self.labels[number]
 
     def _postings(self, term: int) -> tuple[Array, Array, slice]:
+        """The documents and frequencies of a term, with deleted documents, and the rows of its postings."""
         first_window, end_window = self._windows(term)
         first_posting = self["window.first_posting"][first_window : end_window + 1].astype(np.int64)
         inside = slice(int(first_posting[0]), int(first_posting[-1]))
@@ -326,9 +332,9 @@ class Segment:
                 raise self.columns.damaged(f"has a column of the wrong type ({name})")
 
     def _check(self) -> None:
-        """Kernels trust offsets and sizes, so these are checked before one can see them; what they point to is checked on use."""
+        """Check offsets and sizes, which kernels rely on; the values they lead to are checked when they are read."""
         terms = len(self.terms)
-        ranges = [
+        offset_columns = [
             ("document.first_code", "tokens", self.documents),
             ("document.first_span", "span.kind", self.documents),
             ("document.first_section", "section.parent", self.documents),
@@ -347,9 +353,9 @@ class Segment:
         sizes += [(f"passage.{name}", self["passage.section"].size) for name in OF_PASSAGE]
         sizes += [("posting.frequency", self["posting.document"].size), ("ids.ends", self["id.span"].size)]
         if len(self.parts) > 1:
-            ranges.append(("window.first_part", "part_frequency", self["window.number"].size))
+            offset_columns.append(("window.first_part", "part_frequency", self["window.number"].size))
             sizes += [("posting.parts", self["posting.document"].size), ("document.part_length", self.documents * len(self.parts))]
-        for name, target, count in ranges:
+        for name, target, count in offset_columns:
             values = self[name]
             rising = bool(np.all(values[:-1] <= values[1:]))
             if values.size != count + 1 or values[0] != 0 or values[-1] != self[target].size or not rising:
@@ -357,7 +363,7 @@ class Segment:
         for name, count in sizes:
             if self[name].size != count:
                 raise self.columns.damaged(f"has a column of the wrong size ({name})")
-        # The stop term has no name, so it comes first in every order.
+        # The stop term has an empty name, so it sorts first.
         if not terms or self.terms[STOP] or self["term_of_name"][0] != STOP or int(self["term_of_name"].max()) >= terms:
             raise self.columns.damaged("has a damaged dictionary")
         self._check_documents()

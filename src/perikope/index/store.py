@@ -1,4 +1,4 @@
-"""Byte strings by number, in compressed blocks of about 64 KB that begin and end with a string."""
+"""A store of byte strings by number, in compressed blocks of about 64 KB. No string is split between blocks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from perikope.index.columns import ColumnFile, ColumnWriter, narrow
 BLOCK_SIZE = 1 << 16
 _CACHED_BLOCKS = 64
 _MOST_DENSE = 16
-"""No zstd frame becomes more than 2 to this as large: its blocks are of 128 KB and take four bytes at least."""
+"""Binary logarithm of a bound on zstd's compression ratio: a block of 128 KB takes at least four bytes."""
 
 
 class StoreWriter:
-    """Collects strings; a block is compressed as soon as it is full, and carries a checksum of its own."""
+    """Collects strings and compresses each block as soon as it is full. Every block has a checksum."""
 
     def __init__(self) -> None:
         self._compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
@@ -38,7 +38,7 @@ class StoreWriter:
             self._flush()
 
     def append_block(self, block: bytes, lengths: list[int]) -> None:
-        """Add a whole compressed block as it stands in another store."""
+        """Add a compressed block of another store unchanged; `lengths` are those of its strings, in bytes."""
         self._flush()
         self._first_string.append(len(self._lengths))
         self._lengths += lengths
@@ -46,7 +46,7 @@ class StoreWriter:
         self.compressed_size += len(block)
 
     def take_blocks(self) -> list[bytes]:
-        """The blocks finished since the last call; for writing them while more come."""
+        """Remove and return the blocks finished since the last call, to write them while more are added."""
         blocks, self._blocks = self._blocks, []
         return blocks
 
@@ -55,7 +55,7 @@ class StoreWriter:
         self.stream(name, columns, ())
 
     def stream(self, name: str, columns: ColumnWriter, steps: Iterable[object]) -> None:
-        """Write the columns of the store while `steps` goes on filling it, holding no more than one step's blocks."""
+        """Write the columns of the store while iterating over `steps` fills it; memory holds the blocks of one step."""
         ends: list[int] = []
 
         def blocks() -> Iterator[np.ndarray[tuple[int], np.dtype[np.uint8]]]:
@@ -84,7 +84,7 @@ class StoreWriter:
 
 
 class Store:
-    """Reads strings; the blocks read last are kept, so that neighbours cost nothing. Safe to use from many threads."""
+    """Reads strings by number; safe to use from many threads. The blocks used last stay decompressed."""
 
     def __init__(self, name: str, columns: ColumnFile, strings: int) -> None:
         self._name = f"{columns.path}: {name}"
@@ -95,7 +95,8 @@ class Store:
         complete = self._ends.size == strings and self._first.size == len(self._blocks) and bool(strings) == bool(self._first.size)
         if not rising or not complete or (strings and (self._first[0] != 0 or self._first[-1] >= strings)):
             raise IndexFormatError(f"{self._name} is damaged: restore the index from a copy or build it again")
-        # `lru_cache` needs no lock of ours: it is safe with threads, and in a child that was forked while another thread was reading.
+        # `lru_cache` is safe with threads, and in a child that was forked while another thread was reading: no lock is
+        # needed.
         self._block = lru_cache(maxsize=_CACHED_BLOCKS)(self._read_block)
 
     def __len__(self) -> int:
@@ -108,15 +109,15 @@ class Store:
 
     @property
     def blocks(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return len(self._blocks)
 
     def raw_block(self, block: int) -> tuple[bytes, range]:
-        """A block as it is compressed, and the strings in it."""
+        """A block in compressed form, and the numbers of its strings."""
         return self._blocks[block], self._strings_of(block)
 
     def lengths(self, strings: range) -> list[int]:
-        """The lengths of strings that stand side by side."""
+        """The lengths in bytes of consecutive strings."""
         ends = self._ends[strings.start : strings.stop].astype(np.int64)
         lengths: list[int] = np.diff(ends, prepend=self._end(strings.start - 1)).tolist()
         return lengths
@@ -133,9 +134,9 @@ class Store:
         size = self._end(strings[-1]) - self._end(strings[0] - 1)
         data = self._blocks[block]
         try:
-            # A frame says itself how large it becomes, and is believed: so it must say what the index says.
+            # The decompressor allocates the size that the frame states, so that must be the size in the index.
             if zstandard.frame_content_size(data) != size or size > len(data) << _MOST_DENSE:
-                raise zstandard.ZstdError("it has another size than the index says")
+                raise zstandard.ZstdError("its size is not the one in the index")
             return zstandard.ZstdDecompressor().decompress(data)
         except zstandard.ZstdError as error:
             raise IndexFormatError(f"{self._name} is damaged in block {block}: {error}") from None

@@ -1,7 +1,7 @@
-"""Which documents of a segment were deleted, and what they take out of its statistics.
+"""Tombstones: the deleted documents of a segment, and their share of its statistics.
 
 A segment never changes. Deleting writes a small file beside it with the numbers of the deleted documents and, for each
-term in them, what they counted: statistics stay exact without touching the postings.
+of their terms, the counts to subtract. So statistics stay exact without rewriting postings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perikope.index.columns import ColumnFile, ColumnWriter, narrow
 
 
 class Counts(NamedTuple):
-    """Of a term: documents, occurrences, passages, occurrences in passages. Of a segment: the same with all tokens for occurrences."""
+    """Counts of a term, or of a segment, where all indexed tokens count as occurrences."""
 
     documents: int
     occurrences: int
@@ -33,11 +33,11 @@ class Counts(NamedTuple):
 
 
 MOST = 1 << 56
-"""Of anything that is counted: sums over segments fit 64 bits."""
+"""The largest count that is accepted from a file, so that sums over segments fit 64 bits."""
 
 
 def is_count(value: object) -> bool:
-    """Whether a value from a file is a number of things."""
+    """Whether a value from a file is an integer from 0 to `MOST`."""
     return type(value) is int and 0 <= value <= MOST
 
 
@@ -56,29 +56,29 @@ class Tombstones:
 
     @classmethod
     def open(cls, folder: Path, entry: Mapping[str, Any], documents: int, terms: int) -> Tombstones:
-        """Read the tombstones that a manifest names; `documents` and `terms` are those of the segment."""
+        """Read the tombstones of a manifest entry; `documents` and `terms` are the numbers of both in the segment."""
         columns = ColumnFile(folder / entry["file"], entry)
-        found, term = columns["documents"], columns["term"]
+        deleted, term = columns["documents"], columns["term"]
         deltas = {name: columns[f"term.{name}"] for name in _OF_TERM}
-        sized = found.size == entry["documents"] and all(delta.size == term.size for delta in deltas.values())
+        sized = deleted.size == entry["documents"] and all(delta.size == term.size for delta in deltas.values())
         typed = all(values.dtype.kind == "u" for values in columns.values())
         totals: Any = columns.facts.get("totals")
         counted = isinstance(totals, list) and len(totals) == len(_OF_TERM) and all(is_count(total) for total in totals)
-        # Small enough to be read whole: a deletion that is forgotten shows what nobody should see.
+        # The file is small, so all checksums are verified: a lost deletion would show a deleted document again.
         whole = not columns.damaged_columns()
-        if not (whole and sized and typed and counted and _rising(found, documents) and _rising(term, terms)):
+        if not (whole and sized and typed and counted and _rising(deleted, documents) and _rising(term, terms)):
             raise columns.damaged("has damaged tombstones")
-        return cls(found, term, deltas, Counts(*totals))
+        return cls(deleted, term, deltas, Counts(*totals))
 
     def counts(self, terms: Integers) -> Integers:
-        """What the deleted documents counted for each term, a row for each of `_OF_TERM`."""
+        """The counts of each term in the deleted documents: (4, terms), in the order of `_OF_TERM`."""
         at = np.searchsorted(self.terms, terms)
         known = np.flatnonzero(at < self.terms.size)
         known = known[self.terms[at[known]] == terms[known]]
-        found = np.zeros((len(_OF_TERM), terms.size), np.int64)
+        counts = np.zeros((len(_OF_TERM), terms.size), np.int64)
         for row, name in enumerate(_OF_TERM):
-            found[row, known] = self.deltas[name][at[known]]
-        return found
+            counts[row, known] = self.deltas[name][at[known]]
+        return counts
 
     def write(self, path: Path) -> dict[str, Any]:
         """Write the file; returns its entry for the manifest."""
@@ -95,10 +95,10 @@ def _rising(numbers: Array, limit: int) -> bool:
 
 
 def bury(segment: Any, documents: Array) -> Tombstones:
-    """The tombstones of these documents (local numbers) together with those that are there already."""
+    """Tombstones for these documents (numbered in the segment) and for those deleted before."""
     before = segment.tombstones.documents if segment.tombstones else np.zeros(0, np.uint32)
     buried = np.union1d(before, documents).astype(np.uint32)
-    # Counted again from all of them: simple, and nothing can add up wrong over many deletions.
+    # All deleted documents are counted anew, so that no error can accumulate over many deletions.
     count = np.zeros((len(_OF_TERM), len(segment.terms)), np.int64)
     totals = NO_COUNTS
     for document in buried.tolist():

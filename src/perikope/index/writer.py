@@ -1,4 +1,4 @@
-"""Documents become one segment: texts are analysed in batches, everything is kept in columns from the start."""
+"""Build one segment from documents: texts are analysed in batches, and all data is collected as columns."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from perikope.kernels.tokens import encode_tokens
 from perikope.text.analysis import Analyzer, language_code
 
 BATCH_CHARACTERS = 1 << 20
-"""Texts are analysed together up to this size: a kernel call costs more than a short text."""
+"""The size of a batch of texts that is analysed together, since a kernel call costs more than a short text."""
 
 _BYTES_PER_TOKEN, _BYTES_PER_SPAN, _BYTES_PER_DOCUMENT, _BYTES_PER_TERM = 34, 150, 400, 400
-"""What building takes at its peak, when the segment is written; measured (benchmarks/memory.py) and rounded up."""
+"""Peak memory, reached when the segment is written; measured (benchmarks/memory.py) and rounded up."""
 
 _SPAN_COLUMNS = ("kind", "tag", "parent", "start", "end", "part", "language")
 _NO_SPANS = Spans()
 
 
 class SegmentBuilder:
-    """Takes documents one by one and writes them as one segment file."""
+    """Collects documents and writes them as one segment file."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         self.document_ids: list[bytes] = []
@@ -63,7 +63,7 @@ class SegmentBuilder:
 
     @property
     def memory(self) -> int:
-        """About how many bytes building and writing the segment takes."""
+        """The estimated memory in bytes for building and writing the segment."""
         return (
             _BYTES_PER_TOKEN * self._tokens + _BYTES_PER_SPAN * self._spans + _BYTES_PER_DOCUMENT * len(self)
             + _BYTES_PER_TERM * self._lexicon.size + 2 * (self._text.compressed_size + self._records.compressed_size)
@@ -71,7 +71,7 @@ class SegmentBuilder:
         )  # fmt: skip
 
     def add(self, document: Document) -> None:
-        """Take one document."""
+        """Add one document."""
         self.document_ids.append(document.id.encode("utf-8", "surrogatepass"))
         self._document_source.append(self._source(document))
         self._text.append(document.text.encode("utf-8", "surrogatepass"))
@@ -125,8 +125,8 @@ class SegmentBuilder:
             if len(self._parts) > 1:
                 part_of_token = column.pop("token_part")
                 out.append(*postings, *invert_parts(tokens, part_of_token, first_token, *postings[:2]))
-                place = np.repeat(np.arange(len(self)), np.diff(first_token)) * len(self._parts) + part_of_token
-                writer.write("document.part_length", narrow(np.bincount(place[tokens != STOP], minlength=len(self) * len(self._parts))))
+                cell = np.repeat(np.arange(len(self)), np.diff(first_token)) * len(self._parts) + part_of_token
+                writer.write("document.part_length", narrow(np.bincount(cell[tokens != STOP], minlength=len(self) * len(self._parts))))
             else:
                 out.append(*postings)
             del postings
@@ -136,6 +136,7 @@ class SegmentBuilder:
         writer.write("term.passage_occurrences", narrow(passage_occurrences))
 
     def _analyse(self) -> None:
+        """Turn the batch into columns and begin a new one."""
         if not self._batch.texts:
             return
         if len(self._labels) > 1 << 16:
@@ -167,7 +168,7 @@ class SegmentBuilder:
 
 
 class _Batch:
-    """Documents waiting to be analysed together."""
+    """Documents that are analysed together."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -180,6 +181,7 @@ class _Batch:
         self._base_of_labels: dict[tuple[str, ...], int] = {}
 
     def add(self, document: Document, numbers: dict[str, int]) -> None:
+        """Add a document; new labels get the next numbers in `numbers`."""
         self.texts.append(document.text)
         self._first_character.append(self.characters)
         self.characters += len(document.text) + 1
@@ -193,7 +195,7 @@ class _Batch:
             column.extend(getattr(document.spans, name))
 
     def columns(self, lexicon: Lexicon, language_of_label: Callable[[int], int], part_of_label: Callable[[int], int]) -> dict[str, Array]:
-        """Analyse the texts: the columns of these documents, with numbers that count within their document."""
+        """Analyse the texts and return the columns of the documents; positions and spans count within a document."""
         span: dict[str, Array] = {name: np.array(column, np.int32) for name, column in self._spans.items()}
         document_of_span = np.repeat(np.arange(len(self.texts)), self._span_count)
         first_span = offsets(np.array(self._span_count))
@@ -201,7 +203,7 @@ class _Batch:
         for name in ("tag", "part", "language"):
             span[name] = np.array(self._label_maps, np.int32)[base + span[name]]
 
-        # Documents are joined by a line feed, which no word crosses.
+        # Texts are joined by a line feed, which is never part of a word.
         characters = np.frombuffer("\n".join(self.texts).encode("utf-32-le", "surrogatepass"), np.uint32)
         starts, ends = lexicon.words(characters)
         first_character = np.array(self._first_character)
@@ -209,40 +211,42 @@ class _Batch:
         span_base = first_character[document_of_span].astype(np.int32)
         span_first = np.searchsorted(starts, span["start"] + span_base)
         span_end = np.searchsorted(starts, span["end"] + span_base)
-        places = span["parent"], first_span, first_token, span_first, span_end
-        languages = _spread(_renumber(span["language"], language_of_label), *places)
-        own_first = first_token[:-1][document_of_span]
+        tree = span["parent"], first_span, first_token, span_first, span_end
+        languages = _spread(_renumber(span["language"], language_of_label), *tree)
+        first_token_of_document = first_token[:-1][document_of_span]
         return {
             "tokens": lexicon.terms(characters, starts, ends, languages),
-            "token_part": _spread(_renumber(span["part"], part_of_label), *places).astype(np.uint8),
+            "token_part": _spread(_renumber(span["part"], part_of_label), *tree).astype(np.uint8),
             "document_tokens": np.diff(first_token).astype(np.uint32),
             "document_spans": np.array(self._span_count, np.uint32),
             "span_kind": span["kind"].astype(np.uint8),
             **{f"span_{name}": span[name].astype(np.uint16) for name in ("tag", "part", "language")},
             **{f"span_{name}": span[name] for name in ("parent", "start", "end")},
-            "span_first_token": (span_first - own_first).astype(np.uint32),
-            "span_end_token": (span_end - own_first).astype(np.uint32),
+            "span_first_token": (span_first - first_token_of_document).astype(np.uint32),
+            "span_end_token": (span_end - first_token_of_document).astype(np.uint32),
         }
 
 
 def _renumber(labels: Array, number_of: Callable[[int], int]) -> Array:
+    """The values of `number_of` for an array of labels; it is called once per distinct label."""
     distinct, inverse = np.unique(labels, return_inverse=True)
     return np.array([number_of(int(label)) for label in distinct], np.int32)[inverse]
 
 
 def _spread(values: Array, parent: Array, first_span: Array, first_token: Array, span_first: Array, span_end: Array) -> Array:
-    """A property of spans as one of tokens: each token takes that of the deepest span that holds it."""
+    """Values of tokens from values of spans: a token has the value of the deepest span that contains it."""
     roots = first_span[:-1]
     of_token = np.repeat(values[roots], np.diff(first_token)).astype(np.int32)
     document_start = np.repeat(roots, np.diff(first_span))
     of_parent = values[np.where(parent >= 0, document_start + parent, np.arange(values.size))]
-    # Only spans that differ from their parent matter, and they are few; deeper spans come later and win.
+    # Only the few spans that differ from their parent matter. Deeper spans come later and overwrite.
     for i in np.flatnonzero(values != of_parent):
         of_token[span_first[i] : span_end[i]] = values[i]
     return of_token
 
 
 def _record(document: Document) -> bytes:
+    """What is stored about a document besides its text and tree, as JSON; empty if there is nothing."""
     record: dict[str, object] = {}
     if document.metadata:
         record["metadata"] = document.metadata
@@ -260,7 +264,7 @@ def _record(document: Document) -> bytes:
 
 
 def _by_frequency(occurrences: Array, by_name: Array) -> Array:
-    """A new number for each term: the stop term first, then by falling frequency, so that most tokens have small numbers."""
+    """New numbers of terms: the stop term, then by decreasing frequency, so that most tokens have small numbers."""
     order = by_name[np.argsort(-occurrences[by_name], kind="stable")]
     order = np.concatenate([[STOP], order[order != STOP]])
     number = np.empty(by_name.size, np.uint32)
@@ -287,16 +291,16 @@ def _write_structure(writer: ColumnWriter, column: dict[str, Array], tokens: Arr
     indexed_before = np.concatenate([[0], np.cumsum(tokens != STOP)])
     length = indexed_before[token_base + end] - indexed_before[token_base + first]
     titled = title_of_section >= 0
-    own_base = span_base[span_of_section]
+    base_of_section = span_base[span_of_section]
 
     written: dict[str, Array] = {f"span.{name}": column[f"span_{name}"] for name in layout.OF_SPAN}
     written |= {
         "document.tokens": column["document_tokens"],
         "document.length": np.diff(indexed_before[first_token]),
         "document.source": column["document_source"],
-        "section.span": span_of_section - own_base,
+        "section.span": span_of_section - base_of_section,
         "section.parent": parent_of_section,
-        "section.title_span": np.where(titled, title_of_section - own_base, -1),
+        "section.title_span": np.where(titled, title_of_section - base_of_section, -1),
         "passage.span": span_of_passage - span_base[span_of_passage],
         "passage.section": section_of_span[span_of_passage],
         "passage.first_token": first[span_of_passage],

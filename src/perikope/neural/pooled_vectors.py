@@ -1,6 +1,7 @@
-"""Text as one vector: the mean over its tokens, of length 1, as sentence-transformers has it for all-MiniLM-L6-v2.
+"""Encode text as one vector: the mean over its tokens, scaled to length 1.
 
-`E_p = normalise(mean_j encoder(p)_j)` over all tokens of p, those at its ends and punctuation included.
+`E_p = normalise(mean_j encoder(p)_j)` over all tokens of p, including punctuation and the tokens that the tokenizer
+adds at both ends. This is what sentence-transformers computes for all-MiniLM-L6-v2.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from perikope.core.arrays import Floats32, Integers
 from perikope.neural.encoder import Encoder
 
 _AT_ONCE = 1 << 14
-"""Tokens that are encoded at a time, padding included."""
+"""Tokens per batch, padding included."""
 
 
 @torch.inference_mode()
 def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Floats32:
-    """A row a text; passages and queries are cut as the encoder's settings say. The projection is for tokens, and not used."""
+    """One vector per text, (texts, width of the transformer); the encoder's projection is not used.
+
+    Texts are cut to `query_tokens` or `passage_tokens` of the encoder's settings, depending on `query`.
+    """
     limit = encoder.settings.query_tokens if query else encoder.settings.passage_tokens
-    found = np.zeros((len(texts), int(encoder.transformer.config.hidden_size)), np.float32)  # type: ignore[union-attr, arg-type]
-    # Characters tell the order well enough: texts of like length are padded little.
+    vectors = np.zeros((len(texts), int(encoder.transformer.config.hidden_size)), np.float32)  # type: ignore[union-attr, arg-type]
+    # Sorted by characters, which is close enough to tokens: texts of similar length need little padding.
     order = sorted(range(len(texts)), key=lambda row: -len(texts[row]))
     start = 0
     while start < len(order):
@@ -35,12 +39,12 @@ def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Fl
         states = encoder.transformer(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
         weights = mask.unsqueeze(-1).to(states.dtype)
         means = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
-        found[rows] = functional.normalize(means, dim=-1).cpu().numpy()
-    return found
+        vectors[rows] = functional.normalize(means, dim=-1).cpu().numpy()
+    return vectors
 
 
 def encode_pooled(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[int, Floats32, Integers]]:
-    """As `Encoder.encode`, with one vector a text."""
+    """Yield the number of each text, its vector (1, width of the transformer), and the position 0 as (1,)."""
     zero: Integers = np.zeros(1, np.int64)
     for number, row in enumerate(pooled(encoder, texts)):
         yield number, row[None, :], zero

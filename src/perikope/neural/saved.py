@@ -1,8 +1,8 @@
-"""The folder of a trained ranker: the encoder's files, and where it sees passages in context, those of the graph attention.
+"""Save and load a trained ranker: a folder with the files of the encoder and those of graph attention, if it has any.
 
 model.safetensors, config.json, tokenizer …, perikope-encoder.json     the encoder (`Encoder.save`)
 context.json, context.safetensors                                      graph attention, and α of late fusion
-ranker.json                                                            how passages are written: with the titles above them or not
+ranker.json                                                            whether passages follow their heading path
 """
 
 from __future__ import annotations
@@ -25,16 +25,19 @@ CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER = "context.json", "context.safetensors
 
 @dataclass(frozen=True)
 class SavedRanker:
-    """An encoder, and what makes its vectors those of a passage in its document."""
+    """An encoder, with graph attention if passages are encoded in the context of their documents."""
 
     encoder: Encoder
     context: HGAT | None = None
+    """Graph attention; None if passages are encoded alone."""
     fusion: LateFusion | None = None
+    """Late fusion of the scores of passage and context; None if there is none."""
     heading_path: bool = True
+    """Whether the text of a passage follows its heading path when it is encoded."""
 
 
 def save_ranker(folder: Path, ranker: SavedRanker) -> None:
-    """Write everything that `load_ranker` needs."""
+    """Write everything that `load_ranker` needs to a folder."""
     ranker.encoder.save(folder)
     if ranker.context is not None:
         weights = {f"context.{name}": value for name, value in ranker.context.state_dict().items()}
@@ -52,7 +55,10 @@ def save_ranker(folder: Path, ranker: SavedRanker) -> None:
 
 
 def load_ranker(folder: Path, **options: Any) -> SavedRanker:
-    """Read what `save_ranker` wrote; a folder or name of a plain encoder is one without context. Options are those of `Encoder.load`."""
+    """Load what `save_ranker` wrote, or an encoder by folder or name, which becomes a ranker without context.
+
+    `options` are those of `Encoder.load`.
+    """
     encoder = Encoder.load(str(folder), **options)
     context, fusion = load_context(folder)
     path = folder / RANKER
@@ -65,7 +71,7 @@ def load_ranker(folder: Path, **options: Any) -> SavedRanker:
 
 
 def load_context(folder: Path) -> tuple[HGAT | None, LateFusion | None]:
-    """The graph attention of a folder and its late fusion; None each where there is none."""
+    """Load the graph attention and the late fusion of a folder; each is None if the folder has none."""
     if not (folder / CONTEXT_SETTINGS).is_file():
         return None, None
     content = _read(folder / CONTEXT_SETTINGS)
@@ -78,7 +84,7 @@ def load_context(folder: Path) -> tuple[HGAT | None, LateFusion | None]:
         if fusion is not None:
             fusion.load_state_dict({"alpha": weights["fusion.alpha"]})
     except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError):
-        raise InputError("does not fit its settings, or is damaged", path=folder / CONTEXT_WEIGHTS) from None
+        raise InputError(f"does not fit {CONTEXT_SETTINGS}, or is damaged: train again", path=folder / CONTEXT_WEIGHTS) from None
     return context, fusion
 
 
@@ -88,5 +94,5 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         content = None
     if not isinstance(content, dict):
-        raise InputError("is no file of settings, or is damaged", path=path)
+        raise InputError("is not a settings file, or is damaged: train again", path=path)
     return content

@@ -1,35 +1,37 @@
-"""Which hidden states must be computed for some targets, and which of them are the same for several?
+"""Plan which hidden states graph attention computes for some targets, and which states several targets share.
 
-Without modifications a layer computes, for every node i, a sum of messages from its neighbours j, one a relation, and from itself:
+In the variant BASE, a layer computes for every node i a sum of messages: from its neighbours j by relation r, and from
+itself:
 
     h'_i = Σ_{j→i by r} m_r(h_i, h_j) + m_self(h_i, h_i)
 
-NO (the target t sends nothing to others) and NS (the self message of t is left out) make this depend on t: there is a state (t, i) for
-every target and node, and a pass over the whole graph for each target would cost n times as much. But most of these states are equal to
-those of BASE, the pass that leaves nothing out. Let d(t, i) be the number of hops from t to i, and L the number of layers.
+NO (the target t sends nothing to other nodes) and NS (t leaves out its self message) make states depend on t: there is
+one state (t, i) per target and node. One pass over the whole graph per target would cost n times as much as BASE. But
+most of these states equal those of BASE. Let d(t, i) be the number of hops from t to i, and L the number of layers.
 
-*Which differ.* All begin with the same input. In the first layer NO changes the neighbours of t, NS changes t. A change moves on by one hop
-a layer. So after layer l only states with d(t, i) ≤ l differ from BASE.
+*States that differ from BASE.* All targets have the same input. In the first layer, NO changes the neighbours of t, and
+NS changes t. Each further layer carries a change one hop further. After layer l, only states with d(t, i) ≤ l differ.
 
-*Which are needed.* Of the last layer only (t, t); of layer l those with d(t, i) ≤ L - l.
+*States that are needed.* Of the last layer, only (t, t) is needed. Of layer l, states with d(t, i) ≤ L - l are needed.
 
-So of layer l only the states within min(l, L - l) hops differ and are needed: with three layers never more than each target's neighbours.
-Everything else is BASE, computed once for all targets.
+So in layer l, a state both differs and is needed only within min(l, L - l) hops. With three layers, these are at most
+the target and its neighbours. All other states are those of BASE, which are computed once for all targets.
 
-*Messages* are shared in the same way. A message is an attention of one state to another: where both are BASE it is that of BASE.
-So the first layer of NO and NS has no attention of its own: a state (t, i) is that of BASE less the message from t (NO) or the self message
-(NS). In the second layer
+*Messages* are shared in the same way. A message is the attention of one state to another. If both are states of BASE,
+it is a message of BASE. So NO and NS need no new attention in the first layer: a state (t, i) is that of BASE minus the
+message from t (NO) or minus the self message (NS). In the second layer:
 
-- NS: the neighbours i of t ask the same question as in BASE and get one answer that is new, that of t: the state is that of BASE, less one
-  message, plus another. One new attention an edge, for any number of targets and neighbours.
-- NO: the neighbours i of t ask another question, h^{1,t}_i, so all their deg(i) messages are new: Σ_t Σ_{i next to t} deg(i) = Σ_i deg(i)²
-  attentions in all. Here no more can be shared: h^{1,t}_i lacks the message of t, another one for each t, and softmax is not linear in the
-  query. What is shared are keys and values of the neighbours that are not neighbours of t too. The square is that of sections,
-  with as many neighbours as they have parts; but those questions are titles, of a few tokens.
+- NS: the neighbours i of t have the same query as in BASE, and only the message from t is new. The state is that of
+  BASE, minus one message, plus another. This takes one new attention per edge, for any number of targets.
+- NO: the neighbours i of t have another query, h^{1,t}_i, so all their deg(i) messages are new. In total these are
+  Σ_t Σ_{i next to t} deg(i) = Σ_i deg(i)² attentions. They cannot be shared further: h^{1,t}_i lacks the message from
+  t, which is another one for each t, and softmax is not linear in the query. Keys and values are still shared, for
+  neighbours of i that are not also neighbours of t. Large degrees are those of sections, whose queries are titles of
+  few tokens.
 
-The last layer computes the targets alone, in BASE too.
+The last layer computes only the targets, in BASE too.
 
-This module says what to compute, with numpy; `hgat` computes it. Nothing here is an approximation.
+This module plans with numpy what `hgat` computes. The results are exact, not approximations.
 """
 
 from __future__ import annotations
@@ -43,41 +45,51 @@ from perikope.core.arrays import Integers, Mask
 from perikope.index.layout import offsets, ranges
 
 OF_SELF, OF_CONTEXT, OF_TARGET = 0, 1, 2
-"""What a relation's sum is in a state: the self message; what neighbours say; what they say to a target that does not hear itself."""
+"""The role of a component in its state: the self message, messages of neighbours, or messages of neighbours to a target
+that leaves out its self message."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerPlan:
-    """What one layer computes; queries, keys and `before` are numbers of states of the layer before, the nodes in order for the first.
+    """What one layer computes.
 
-    A state is the sum of its parts; a part is a sum over one relation (`aggregate`), projected and weighed; an aggregate is the sum of
-    its terms, each a message or, where that is less work, what another aggregate holds with some messages more or less.
+    A state is the sum of its components. A component is an aggregate, projected and weighted. An aggregate is the sum
+    of the messages to one state by one relation. Its summands are messages, added or subtracted. To save work, an
+    aggregate may start from the sum of another aggregate.
+
+    Queries, keys and `before` are numbers of states of the previous layer. Before the first layer, states are nodes.
+    Arrays named `x_of_message` are (messages,), and so on.
     """
 
     node_of_state: Integers
     before: Integers
-    """The same node in the same context, one layer before: whom the state's questions come from."""
+    """(states,) The state of the same node in the same context in the previous layer."""
     relation_of_message: Integers
     query_of_message: Integers
+    """(messages,) The state that receives the message."""
     key_of_message: Integers
+    """(messages,) The state that sends the message."""
     node_of_aggregate: Integers
     relation_of_aggregate: Integers
-    """Rising."""
+    """(aggregates,) In increasing order."""
     messages_of_aggregate: Integers
-    """How many are in its sum."""
-    begun_from: Integers
-    """The aggregate that it begins with, or -1."""
-    aggregate_of_term: Integers
-    message_of_term: Integers
-    sign_of_term: Integers
-    """-1 for what is taken out again."""
-    state_of_part: Integers
-    aggregate_of_part: Integers
-    role_of_part: Integers
-    """OF_SELF, OF_CONTEXT or OF_TARGET."""
+    """(aggregates,) The number of messages in the sum."""
+    starts_from: Integers
+    """(aggregates,) The aggregate whose sum it starts from, or -1."""
+    aggregate_of_summand: Integers
+    message_of_summand: Integers
+    sign_of_summand: Integers
+    """(summands,) 1, or -1 for messages that are subtracted."""
+    state_of_component: Integers
+    aggregate_of_component: Integers
+    role_of_component: Integers
+    """(components,) OF_SELF, OF_CONTEXT or OF_TARGET."""
 
     def work(self, node_of_state_before: Integers, tokens_of_node: Integers, dimension: int) -> int:
-        """Multiplications and additions: four projections of each token matrix that takes part in a relation, and the attentions."""
+        """The number of multiplications and additions: four projections per relation and token matrix, and attentions.
+
+        `node_of_state_before` is (states before,), `tokens_of_node` (nodes,).
+        """
         tokens = tokens_of_node[node_of_state_before]
         queries = np.unique(np.stack([self.relation_of_message, self.query_of_message]), axis=1)[1]
         keys = np.unique(np.stack([self.relation_of_message, self.key_of_message]), axis=1)[1]
@@ -88,31 +100,36 @@ class LayerPlan:
 
 @dataclass(frozen=True, slots=True)
 class GraphPlan:
-    """The layers, and where the targets are in the last one."""
+    """What all layers compute for some targets of a graph."""
 
     nodes: int
     layers: tuple[LayerPlan, ...]
     state_of_target: Integers
+    """(targets,) The state of each target in the last layer."""
 
     def work(self, tokens_of_node: Integers, dimension: int) -> int:
-        """Multiplications and additions of all layers."""
+        """The number of multiplications and additions in all layers; `tokens_of_node` is (nodes,)."""
         before = [np.arange(self.nodes), *(layer.node_of_state for layer in self.layers[:-1])]
         return sum(layer.work(nodes, tokens_of_node, dimension) for layer, nodes in zip(self.layers, before, strict=True))
 
 
 class Neighbourhoods:
-    """Who sends to whom: for each node its incoming edges, by relation, self last; and its outgoing ones."""
+    """The incoming edges of each node by relation, self last, and its outgoing edges."""
 
     def __init__(self, edges: Mapping[str, Integers], relations: Sequence[str], speaks: Mask) -> None:
-        """`relations` in order, without self; nodes that do not speak (have no tokens) neither send nor receive."""
+        """Sort edges by node. `edges` has one array (2, edges) of sources and targets per relation.
+
+        `relations` are the names of relations in order, without self. `speaks` (nodes,) is true for nodes that have
+        tokens; others neither send nor receive messages.
+        """
         self.nodes = speaks.size
         self.self_number = len(relations)
         pairs = [np.asarray(edges[name], np.int64).reshape(2, -1) for name in relations]
-        own = np.flatnonzero(speaks)
-        source, target = np.concatenate([*pairs, np.stack([own, own])], axis=1)
-        number = np.repeat(np.arange(len(pairs) + 1), [*(pair.shape[1] for pair in pairs), own.size])
-        kept = speaks[source] & speaks[target]
-        source, target, number = source[kept], target[kept], number[kept]
+        speaking = np.flatnonzero(speaks)
+        source, target = np.concatenate([*pairs, np.stack([speaking, speaking])], axis=1)
+        number = np.repeat(np.arange(len(pairs) + 1), [*(pair.shape[1] for pair in pairs), speaking.size])
+        both_speak = speaks[source] & speaks[target]
+        source, target, number = source[both_speak], target[both_speak], number[both_speak]
         order = np.lexsort((source, number, target))
         self.source, self.relation = source[order], number[order]
         self.first = offsets(np.bincount(target, minlength=self.nodes))
@@ -122,58 +139,64 @@ class Neighbourhoods:
         self.first_out = offsets(np.bincount(source[others], minlength=self.nodes))
 
     def incoming(self, nodes: Integers) -> tuple[Integers, Integers, Integers]:
-        """For every edge into some nodes: which of them, the source and the relation."""
+        """All edges into `nodes` (n,): the index in `nodes`, the source and the relation, each (edges,)."""
         first, end = self.first[nodes], self.first[nodes + 1]
         edges = ranges(first, end)
         return np.repeat(np.arange(nodes.size), end - first), self.source[edges], self.relation[edges]
 
     def outgoing(self, nodes: Integers) -> tuple[Integers, Integers]:
-        """For every edge out of some nodes to another: which of them, and the target."""
+        """All edges out of `nodes` (n,) to other nodes: the index in `nodes`, and the target, each (edges,)."""
         first, end = self.first_out[nodes], self.first_out[nodes + 1]
         return np.repeat(np.arange(nodes.size), end - first), self.target[ranges(first, end)]
 
 
 def make_plan(neighbours: Neighbourhoods, targets: Integers, layers: int, *, no_out: bool, no_self: bool) -> GraphPlan:
-    """What to compute for the last states of some targets."""
+    """Plan what `layers` layers compute for `targets` (targets,), with the switches of the variant."""
     planner = _Planner(neighbours, no_out, no_self)
     changed = planner.changed_states(targets, layers)
     wanted = targets + nodes_of_context(targets, neighbours.nodes)
     wanted = planner.canonical(wanted, changed[layers])
     states = np.unique(wanted)
     state_of_target = np.searchsorted(states, wanted)
-    found: list[LayerPlan] = []
+    plans: list[LayerPlan] = []
     for layer in range(layers, 0, -1):
-        # All nodes are there before the first layer, needed or not.
+        # The input of the first layer has all nodes, needed or not.
         everything = np.arange(neighbours.nodes) if layer == 1 else np.zeros(0, np.int64)
         plan, states = planner.layer(states, changed[layer - 1], everything)
-        found.insert(0, plan)
-    return GraphPlan(neighbours.nodes, tuple(found), state_of_target)
+        plans.insert(0, plan)
+    return GraphPlan(neighbours.nodes, tuple(plans), state_of_target)
 
 
 def nodes_of_context(contexts: Integers, nodes: int) -> Integers:
-    """What is added to a node's number to make the code of its state in the context of a target (-1: BASE)."""
+    """The number to add to that of a node for the code of its state in the context of a target (-1: BASE).
+
+    `contexts` (n,) are targets, `nodes` is the number of nodes; returns (n,).
+    """
     return (contexts + 1) * nodes
 
 
 class _Planner:
-    """States have codes: those of BASE are the numbers of nodes, those in the context of targets follow, target by target."""
+    """Plans layers with codes of states (n,): numbers of nodes for BASE, then those in the context of each target."""
 
     def __init__(self, neighbours: Neighbourhoods, no_out: bool, no_self: bool) -> None:
         self.neighbours, self.no_out, self.no_self = neighbours, no_out, no_self
         self.nodes, self.relations = neighbours.nodes, neighbours.self_number + 1
 
     def split(self, states: Integers) -> tuple[Integers, Integers]:
-        """The target (or -1) and the node of states."""
+        """The target (or -1 for BASE) and the node of each of `states` (n,), each (n,)."""
         return states // self.nodes - 1, states % self.nodes
 
     def canonical(self, states: Integers, changed: Integers) -> Integers:
-        """The states themselves where they differ from BASE, else those of BASE."""
-        place = np.minimum(np.searchsorted(changed, states), max(changed.size - 1, 0))
-        differs = changed[place] == states if changed.size else np.zeros(states.size, bool)
+        """Replace those of `states` (n,) that are not in the sorted `changed` by the equal states of BASE: (n,)."""
+        index = np.minimum(np.searchsorted(changed, states), max(changed.size - 1, 0))
+        differs = changed[index] == states if changed.size else np.zeros(states.size, bool)
         return np.where(differs, states, states % self.nodes)
 
     def changed_states(self, targets: Integers, layers: int) -> list[Integers]:
-        """After each layer, from the input on: the states that differ from BASE, where they are needed."""
+        """The states that differ from BASE and are needed for `targets` (n,): one sorted array (states,) per layer.
+
+        The first array is that of the input, which is empty.
+        """
         targets = np.unique(targets)
         needed = [targets + nodes_of_context(targets, self.nodes)]
         while len(needed) <= layers // 2:
@@ -183,53 +206,58 @@ class _Planner:
         for layer in range(1, layers + 1):
             states = np.union1d(np.union1d(direct, changed[-1]), self._spread(changed[-1])).astype(np.int64)
             hops = layers - layer
-            # Where as many hops are needed as a change can have come, all that differ are needed.
+            # A change has come at most `layer` hops far. If states so far away are needed, all that differ are needed.
             changed.append(np.intersect1d(states, needed[hops]) if hops < layer else states)
         return changed
 
     def _directly_changed(self, targets: Integers) -> Integers:
-        found = [np.zeros(0, np.int64)]
+        """The sorted states for which a message is left out: neighbours of targets (NO), targets themselves (NS)."""
+        states = [np.zeros(0, np.int64)]
         if self.no_out:
             which, reached = self.neighbours.outgoing(targets)
-            found.append(reached + nodes_of_context(targets[which], self.nodes))
+            states.append(reached + nodes_of_context(targets[which], self.nodes))
         if self.no_self:
-            found.append(targets + nodes_of_context(targets, self.nodes))
-        return np.unique(np.concatenate(found))
+            states.append(targets + nodes_of_context(targets, self.nodes))
+        return np.unique(np.concatenate(states))
 
     def _spread(self, states: Integers) -> Integers:
-        """The states that hear of some."""
+        """The states (m,) that receive a message from one of `states` (n,), sorted."""
         context, node = self.split(states)
         which, reached = self.neighbours.outgoing(node)
         context, source = context[which], node[which]
-        heard = ~(self.no_out & (source == context))
-        return np.unique(reached[heard] + nodes_of_context(context[heard], self.nodes))
+        is_sent = ~(self.no_out & (source == context))
+        return np.unique(reached[is_sent] + nodes_of_context(context[is_sent], self.nodes))
 
     def _spread_back(self, states: Integers) -> Integers:
-        """Some states and those that they hear of."""
+        """`states` (n,) and those that send a message to one of them: (m,), sorted."""
         context, node = self.split(states)
         which, source, _ = self.neighbours.incoming(node)
         return np.union1d(states, source + nodes_of_context(context[which], self.nodes)).astype(np.int64)
 
     def layer(self, states: Integers, changed_before: Integers, also: Integers) -> tuple[LayerPlan, Integers]:
-        """How to compute states from those of the layer before, and which those are (`also` are among them)."""
+        """The plan of one layer that computes `states`, and the states of the previous layer that it needs.
+
+        All arrays are sorted codes of states (n,): `changed_before` differ from BASE in the previous layer, and `also`
+        are added to the states that are returned.
+        """
         context, node = self.split(states)
         which, source, relation = self.neighbours.incoming(node)
-        here = context[which]
+        context_of_edge = context[which]
         left_out = np.zeros(which.size, bool)
         if self.no_out:
-            left_out |= (here >= 0) & (source == here) & (node[which] != here)
+            left_out |= (context_of_edge >= 0) & (source == context_of_edge) & (node[which] != context_of_edge)
         if self.no_self:
-            left_out |= (here >= 0) & (source == here) & (node[which] == here)
+            left_out |= (context_of_edge >= 0) & (source == context_of_edge) & (node[which] == context_of_edge)
         before = self.canonical(states, changed_before)
-        key = self.canonical(source + nodes_of_context(here, self.nodes), changed_before)
-        sums = _Sums(self, which, relation, source, key, left_out, states, node, before)
+        key = self.canonical(source + nodes_of_context(context_of_edge, self.nodes), changed_before)
+        sums = _Sums(self, _States(states, node, before), _Edges(which, relation, source, key, left_out))
 
         all_states = np.unique(np.concatenate([before, sums.query, sums.key, also]))
         number = np.searchsorted(all_states, np.stack([sums.query, sums.key]))
         message_code = (sums.relation * all_states.size + number[1]) * all_states.size + number[0]
-        messages, message_of_term = np.unique(message_code, return_inverse=True)
-        role = np.where(sums.part_relation < self.neighbours.self_number, OF_CONTEXT, OF_SELF)
-        is_target = context[sums.part_state] == node[sums.part_state]
+        messages, message_of_summand = np.unique(message_code, return_inverse=True)
+        role = np.where(sums.relation_of_component < self.neighbours.self_number, OF_CONTEXT, OF_SELF)
+        is_target = context[sums.state_of_component] == node[sums.state_of_component]
         role = np.where(self.no_self & is_target & (role == OF_CONTEXT), OF_TARGET, role)
         plan = LayerPlan(
             node_of_state=node,
@@ -240,94 +268,126 @@ class _Planner:
             node_of_aggregate=sums.node_of_aggregate,
             relation_of_aggregate=sums.relation_of_aggregate,
             messages_of_aggregate=sums.messages_of_aggregate(),
-            begun_from=sums.begun_from,
-            aggregate_of_term=sums.aggregate,
-            message_of_term=message_of_term,
-            sign_of_term=sums.sign,
-            state_of_part=sums.part_state,
-            aggregate_of_part=sums.part_aggregate,
-            role_of_part=role,
+            starts_from=sums.starts_from,
+            aggregate_of_summand=sums.aggregate,
+            message_of_summand=message_of_summand,
+            sign_of_summand=sums.sign,
+            state_of_component=sums.state_of_component,
+            aggregate_of_component=sums.aggregate_of_component,
+            role_of_component=role,
         )
         return plan, all_states
 
 
-class _Sums:
-    """The sums over one relation each that states are made of, every different one once.
+@dataclass(frozen=True, slots=True)
+class _States:
+    """The states that a layer computes. Arrays are (states,)."""
 
-    A sum is known by its relation and the state it belongs to: that of BASE where it is the same sum. Where the query is that of BASE and
-    fewer messages differ than there are, it begins with BASE's sum.
+    code: Integers
+    node: Integers
+    before: Integers
+    """Code of the state of the same node and context in the previous layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """The edges into the states that a layer computes. Arrays are (edges,)."""
+
+    state: Integers
+    """Index of the state that receives the message."""
+    relation: Integers
+    source: Integers
+    """Node that sends the message."""
+    key: Integers
+    """Code of the source's state in the previous layer."""
+    left_out: Mask
+    """True for messages that NO or NS leave out."""
+
+
+class _Groups:
+    """Edges grouped by state and relation: the messages of a group are summed.
+
+    The code of a sum is made of its relation and the state it belongs to. Groups whose sum equals that of BASE have the
+    code of BASE. A sum starts from that of BASE if its query is that of BASE and this takes fewer messages.
+    Arrays are (groups,), except where they say (edges,).
     """
 
-    def __init__(
-        self,
-        planner: _Planner,
-        which: Integers,
-        relation: Integers,
-        source: Integers,
-        key: Integers,
-        left_out: Mask,
-        states: Integers,
-        node: Integers,
-        before: Integers,
-    ) -> None:
+    def __init__(self, planner: _Planner, states: _States, edges: _Edges) -> None:
         relations, nodes = planner.relations, planner.nodes
-        group_code, group = np.unique(which * relations + relation, return_inverse=True)
-        state_of_group, relation_of_group = group_code // relations, group_code % relations
-        is_new_key = (key >= nodes) & ~left_out
-        is_new_query = before[state_of_group] >= nodes
+        group_code, self.of_edge = np.unique(edges.state * relations + edges.relation, return_inverse=True)
+        self.state, self.relation = group_code // relations, group_code % relations
+        self.is_new_key: Mask = (edges.key >= nodes) & ~edges.left_out
+        """(edges,) True for messages from states that differ from BASE."""
+        self.differs: Mask = edges.left_out | (edges.key >= nodes)
+        """(edges,) True for messages of BASE that are left out or replaced."""
+        is_new_query = states.before[self.state] >= nodes
         groups = group_code.size
-        size = np.bincount(group, ~left_out, minlength=groups).astype(np.int64)
-        different = np.bincount(group, left_out | (key >= nodes), minlength=groups).astype(np.int64)
-        added = np.bincount(group, is_new_key, minlength=groups).astype(np.int64)
-        is_own = (different > 0) | is_new_query
-        from_base = is_own & ~is_new_query & (1 + different + added < size)
-        base_code = node[state_of_group] * relations + relation_of_group
-        own_code = states[state_of_group] * relations + relation_of_group
-        code = np.where(is_own, own_code, base_code)
-        said = size > 0
+        size = np.bincount(self.of_edge, ~edges.left_out, minlength=groups).astype(np.int64)
+        different = np.bincount(self.of_edge, self.differs, minlength=groups).astype(np.int64)
+        added = np.bincount(self.of_edge, self.is_new_key, minlength=groups).astype(np.int64)
+        is_new_sum = (different > 0) | is_new_query
+        from_base = is_new_sum & ~is_new_query & (1 + different + added < size)
+        self.base_code: Integers = states.node[self.state] * relations + self.relation
+        new_code = states.code[self.state] * relations + self.relation
+        self.code: Integers = np.where(is_new_sum, new_code, self.base_code)
+        self.has_messages: Mask = size > 0
 
-        # One of the groups with the same sum stands for all.
-        codes, representative = np.unique(code[said], return_index=True)
-        stands = np.zeros(groups, bool)
-        stands[np.flatnonzero(said)[representative]] = True
-        direct = (stands & ~from_base)[group] & ~left_out
-        of_difference = (stands & from_base)[group]
-        plus, minus = of_difference & is_new_key, of_difference & (left_out | (key >= nodes))
-        bases = np.setdiff1d(base_code[stands & from_base], codes)
+        # One group represents all groups with the same sum.
+        self.distinct_codes, representative = np.unique(self.code[self.has_messages], return_index=True)
+        represents = np.zeros(groups, bool)
+        represents[np.flatnonzero(self.has_messages)[representative]] = True
+        self.is_summed: Mask = represents & ~from_base
+        """True for groups whose messages are all added up."""
+        self.starts_from_base: Mask = represents & from_base
+        """True for groups whose sum starts from that of BASE."""
+
+
+class _Sums:
+    """The distinct sums over one relation that states are made of (`aggregates`), and their summands.
+
+    `aggregate`, `sign`, `relation`, `query` and `key` are (summands,); queries and keys are codes of states of the
+    previous layer. `node_of_aggregate`, `relation_of_aggregate` and `starts_from` are (aggregates,).
+    `state_of_component`, `relation_of_component` and `aggregate_of_component` are (components,).
+    """
+
+    def __init__(self, planner: _Planner, states: _States, edges: _Edges) -> None:
+        relations, nodes = planner.relations, planner.nodes
+        groups = _Groups(planner, states, edges)
+        direct = groups.is_summed[groups.of_edge] & ~edges.left_out
+        is_difference = groups.starts_from_base[groups.of_edge]
+        plus, minus = is_difference & groups.is_new_key, is_difference & groups.differs
+        # Sums of BASE that others start from, and that no state of this layer is made of.
+        bases = np.setdiff1d(groups.base_code[groups.starts_from_base], groups.distinct_codes)
         base_which, base_source, base_relation = planner.neighbours.incoming(bases // relations)
-        kept = base_relation == bases[base_which] % relations
-        base_which, base_source, base_relation = base_which[kept], base_source[kept], base_relation[kept]
+        is_of_sum = base_relation == bases[base_which] % relations
+        base_which, base_source, base_relation = base_which[is_of_sum], base_source[is_of_sum], base_relation[is_of_sum]
 
-        query = before[which]
-        all_codes = np.union1d(codes, bases).astype(np.int64)
-        # By relation, so that each is projected at once.
+        all_codes = np.union1d(groups.distinct_codes, bases).astype(np.int64)
+        # Sorted by relation, so that each relation is projected at once.
         order = np.argsort(all_codes % relations, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(order.size)
+        number_of_code = np.empty_like(order)
+        number_of_code[order] = np.arange(order.size)
 
-        def number(wanted: Integers) -> Integers:
-            found: Integers = place[np.searchsorted(all_codes, wanted)]
-            return found
+        def number(codes: Integers) -> Integers:
+            numbers: Integers = number_of_code[np.searchsorted(all_codes, codes)]
+            return numbers
 
-        code_of_edge = code[group]
         chosen = [np.flatnonzero(direct), np.flatnonzero(plus), np.flatnonzero(minus)]
-        terms = np.concatenate(chosen)
-        self.aggregate = np.concatenate([number(code_of_edge[terms]), number(bases[base_which])])
+        summands = np.concatenate(chosen)
+        self.aggregate = np.concatenate([number(groups.code[groups.of_edge][summands]), number(bases[base_which])])
         self.sign = np.repeat([1, 1, -1, 1], [*(rows.size for rows in chosen), base_which.size])
-        self.relation = np.concatenate([relation[terms], base_relation])
-        self.query = np.concatenate([query[terms], bases[base_which] // relations])
-        # What is taken out is what BASE heard.
-        heard = np.concatenate([key[chosen[0]], key[chosen[1]], source[chosen[2]]])
-        self.key = np.concatenate([heard, base_source])
+        self.relation = np.concatenate([edges.relation[summands], base_relation])
+        self.query = np.concatenate([states.before[edges.state][summands], bases[base_which] // relations])
+        # The messages that are subtracted are those of BASE, whose keys are nodes.
+        self.key = np.concatenate([edges.key[chosen[0]], edges.key[chosen[1]], edges.source[chosen[2]], base_source])
         self.node_of_aggregate = (all_codes // relations % nodes)[order]
         self.relation_of_aggregate = (all_codes % relations)[order]
-        self.begun_from = np.full(all_codes.size, -1, np.int64)
-        begun = stands & from_base
-        self.begun_from[number(code[begun])] = number(base_code[begun])
-        self.part_state, self.part_relation = state_of_group[said], relation_of_group[said]
-        self.part_aggregate = number(code[said])
+        self.starts_from = np.full(all_codes.size, -1, np.int64)
+        self.starts_from[number(groups.code[groups.starts_from_base])] = number(groups.base_code[groups.starts_from_base])
+        self.state_of_component, self.relation_of_component = groups.state[groups.has_messages], groups.relation[groups.has_messages]
+        self.aggregate_of_component = number(groups.code[groups.has_messages])
 
     def messages_of_aggregate(self) -> Integers:
-        """How many messages are in each sum."""
-        own = np.bincount(self.aggregate, self.sign, minlength=self.begun_from.size).astype(np.int64)
-        return own + np.where(self.begun_from >= 0, own[self.begun_from], 0) if own.size else own
+        """The number of messages in each sum, (aggregates,)."""
+        count = np.bincount(self.aggregate, self.sign, minlength=self.starts_from.size).astype(np.int64)
+        return count + np.where(self.starts_from >= 0, count[self.starts_from], 0) if count.size else count

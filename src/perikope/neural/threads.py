@@ -1,4 +1,4 @@
-"""How many threads torch takes for one query: a single one, and only in the thread that asks."""
+"""Limit torch to one thread while a query is encoded, only in the thread that encodes it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from perikope.core.errors import MissingExtra
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """Let torch compute on one thread for the calling thread; all other threads keep their number.
+    """Limit torch to one OpenMP thread in the calling thread; other threads keep their limits.
 
-    A query is too small to be shared out, and OpenMP threads that wait for one another on busy cores are slow.
+    A query is too small to be divided among threads, and OpenMP threads that wait for one another on busy cores are
+    slow.
 
-    OpenMP keeps a number of threads for each thread that uses it. `torch.set_num_threads` is not called here: it also
-    changes, for the whole process, the number of MKL and the number of every thread that is new to torch. If a
-    program has called it, MKL keeps the number that the program gave for its matrix products.
+    OpenMP has one limit per calling thread. `torch.set_num_threads` is not used, because it changes more: the limit of
+    MKL in the whole process, and that of every thread that uses torch later. If the program has called it, MKL keeps
+    the program's limit for matrix products.
     """
     import torch
 
-    # Torch sets the number of a thread when that thread first uses it, which would undo the limit.
+    # Torch sets the limit of a thread when the thread first uses torch. Doing that now keeps it from undoing our limit.
     torch.get_num_threads()
     with _openmp().limit(limits=1):
         yield
@@ -30,7 +31,7 @@ def single_threaded() -> Iterator[None]:
 
 @cache
 def _openmp() -> Any:
-    """The OpenMP libraries of this process, without BLAS libraries, whose number of threads belongs to the whole process."""
+    """The OpenMP libraries of this process; BLAS libraries are left out, because their limit is that of the process."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:

@@ -1,10 +1,10 @@
-"""Learning to rank passages: an encoder is fine-tuned on triples of a query, a relevant passage and others.
+"""Train rankers of passages: fine-tune an encoder on triples of a query, a relevant passage and non-relevant passages.
 
-    loss = -log exp(s(q, p⁺)) / (exp(s(q, p⁺)) + Σ exp(s(q, p⁻)))          pairwise softmax cross-entropy, over one negative or more
+    loss = -log exp(s(q, p⁺)) / (exp(s(q, p⁺)) + Σ exp(s(q, p⁻)))       softmax cross-entropy over one or more negatives
 
-Adam, with one rate for the encoder, whose lower half is frozen, and one for all that is new (Albarede et al. 2023, 5.2.3). What was best on
-validation topics is kept. Everything drawn depends on the seed and the epoch alone, so that a run that is stopped and resumed ends where an
-unbroken one does.
+The optimiser is Adam, with one learning rate for the encoder, whose lower half is frozen, and one for new parameters
+(Albarede et al. 2023, 5.2.3). The weights of the best epoch on validation topics are kept. Random draws depend only on
+the seed and the epoch, so that an interrupted and resumed run ends with the same weights as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -40,37 +40,50 @@ PROGRESS = "progress.json"
 LATEST, BEST = "latest", "best"
 _OPTIMIZER = "optimizer.safetensors"
 _PIECE = 1 << 21
-"""Passage tokens that queries are compared with at a time, over all queries."""
+"""Maximum pairs of a query and a passage token per comparison, padding included."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How an encoder is fine-tuned. The rates of the paper are 3e-6 and 1e-3, its negatives `mixed`, one a triple and none of the batch."""
+    """How an encoder is fine-tuned, alone or with graph attention.
+
+    The paper trains with `encoder_rate` 3e-6, `rate` 1e-3, `schedule` constant, `strategy` mixed, one negative per
+    triple, and without negatives of the batch.
+    """
 
     epochs: int = 6
+    """Maximum passes over all triples, at least 1; `patience` may end training earlier."""
     batch: int = 32
-    """Triples a step."""
+    """Triples per optimisation step, at least 1. Larger batches also give more negatives with `in_batch`."""
     strategy: str = "same_doc"
     """Where negatives come from; see `triples.draw_negatives`."""
     negatives: int = 1
+    """Negatives drawn per triple, at least 1."""
     in_batch: bool = True
-    """Whether the passages of the other triples of a step are negatives too, unless they are relevant."""
+    """Whether the passages of other triples of a step are negatives too, unless they are relevant. In trials they were
+    worth 0.06 nDCG@10."""
     encoder_rate: float = 5e-5
+    """Learning rate of the encoder, from 0 to below 1. In trials, 2e-5 learned less, and forgot less of what other
+    collections need."""
     rate: float = 1e-3
-    """Of everything that is not the encoder's own."""
+    """Learning rate of new parameters, those of graph attention and α, from 0 to below 1; that of the paper."""
     frozen_layers: int | None = None
-    """From below; half of them where not given."""
+    """Number of the encoder's layers, from the input, that are not trained; None freezes half, as in the paper."""
     schedule: Literal["constant", "linear"] = "linear"
-    """Of the rates: the same throughout, or rising over the first tenth of the steps and then falling to 0."""
+    """Learning rates over time: constant, or rising over the first tenth of the steps and then falling to 0."""
     heading_path: bool = True
+    """Whether the text of a passage follows its heading path when it is encoded."""
     measure: str = "nDCG@10"
+    """Measure on validation topics that decides which epoch is best."""
     patience: int = 2
-    """Epochs without a better measure on validation after which training stops."""
+    """Epochs without a better measure on validation topics after which training stops, at least 1."""
     validation_passages: int = 20_000
-    """At most so many passages are ranked for a validation topic: those of documents with anything relevant, and others drawn by chance."""
+    """Maximum passages that are ranked per validation topic: whole documents, first all with a relevant passage, even
+    if they exceed the maximum, then random ones."""
     seed: int = 1
+    """Decides all random draws of training: triples, their order, and dropout."""
     precision: Literal["auto", "float32"] = "auto"
-    """`auto` computes in bfloat16 on a GPU; weights are float32 either way."""
+    """Precision of the computation: `auto` is bfloat16 on a GPU and float32 on a CPU. Weights are always float32."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "negatives", "patience"):
@@ -84,64 +97,72 @@ class TrainingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What one pass over the triples came to."""
+    """The result of one pass over the triples."""
 
     number: int
+    """From 0."""
     loss: float
+    """Mean over the steps."""
     measure: float
+    """On validation topics; 0 without validation."""
     seconds: float
+    """Duration, validation included."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far training has come."""
+    """The epochs of a training run so far, and the best one."""
 
     epochs: list[Epoch] = field(default_factory=list)
     best: int = -1
-    """The epoch that did best on validation; -1 before the first, when the untrained encoder counts."""
+    """Number of the best epoch on validation topics; -1 for the untrained ranker."""
     best_measure: float = -math.inf
     untrained: float = 0.0
+    """Measure of the untrained ranker on validation topics."""
 
     def stalled(self, patience: int) -> bool:
-        """Whether nothing has become better for so many epochs."""
+        """Whether the last `patience` epochs were not better than an earlier one."""
         return bool(self.epochs) and self.epochs[-1].number - self.best >= patience
 
 
 class TrainableRanker(nn.Module):
-    """What is trained: something that scores passages, by their numbers in some texts, for queries."""
+    """A ranker that can be trained: scores passages, given by their numbers, for queries with an encoder."""
 
     def __init__(self, encoder: Encoder, written: Sequence[str]) -> None:
-        """`written` are the passages as they are encoded."""
+        """`written` has the text of every passage as it is encoded."""
         super().__init__()
         self.encoder, self.written = encoder, written
 
     def new_parameters(self) -> list[nn.Parameter]:
-        """What starts from nothing and learns at the higher rate. The projection is not: it starts as principal components."""
+        """Parameters that start at random and have the learning rate `rate`.
+
+        The projection is not among them: it starts as principal components.
+        """
         return []
 
     def represent(self, passages: Integers) -> tuple[Tensor, Tensor]:
-        """The vectors of passages, and which of them count."""
+        """The vectors of `passages` (passages,): (passages, tokens, dimension), and their mask (passages, tokens)."""
         return self.encoder.passages([self.written[number] for number in passages.tolist()], full=False)
 
     def forward(self, queries: Sequence[str], passages: Integers) -> Tensor:
-        """The score of every passage for every query."""
+        """The scores (queries, passages) of `passages` (passages,) for every query."""
         vectors, mask = self.encoder.queries(queries, full=False)
         return similarity(vectors, mask, *self.represent(passages))
 
     def moved(self, texts: Texts, graphs: Sequence[DocumentGraph], *, heading_path: bool) -> TrainableRanker:
-        """The same ranker, with the same weights, for the passages of another collection."""
+        """A ranker with the same weights for the passages of another collection; `graphs` has one per document."""
         return TrainableRanker(self.encoder, texts.written(heading_path=heading_path))
 
     def score_all(self, queries: Sequence[str], passages: Integers) -> Floats32:
-        """The same for many passages, without gradients, some at a time."""
+        """The scores (queries, passages) of many passages (passages,), in batches and without gradients."""
         return score_all(self.encoder, queries, [self.written[number] for number in passages.tolist()])
 
 
 class ContextRanker(TrainableRanker):
-    """Passages as graph attention sees them among their neighbours, encoder and attention trained together.
+    """A ranker with graph attention over the neighbours of passages; encoder and attention are trained together.
 
-    The standard framework compares queries with what comes out, `sim(E_q, E_in-context)`; late fusion mixes that with the passage alone,
-    `(1 - α) sim(E_q, E_p) + α sim(E_q, E_context)` (equations 4 and 5).
+    The standard framework compares queries with vectors in context, `sim(E_q, E_in-context)`. Late fusion adds the
+    passage alone: `(1 - α) sim(E_q, E_p) + α sim(E_q, E_context)` (equations 4 and 5).
     """
 
     def __init__(
@@ -155,31 +176,34 @@ class ContextRanker(TrainableRanker):
         *,
         neighbours_learn: bool = True,
     ) -> None:
-        """`graphs` has the graph of each document of the texts.
+        """`graphs` has one graph per document of `texts`; `written` has the text of every passage as it is encoded.
 
-        Without `neighbours_learn` the encoder learns from the passages that are scored and not from their neighbours, who in two layers
-        are ten times as many: nothing has to be kept of these for a backward pass.
+        Without `neighbours_learn`, the encoder learns only from the passages that are scored. Their neighbours, which
+        with two layers are ten times as many, then need no memory for a backward pass.
         """
         super().__init__(encoder, written)
         self.texts, self.graphs, self.context, self.fusion = texts, graphs, context, fusion
         self.neighbours_learn = neighbours_learn
 
     def moved(self, texts: Texts, graphs: Sequence[DocumentGraph], *, heading_path: bool) -> TrainableRanker:
-        """The same ranker, with the same weights, for the passages of another collection."""
+        """See `TrainableRanker.moved`."""
         written = texts.written(heading_path=heading_path)
         return ContextRanker(self.encoder, written, texts, graphs, self.context, self.fusion, neighbours_learn=self.neighbours_learn)
 
     def new_parameters(self) -> list[nn.Parameter]:
-        """Of the attention, and α."""
+        """The parameters of the attention, and α."""
         return [*self.context.parameters(), *([] if self.fusion is None else self.fusion.parameters())]
 
     def forward(self, queries: Sequence[str], passages: Integers) -> Tensor:
-        """The score of every passage for every query."""
+        """The scores (queries, passages) of `passages` (passages,) for every query."""
         vectors, mask = self.encoder.queries(queries, full=False)
         return self._scores(vectors, mask, passages, similarity)
 
     def score_all(self, queries: Sequence[str], passages: Integers, *, documents_at_once: int = 0) -> Floats32:
-        """The same for many passages, without gradients, some documents at a time."""
+        """The scores (queries, passages) of many passages (passages,), without gradients.
+
+        `documents_at_once` is the number of documents per batch; 0 chooses it by device.
+        """
         documents_at_once = documents_at_once or (32 if self.encoder.device.type == "cuda" else 16)
         documents = self.texts.document_of_passage[passages]
         scores = np.zeros((len(queries), passages.size), np.float32)
@@ -187,62 +211,72 @@ class ContextRanker(TrainableRanker):
         with torch.inference_mode(), computing(self.encoder.device, "auto"):
             vectors, mask = self.encoder.queries(queries, full=False)
             for number in range(int(group.max()) + 1 if group.size else 0):
-                own = np.flatnonzero(group == number)
-                scores[:, own] = self._scores(vectors, mask, passages[own], compare).float().cpu().numpy()
+                of_group = np.flatnonzero(group == number)
+                scores[:, of_group] = self._scores(vectors, mask, passages[of_group], compare).float().cpu().numpy()
         return scores
 
     def represent(self, passages: Integers) -> tuple[Tensor, Tensor]:
-        """The vectors of passages in their context, and which of them count."""
+        """The vectors of `passages` (passages,) in context, (passages, tokens, dimension), and their mask."""
         graph, texts, targets = self._neighbourhood(passages)
         vectors, mask = self._encode(texts, targets)
-        found: tuple[Tensor, Tensor] = self.context(graph, vectors, mask, targets)
-        return found
+        in_context: tuple[Tensor, Tensor] = self.context(graph, vectors, mask, targets)
+        return in_context
 
     def _scores(self, queries: Tensor, query_mask: Tensor, passages: Integers, compared: Callable[..., Tensor]) -> Tensor:
+        """The scores (queries, passages) of `passages` (passages,), with the MaxSim function `compared`.
+
+        `queries` is (queries, query tokens, dimension), `query_mask` (queries, query tokens).
+        """
         graph, texts, targets = self._neighbourhood(passages)
         vectors, mask = self._encode(texts, targets)
-        inside, inside_mask = self.context(graph, vectors, mask, targets)
-        score = compared(queries, query_mask, inside.float(), inside_mask)
+        in_context, in_context_mask = self.context(graph, vectors, mask, targets)
+        context_scores = compared(queries, query_mask, in_context.float(), in_context_mask)
         if self.fusion is None:
-            return score
+            return context_scores
         rows = torch.from_numpy(targets).to(vectors.device)
-        found: Tensor = self.fusion(compared(queries, query_mask, vectors[rows], mask[rows]), score)
-        return found
+        fused: Tensor = self.fusion(compared(queries, query_mask, vectors[rows], mask[rows]), context_scores)
+        return fused
 
     def _encode(self, texts: Sequence[str], targets: Integers) -> tuple[Tensor, Tensor]:
-        """The tokens of nodes; a section without a title has none."""
+        """The vectors (nodes, tokens, dimension) and mask (nodes, tokens) of nodes with these texts.
+
+        `targets` (targets,) are the nodes that are scored. A node with an empty text has no tokens.
+        """
         if self.neighbours_learn or not torch.is_grad_enabled():
             vectors, mask = self.encoder.passages(texts, full=False)
         else:
             with torch.no_grad():
                 vectors, mask = self.encoder.passages(texts, full=False)
-            own, _ = self.encoder.passages([texts[node] for node in targets.tolist()], full=False)
-            width = vectors.shape[1] - own.shape[1]
-            vectors = vectors.index_copy(0, torch.from_numpy(targets).to(vectors.device), nn.functional.pad(own, (0, 0, 0, width)))
-        there = torch.tensor([bool(text.strip()) for text in texts], device=mask.device)
-        return vectors, mask & there[:, None]
+            of_targets, _ = self.encoder.passages([texts[node] for node in targets.tolist()], full=False)
+            width = vectors.shape[1] - of_targets.shape[1]
+            of_targets = nn.functional.pad(of_targets, (0, 0, 0, width))
+            vectors = vectors.index_copy(0, torch.from_numpy(targets).to(vectors.device), of_targets)
+        has_text = torch.tensor([bool(text.strip()) for text in texts], device=mask.device)
+        return vectors, mask & has_text[:, None]
 
     def _neighbourhood(self, passages: Integers) -> tuple[DocumentGraph, list[str], Integers]:
-        """The graph around passages, as far as messages come from; the texts of its nodes, and which nodes the passages are."""
-        documents, place = np.unique(self.texts.document_of_passage[passages], return_inverse=True)
+        """The part of the graphs that `passages` (passages,) depend on.
+
+        Returns one graph, the texts of its nodes, and the nodes of the passages (passages,).
+        """
+        documents, graph_of_passage = np.unique(self.texts.document_of_passage[passages], return_inverse=True)
         graphs = [self.graphs[document] for document in documents.tolist()]
         first_node = np.cumsum([0, *(graph.nodes for graph in graphs)])
         first_passage = self.texts.first_passage[documents]
-        inside = passages - first_passage[place]
-        targets = np.array(
-            [graphs[g].passage_node[i] + first_node[g] for g, i in zip(place.tolist(), inside.tolist(), strict=True)], np.int64
-        )
+        number_in_document = passages - first_passage[graph_of_passage]
+        pairs = zip(graph_of_passage.tolist(), number_in_document.tolist(), strict=True)
+        targets = np.array([graphs[g].passage_node[i] + first_node[g] for g, i in pairs], np.int64)
         texts: list[str] = []
         for graph, first in zip(graphs, first_passage.tolist(), strict=True):
-            own = list(graph.texts)
+            texts_of_graph = list(graph.texts)
             for number, node in enumerate(graph.passage_node.tolist()):
-                own[node] = self.written[first + number]
-            texts += own
+                texts_of_graph[node] = self.written[first + number]
+            texts += texts_of_graph
         based = list(zip(graphs, first_node.tolist(), strict=False))
         edges = {name: np.concatenate([graph.edges[name] + base for graph, base in based], axis=1) for name in self.context.relations}
-        kept = reached(edges, targets, int(first_node[-1]), len(self.context.layers))
-        number_of = np.cumsum(kept) - 1
-        nodes = np.flatnonzero(kept)
+        is_needed = reached(edges, targets, int(first_node[-1]), len(self.context.layers))
+        number_of = np.cumsum(is_needed) - 1
+        nodes = np.flatnonzero(is_needed)
         merged = replace(
             graphs[0],
             documents=tuple(document for graph in graphs for document in graph.documents),
@@ -250,40 +284,51 @@ class ContextRanker(TrainableRanker):
             texts=tuple(texts[node] for node in nodes.tolist()),
             is_passage=np.concatenate([graph.is_passage for graph in graphs])[nodes],
             parent=np.full(nodes.size, -1),
-            edges={name: number_of[pairs[:, kept[pairs].all(axis=0)]] for name, pairs in edges.items()},
+            edges={name: number_of[ends[:, is_needed[ends].all(axis=0)]] for name, ends in edges.items()},
         )
         return merged, list(merged.texts), number_of[targets]
 
 
 def reached(edges: Mapping[str, Integers], targets: Integers, nodes: int, steps: int) -> Mask:
-    """Which nodes have something to say to the targets, in so many steps along the edges."""
+    """Mask (nodes,) of the nodes from which a target is at most `steps` edges away, targets included.
+
+    `edges` has arrays (2, edges) of sources and targets by relation; `targets` is (targets,); `nodes` is their number.
+    """
     pairs = np.concatenate([np.zeros((2, 0), np.int64), *edges.values()], axis=1)
-    kept = np.zeros(nodes, bool)
-    kept[targets] = True
+    is_reached = np.zeros(nodes, bool)
+    is_reached[targets] = True
     for _ in range(steps):
-        kept[pairs[0, kept[pairs[1]]]] = True
-    return kept
+        is_reached[pairs[0, is_reached[pairs[1]]]] = True
+    return is_reached
 
 
 def triple_loss(scores: Tensor, positive: Tensor, allowed: Tensor) -> Tensor:
-    """Softmax cross-entropy of the positive among what is allowed, `-log exp(s⁺) / Σ exp(s)`; a row a triple."""
+    """Softmax cross-entropy of the positive passage, `-log exp(s⁺) / Σ exp(s)`: the mean over triples, ().
+
+    `scores` is (triples, passages), `positive` (triples,) the column of each positive passage, and `allowed` (triples,
+    passages) true for passages in the sum.
+    """
     return nn.functional.cross_entropy(scores.masked_fill(~allowed, -math.inf), positive)
 
 
 def batch_of(topics: Topics, triples: Integers, in_batch: bool) -> tuple[Integers, Integers, Mask]:
-    """The distinct passages of some triples, where among them each triple's positive stands, and which each is compared with."""
-    passages, place = np.unique(triples[:, 1:], return_inverse=True)
-    place = place.reshape(triples.shape[0], -1)
+    """The distinct passages (passages,) of `triples` (triples, 2 + negatives), with the arguments of `triple_loss`.
+
+    These are the column of each triple's positive passage (triples,), and which passages each triple is compared with
+    (triples, passages): its own ones and, with `in_batch`, all others that are not relevant.
+    """
+    passages, column = np.unique(triples[:, 1:], return_inverse=True)
+    column = column.reshape(triples.shape[0], -1)
     allowed = np.full((triples.shape[0], passages.size), in_batch)
     if in_batch:
         for row, topic in enumerate(triples[:, 0].tolist()):
             allowed[row] = ~np.isin(passages, topics.relevant[topic])
-    np.put_along_axis(allowed, place, True, axis=1)
-    return passages, place[:, 0], allowed
+    np.put_along_axis(allowed, column, True, axis=1)
+    return passages, column[:, 0], allowed
 
 
 class Trainer:
-    """Trains a ranker on topics of some texts, epoch by epoch, and keeps in a folder what is needed to go on or to use it."""
+    """Trains a ranker epoch by epoch, and saves in a folder what is needed to resume the run or to use its result."""
 
     def __init__(
         self,
@@ -295,19 +340,21 @@ class Trainer:
         folder: Path | None = None,
         on_progress: Callable[[int, int, float], None] = lambda epoch, step, loss: None,
     ) -> None:
-        """Resumes where `folder` holds a run with the same settings; `on_progress` hears epoch, step and loss.
+        """Prepare the training of a ranker on `topics`, or resume a run in `folder` that has the same settings.
 
-        Without validation nothing is chosen: all epochs are run, and the last is kept.
+        - `validation`: decides which epoch is best. With None, all epochs are run and the last one is kept.
+        - `folder`: where the run is saved after each epoch; None keeps it in memory.
+        - `on_progress`: called after each step with the epoch, the step and the loss.
         """
         self.ranker, self.texts, self.topics, self.validation, self.settings = ranker, texts, topics, validation, settings
         self.folder, self._on_progress = folder, on_progress
         self.progress = Progress()
-        self._kept: Mapping[str, Tensor] = {}
+        self._best_weights: Mapping[str, Tensor] = {}
         encoder = ranker.encoder.float()
         encoder.freeze(settings.frozen_layers)
         new = ranker.new_parameters()
-        fresh = {id(parameter) for parameter in new}
-        old = [parameter for parameter in ranker.parameters() if parameter.requires_grad and id(parameter) not in fresh]
+        ids_of_new = {id(parameter) for parameter in new}
+        old = [parameter for parameter in ranker.parameters() if parameter.requires_grad and id(parameter) not in ids_of_new]
         groups = [{"params": old, "lr": settings.encoder_rate}, *([{"params": new, "lr": settings.rate}] if new else [])]
         self.optimizer = torch.optim.Adam(groups, fused=encoder.device.type == "cuda")
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
@@ -317,7 +364,7 @@ class Trainer:
                 self._resume(folder)
 
     def run(self) -> Progress:
-        """Train until the epochs are done or nothing becomes better; the ranker then is as it was best."""
+        """Train until all epochs are done or `patience` ends; the ranker then has the weights of the best epoch."""
         settings, progress = self.settings, self.progress
         if progress.best == -1 and not progress.epochs:
             if self.validation is not None:
@@ -326,16 +373,17 @@ class Trainer:
         for number in range(len(progress.epochs), settings.epochs):
             if progress.stalled(settings.patience):
                 break
-            done = self._epoch(number)
-            progress.epochs.append(done)
-            better = self.validation is None or done.measure > progress.best_measure
+            epoch = self._epoch(number)
+            progress.epochs.append(epoch)
+            better = self.validation is None or epoch.measure > progress.best_measure
             if better:
-                progress.best, progress.best_measure = number, done.measure
+                progress.best, progress.best_measure = number, epoch.measure
             self._save(best=better)
         self._restore_best()
         return progress
 
     def _epoch(self, number: int) -> Epoch:
+        """Train on new triples for one epoch, then measure on validation topics."""
         settings, start = self.settings, time.perf_counter()
         triples = draw_triples(self.texts, self.topics, settings.strategy, seed=settings.seed, epoch=number, negatives=settings.negatives)
         steps = -(-triples.shape[0] // settings.batch)
@@ -352,6 +400,7 @@ class Trainer:
         return Epoch(number, math.fsum(losses) / max(len(losses), 1), measured, time.perf_counter() - start)
 
     def _step(self, triples: Integers) -> float:
+        """One step of the optimiser on `triples` (triples, 2 + negatives); returns the loss."""
         passages, positive, allowed = batch_of(self.topics, triples, self.settings.in_batch)
         device = self.ranker.encoder.device
         with computing(device, self.settings.precision):
@@ -364,14 +413,16 @@ class Trainer:
         return float(loss.detach())
 
     def _set_rates(self, done: float) -> None:
+        """Set the learning rates when a share `done` of all steps, from 0 to 1, is done."""
         factor = 1.0 if self.settings.schedule == "constant" else min(done / 0.1, (1 - done) / 0.9) + 1e-3
         for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
 
     def _save(self, *, best: bool) -> None:
+        """Save the run; with `best`, also as the best weights so far."""
         if self.folder is None:
             if best:
-                self._kept = {name: value.detach().clone() for name, value in self.ranker.state_dict().items()}
+                self._best_weights = {name: value.detach().clone() for name, value in self.ranker.state_dict().items()}
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         weights = {name: value.detach().cpu().contiguous() for name, value in self.ranker.state_dict().items()}
@@ -385,18 +436,19 @@ class Trainer:
             "best_measure": self.progress.best_measure,
             "epochs": [asdict(epoch) for epoch in self.progress.epochs],
         }
-        # Last: what it names is there by then.
+        # Last, so that all other files exist when it says so.
         with files.replacing(self.folder / PROGRESS) as file:
             file.write(json.dumps(content, indent=1))
 
     def _resume(self, folder: Path) -> None:
+        """Load progress, weights and optimiser of an earlier run; raises an error if it has other settings."""
         try:
             content = json.loads((folder / PROGRESS).read_text("utf-8"))
-            own, given = content["settings"], asdict(self.settings)
-            differing = [name for name, value in given.items() if own.get(name) != value and name != "patience"]
+            saved, given = content["settings"], asdict(self.settings)
+            differing = [name for name, value in given.items() if saved.get(name) != value and name != "patience"]
             if differing:
-                names = ", ".join(f"{name} {own.get(name)!r}" for name in differing)
-                raise UsageError(f"{folder} holds a run with other settings ({names}); go on with these, or choose another folder")
+                names = ", ".join(f"{name} {saved.get(name)!r}" for name in differing)
+                raise UsageError(f"{folder} holds a run with other settings ({names}); use these, or choose another folder")
             self.progress = Progress(
                 [Epoch(**epoch) for epoch in content["epochs"]], content["best"], content["best_measure"], content["untrained"]
             )
@@ -406,16 +458,16 @@ class Trainer:
             raise InputError(f"holds a run that cannot be resumed ({' '.join(str(error).split())[:120]}); remove it", path=folder) from None
 
     def _restore_best(self) -> None:
-        kept = self._kept if self.folder is None else load_file(self.folder / f"{BEST}.safetensors")
-        self.ranker.load_state_dict(kept)
+        weights = self._best_weights if self.folder is None else load_file(self.folder / f"{BEST}.safetensors")
+        self.ranker.load_state_dict(weights)
 
 
 @contextmanager
 def computing(device: torch.device, precision: str) -> Iterator[None]:
-    """How is computed on a GPU: in bfloat16 where nothing else is asked for, and without cuDNN's attention.
+    """Settings for computing on a GPU: bfloat16 unless `precision` is float32, and no attention by cuDNN.
 
-    That one plans anew for every shape, and here almost every batch has another: on an H200, three epochs of graph attention did not end in
-    ten minutes with it, and took one without.
+    cuDNN plans its attention for every new shape, and almost every batch here has a new one. On an H200, three epochs
+    of graph attention took one minute without it, and were not finished after ten minutes with it.
     """
     if device.type != "cuda":
         yield
@@ -428,16 +480,17 @@ def computing(device: torch.device, precision: str) -> Iterator[None]:
 
 
 def _flat(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The state of an optimizer as tensors by name."""
+    """The state of an optimiser as tensors, named by the number of the parameter and the name of the value."""
     state = optimizer.state_dict()["state"]
     return {
         f"{number}.{name}": torch.as_tensor(value).detach().cpu().contiguous()
-        for number, own in state.items()
-        for name, value in own.items()
+        for number, values in state.items()
+        for name, value in values.items()
     }
 
 
 def _restore(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Load what `_flat` returned into an optimiser."""
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         number, _, key = name.partition(".")
@@ -447,52 +500,60 @@ def _restore(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) ->
 
 @dataclass(frozen=True)
 class Validation:
-    """Topics that are not learned from, the passages that are ranked for them, and the measure."""
+    """Topics that are held out of training, the passages that are ranked for them, and the measure."""
 
     texts: Texts
     topics: Topics
     passages: Integers
+    """(passages,) Numbers of passages in `texts`."""
     name: str = "nDCG@10"
+    """Name of the measure."""
 
     @classmethod
     def of(cls, texts: Texts, topics: Topics, settings: TrainingSettings) -> Validation:
-        """With as many passages as the settings allow: whole documents, first those with anything relevant."""
-        wanted = np.unique(texts.document_of_passage[np.concatenate([*topics.relevant])])
-        rest = np.setdiff1d(np.arange(len(texts.documents)), wanted)
-        order = np.concatenate([wanted, np.random.default_rng([settings.seed, 7]).permutation(rest)]).astype(np.int64)
+        """Validation on whole documents, first those with a relevant passage, up to `validation_passages`."""
+        relevant = np.unique(texts.document_of_passage[np.concatenate([*topics.relevant])])
+        rest = np.setdiff1d(np.arange(len(texts.documents)), relevant)
+        order = np.concatenate([relevant, np.random.default_rng([settings.seed, 7]).permutation(rest)]).astype(np.int64)
         sizes = np.diff(texts.first_passage)[order]
-        kept = np.sort(order[(np.cumsum(sizes) <= settings.validation_passages) | (np.arange(order.size) < wanted.size)])
-        passages = np.concatenate([np.arange(texts.first_passage[d], texts.first_passage[d + 1]) for d in kept.tolist()])
+        documents = np.sort(order[(np.cumsum(sizes) <= settings.validation_passages) | (np.arange(order.size) < relevant.size)])
+        passages = np.concatenate([np.arange(texts.first_passage[d], texts.first_passage[d + 1]) for d in documents.tolist()])
         return cls(texts, topics, passages.astype(np.int64), settings.measure)
 
     def measure(self, ranker: TrainableRanker) -> float:
-        """The mean over all topics."""
+        """The measure of a ranker, as the mean over all topics."""
         return float(np.mean(self.measured(ranker.score_all(self.topics.queries, self.passages))))
 
     def measured(self, scores: Floats32, name: str = "") -> list[float]:
-        """The measure of each topic, by the score of every passage."""
+        """The measure of each topic, given `scores` (topics, passages); `name` is that of another measure."""
         measure = parse_measure(name or self.name)
-        found = []
+        values = []
         for row, judged in zip(scores, self.topics.judged, strict=True):
             best = np.argsort(-row, kind="stable")[:1000]
-            found.append(float(measure([self.texts.names[self.passages[place]] for place in best.tolist()], judged)))
-        return found
+            values.append(float(measure([self.texts.names[self.passages[column]] for column in best.tolist()], judged)))
+        return values
 
 
 @torch.inference_mode()
 def score_all(encoder: Encoder, queries: Sequence[str], passages: Sequence[str], *, tokens_at_once: int = 1 << 16) -> Floats32:
-    """MaxSim of every query with every passage, some passages at a time."""
+    """MaxSim of every query with every passage, (queries, passages).
+
+    `tokens_at_once` is the number of passage tokens per batch, padding included.
+    """
     with computing(encoder.device, "auto"):
         vectors, mask = encoder.queries(queries, full=False)
         scores = np.zeros((len(queries), len(passages)), np.float32)
-        for rows, own, counted in in_pieces(encoder, passages, tokens_at_once):
-            scores[:, rows] = compare(vectors, mask, own, counted).float().cpu().numpy()
+        for rows, passage_vectors, passage_mask in in_pieces(encoder, passages, tokens_at_once):
+            scores[:, rows] = compare(vectors, mask, passage_vectors, passage_mask).float().cpu().numpy()
     return scores
 
 
 def in_pieces(encoder: Encoder, passages: Sequence[str], tokens_at_once: int) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-    """Passages by length, as many at a time as have so many tokens with their padding: their numbers, vectors and which of them count."""
-    # Characters tell the order well enough, and need no second pass of the tokenizer.
+    """Encode passages in batches of at most `tokens_at_once` tokens, padding included, longest passages first.
+
+    Yields the numbers of a batch's passages, their vectors (passages, tokens, dimension) and mask (passages, tokens).
+    """
+    # Sorted by characters, which is close enough to tokens and needs no second pass of the tokenizer.
     order = sorted(range(len(passages)), key=lambda row: -len(passages[row]))
     size = max(tokens_at_once // encoder.settings.passage_tokens, 1)
     for start in range(0, len(order), size):
@@ -502,7 +563,10 @@ def in_pieces(encoder: Encoder, passages: Sequence[str], tokens_at_once: int) ->
 
 
 def compare(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask: Tensor) -> Tensor:
-    """MaxSim of many queries with many passages: as `similarity`, in pieces that fit the memory."""
+    """MaxSim of every query with every passage, (queries, passages), in batches of queries that fit into memory.
+
+    Arguments have the shapes of those of `encoder.similarity`.
+    """
     size = max(_PIECE // max(passages.shape[1] * passages.shape[0], 1), 1)
     pieces = [
         similarity(queries[start : start + size], query_mask[start : start + size], passages, passage_mask)
@@ -512,9 +576,10 @@ def compare(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask:
 
 
 def interpolate(untrained: Mapping[str, Tensor], trained: Mapping[str, Tensor], weight: float) -> dict[str, Tensor]:
-    """Weights between those of two encoders, `(1 - w) · untrained + w · trained`: what was learned, with less of what was known forgotten.
+    """The weighted mean `(1 - w) · untrained + w · trained` of the weights of two encoders, by name.
 
-    (Wortsman et al. 2022, Robust fine-tuning of zero-shot models)
+    It keeps most of what was learned and forgets less of what the untrained encoder knew (Wortsman et al. 2022, Robust
+    fine-tuning of zero-shot models). `weight` is w, from 0 to 1. Integer values are taken from `trained`.
     """
     return {
         name: (1 - weight) * untrained[name] + weight * value if value.is_floating_point() else value for name, value in trained.items()
@@ -522,6 +587,9 @@ def interpolate(untrained: Mapping[str, Tensor], trained: Mapping[str, Tensor], 
 
 
 def settings_from(values: Mapping[str, Any]) -> TrainingSettings:
-    """Settings by name, as a command line or a file gives them; None leaves the default."""
-    known = {one.name for one in fields(TrainingSettings)}
+    """Settings from values by name, such as the options of a command.
+
+    None stands for the default. Names that are no settings are ignored.
+    """
+    known = {setting.name for setting in fields(TrainingSettings)}
     return TrainingSettings(**{name: value for name, value in values.items() if name in known and value is not None})

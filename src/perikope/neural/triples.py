@@ -1,6 +1,6 @@
-"""What neural rankers learn from: texts, topics, and triples of a query, a relevant passage and one that is not.
+"""Training data of neural rankers: texts, topics, and triples of a query, a relevant and a non-relevant passage.
 
-`Texts` and `Topics` are plain data, read from an index once; `collection` keeps them in a file.
+`Texts` and `Topics` are plain data that is read from an index once; `collection` keeps it in a file.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 Source = Literal["random", "same_doc", "relevant_docs", "shared_codes", "mixed", "ranked"]
 SOURCES: tuple[Source, ...] = get_args(Source)
-"""Where negatives come from; the first five are those of the paper."""
+"""Where negatives can come from; the first five are those of the paper. See `draw_negatives`."""
 RELEVANT_DOCS_SHARE = 0.4
-"""Of `mixed`; the rest is `shared_codes` (Albarede et al. 2023, 5.2.3)."""
+"""Share of `relevant_docs` in `mixed`; the rest is `shared_codes` (Albarede et al. 2023, 5.2.3)."""
 _TRIES = 32
+"""Draws of a negative before all passages are drawn from."""
 _SEPARATOR = ". "
 
 
@@ -35,19 +36,22 @@ class Texts:
     """All passages of a collection, document by document."""
 
     documents: tuple[str, ...]
+    """Id per document."""
     first_passage: Integers
-    """Where each document's passages begin; one value more than there are documents."""
+    """(documents + 1,) Where the passages of each document begin."""
     names: tuple[str, ...]
-    """`document#passage`."""
+    """Name per passage: `document#passage`."""
     passages: tuple[str, ...]
+    """Text per passage."""
     paths: tuple[tuple[str, ...], ...]
-    """The titles above each passage, from the document's own to that of its section."""
+    """Heading path per passage, from the document's title to that of its section."""
     shared: tuple[frozenset[str], ...]
-    """What documents may have in common: classification codes, and in a collection without any, values of metadata."""
+    """Per document, what it may have in common with others: classification codes, or values of metadata in a collection
+    without codes."""
 
     @cached_property
     def document_of_passage(self) -> Integers:
-        """The document of each passage, by its number."""
+        """The number of each passage's document, (passages,)."""
         return np.repeat(np.arange(len(self.documents)), np.diff(self.first_passage))
 
     @cached_property
@@ -56,21 +60,21 @@ class Texts:
         return {name: i for i, name in enumerate(self.names)}
 
     def written(self, *, heading_path: bool) -> list[str]:
-        """Each passage as it is encoded."""
+        """The text of each passage as it is encoded, behind its heading path if `heading_path` is set."""
         return [with_path(path if heading_path else (), text) for path, text in zip(self.paths, self.passages, strict=True)]
 
     @cached_property
     def documents_sharing(self) -> dict[str, Integers]:
-        """The documents that have each code."""
-        found: dict[str, list[int]] = {}
+        """The numbers of the documents (documents,) that have each code."""
+        numbers_of_code: dict[str, list[int]] = {}
         for document, codes in enumerate(self.shared):
             for code in codes:
-                found.setdefault(code, []).append(document)
-        return {code: np.array(documents, np.int64) for code, documents in found.items()}
+                numbers_of_code.setdefault(code, []).append(document)
+        return {code: np.array(numbers, np.int64) for code, numbers in numbers_of_code.items()}
 
 
 def with_path(path: Sequence[str], text: str) -> str:
-    """A passage behind the titles above it.
+    """The text of a passage behind its heading path, as one text.
 
     >>> with_path(["Pumps", "", "Seals"], "They keep the fluid inside.")
     'Pumps. Seals. They keep the fluid inside.'
@@ -80,17 +84,18 @@ def with_path(path: Sequence[str], text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Queries and which passages of some texts are relevant for each."""
+    """Topics with the passages of some texts that are relevant for each."""
 
     qids: tuple[str, ...]
     queries: tuple[str, ...]
     relevant: tuple[Integers, ...]
+    """Per topic, the numbers of relevant passages in the texts (relevant passages,)."""
     judged: tuple[Mapping[str, int], ...]
-    """All judgements by name, of passages that the texts hold or not."""
+    """Per topic, all judgements by name, also of passages that are not in the texts."""
     codes: tuple[frozenset[str], ...]
-    """Of the patent that each topic is about; empty where it is about none."""
+    """Per topic, the codes of the patent that it is about; empty if it is not about a patent."""
     ranked: tuple[Integers, ...] = ()
-    """The passages that another ranker puts first for each topic, whether relevant or not; none where they are not known."""
+    """Per topic, the best passages of another ranker (passages,), relevant or not; empty if there is no ranking."""
 
     def __len__(self) -> int:
         return len(self.qids)
@@ -110,34 +115,37 @@ class Topics:
 
 
 def topics_of(texts: Texts, queries: Mapping[str, str], judgements: Mapping[str, Mapping[str, int]]) -> Topics:
-    """The topics that have something relevant in the texts."""
-    kept = []
+    """The topics that have a relevant passage in the texts, of `queries` and `judgements` by topic id."""
+    rows = []
     for qid, query in queries.items():
         judged = judgements.get(qid, {})
         relevant = np.array(sorted(texts.number[name] for name, grade in judged.items() if grade > 0 and name in texts.number), np.int64)
         if relevant.size:
-            kept.append((qid, query, relevant, judged))
-    if not kept:
-        raise UsageError("no topic has anything judged relevant in this index; check that the judgements are of these topics and documents")
-    qids, asked, found, judged_of_topic = zip(*kept, strict=True)
-    return Topics(qids, asked, found, judged_of_topic, (frozenset(),) * len(kept))
+            rows.append((qid, query, relevant, judged))
+    if not rows:
+        raise UsageError("no topic has a relevant passage in this index; check that the judgements are of these topics and documents")
+    qids, queries_of_topic, relevant_of_topic, judged_of_topic = zip(*rows, strict=True)
+    return Topics(qids, queries_of_topic, relevant_of_topic, judged_of_topic, (frozenset(),) * len(rows))
 
 
 def hold_out(topics: Topics, share: float, seed: int) -> tuple[Topics, Topics]:
-    """Topics to learn from, and about this share of them to choose by; those that share a relevant document stay together."""
+    """Divide topics into those to train on and a random `share` to validate on.
+
+    Topics that share a relevant document stay together.
+    """
     group = group_of_topic(topics.qids, topics.judgements)
     leaders = np.array([group[qid] for qid in topics.qids])
     names = sorted(set(group.values()))
     if len(names) < 2:
-        raise UsageError("all topics share relevant documents, so none can be held out; give topics to choose by (--validation-topics)")
+        raise UsageError("all topics share relevant documents, so none can be held out; give other topics with --validation-topics")
     chosen: set[str] = set()
     size = 0
-    for place in np.random.default_rng([seed, 3]).permutation(len(names)).tolist():
-        own = int((leaders == names[place]).sum())
-        if size and size + own > max(share * len(topics), 1):
+    for number in np.random.default_rng([seed, 3]).permutation(len(names)).tolist():
+        group_size = int((leaders == names[number]).sum())
+        if size and size + group_size > max(share * len(topics), 1):
             continue
-        chosen.add(names[place])
-        size += own
+        chosen.add(names[number])
+        size += group_size
         if size >= share * len(topics) or len(chosen) == len(names) - 1:
             break
     is_held_out = np.isin(leaders, list(chosen))
@@ -145,55 +153,63 @@ def hold_out(topics: Topics, share: float, seed: int) -> tuple[Topics, Topics]:
 
 
 def sources_of(strategy: str) -> tuple[Source, ...]:
-    """Where negatives come from, in turn: one source, or several joined by `+`.
+    """The sources of negatives that a strategy names: one, or several joined by `+`, which take turns.
 
     >>> sources_of("same_doc+ranked")
     ('same_doc', 'ranked')
     """
-    found: list[Source] = []
+    sources: list[Source] = []
     for name in strategy.split("+"):
         known = [source for source in SOURCES if source == name]
         if not known:
             raise unknown("strategy of negatives", name, SOURCES)
-        found += known
-    return tuple(found)
+        sources += known
+    return tuple(sources)
 
 
 def draw_negatives(texts: Texts, topics: Topics, topic: int, positive: int, strategy: str, count: int, seed: Sequence[int]) -> Integers:
-    """Passages that nobody judged relevant, for a topic and one of its relevant passages (Albarede et al. 2023, 5.2.3).
+    """`count` passages (count,) that are not relevant for a topic (Albarede et al. 2023, 5.2.3).
 
-    `random`: of the whole collection. `same_doc`: of the relevant passage's document. `relevant_docs`: of all documents with something
-    relevant. `shared_codes`: of documents that share a code with the topic's patent, or where it has none, with a relevant document.
-    `mixed`: `relevant_docs` with probability 0.4, else `shared_codes`. `ranked`: of those that another ranker puts first. Several joined
-    by `+` take turns. Where there is nothing else to offer, of the whole collection. The draw depends on the seed alone.
+    `topic` is the number of the topic, `positive` that of one of its relevant passages. A strategy is one of
+
+    - `random`: passages of the whole collection,
+    - `same_doc`: passages of the document of `positive`,
+    - `relevant_docs`: passages of all documents with a relevant passage,
+    - `shared_codes`: passages of documents that share a code with the topic's patent or, if it has none, with a
+      relevant document,
+    - `mixed`: `relevant_docs` with probability 0.4, else `shared_codes`,
+    - `ranked`: the best passages of another ranker,
+
+    or several joined by `+`, which take turns. If a source seems to have no other passages than relevant ones, the
+    whole collection is used. The draw depends only on `seed`.
     """
     sources = sources_of(strategy)
     generator = np.random.default_rng(list(seed))
-    own = topics.relevant[topic]
-    found = [
-        _draw(texts, own, _pool(texts, topics, topic, positive, sources[number % len(sources)], generator), generator)
+    relevant = topics.relevant[topic]
+    negatives = [
+        _draw(texts, relevant, _pool(texts, topics, topic, positive, sources[number % len(sources)], generator), generator)
         for number in range(count)
     ]
-    return np.array(found, np.int64)
+    return np.array(negatives, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """Passages to draw from, as ranges of their numbers."""
+    """Passages to draw from, as ranges of their numbers. Arrays are (ranges,)."""
 
     first: Integers
     size: Integers
 
 
 def _pool(texts: Texts, topics: Topics, topic: int, positive: int, source: Source, generator: np.random.Generator) -> _Pool | None:
-    """What negatives are drawn from; None for everything."""
+    """The passages that negatives are drawn from, by source; None stands for the whole collection."""
     if source == "mixed":
         source = "relevant_docs" if generator.random() < RELEVANT_DOCS_SHARE else "shared_codes"
     if source == "random":
         return None
     if source == "ranked":
         if not topics.ranked:
-            raise UsageError("no ranking was given to draw negatives from")
+            raise UsageError("negatives from the source ranked need a ranking of the topics, and there is no ranking")
         return _Pool(topics.ranked[topic], np.ones_like(topics.ranked[topic]))
     if source == "same_doc":
         return _pool_of_documents(texts, texts.document_of_passage[[positive]])
@@ -206,26 +222,34 @@ def _pool(texts: Texts, topics: Topics, topic: int, positive: int, source: Sourc
 
 
 def _pool_of_documents(texts: Texts, documents: Integers) -> _Pool:
+    """The passages of `documents` (n,), given by their numbers, as a pool of n ranges."""
     first = texts.first_passage[documents]
     return _Pool(first, texts.first_passage[documents + 1] - first)
 
 
 def _draw(texts: Texts, relevant: Integers, pool: _Pool | None, generator: np.random.Generator) -> int:
-    """A passage of a pool, each as likely as any other, that is not relevant; of all where the pool seems to have none."""
+    """A random passage of a pool that is not in `relevant` (n,), with equal probabilities.
+
+    If `_TRIES` draws give only relevant passages, it is drawn from the whole collection.
+    """
     everything = _Pool(np.zeros(1, np.int64), np.array([len(texts.names)]))
     for chosen in (everything if pool is None else pool, everything):
         ends = np.cumsum(chosen.size)
         for _ in range(_TRIES if ends.size and ends[-1] else 0):
-            place = int(generator.integers(int(ends[-1])))
-            piece = int(np.searchsorted(ends, place, "right"))
-            found = int(chosen.first[piece] + place - (ends[piece] - chosen.size[piece]))
-            if found not in relevant:
-                return found
-    raise UsageError("there is no passage that is not relevant; negatives cannot be drawn")
+            drawn = int(generator.integers(int(ends[-1])))
+            number = int(np.searchsorted(ends, drawn, "right"))
+            passage = int(chosen.first[number] + drawn - (ends[number] - chosen.size[number]))
+            if passage not in relevant:
+                return passage
+    raise UsageError("negatives cannot be drawn, because all passages of the collection seem to be relevant for a topic")
 
 
 def draw_triples(texts: Texts, topics: Topics, strategy: str = "mixed", *, seed: int = 1, epoch: int = 0, negatives: int = 1) -> Integers:
-    """Every relevant passage of every topic with new negatives, in an order drawn by chance: topic, positive, negatives, a row each."""
+    """One triple per relevant passage of every topic, in random order: (triples, 2 + negatives).
+
+    The columns are the number of the topic, the relevant passage, and its negatives. Draws depend only on `seed`,
+    `epoch` and the ids of topics.
+    """
     rows = []
     for topic, relevant in enumerate(topics.relevant):
         name = zlib.crc32(topics.qids[topic].encode())
@@ -237,7 +261,7 @@ def draw_triples(texts: Texts, topics: Topics, strategy: str = "mixed", *, seed:
 
 
 def join_texts(collections: Sequence[Texts]) -> Texts:
-    """Several collections as one; passages of the second come behind those of the first."""
+    """Several collections as one, in their order."""
     first = np.cumsum([0, *(len(texts.names) for texts in collections)]).tolist()
     return Texts(
         tuple(document for texts in collections for document in texts.documents),
@@ -250,26 +274,26 @@ def join_texts(collections: Sequence[Texts]) -> Texts:
 
 
 def join_topics(collections: Sequence[Texts], topics: Sequence[Topics]) -> Topics:
-    """The topics of several collections as those of `join_texts`; a ranking to draw from is kept where all have one."""
+    """The topics of several collections, for the texts of `join_texts`; rankings are kept only if all have one."""
     first = np.cumsum([0, *(len(texts.names) for texts in collections)]).tolist()
     based = list(zip(topics, first, strict=False))
-    with_rankings = all(own.ranked for own in topics)
+    with_rankings = all(collection.ranked for collection in topics)
     return Topics(
-        tuple(qid for own in topics for qid in own.qids),
-        tuple(query for own in topics for query in own.queries),
-        tuple(relevant + base for own, base in based for relevant in own.relevant),
-        tuple(judged for own in topics for judged in own.judged),
-        tuple(codes for own in topics for codes in own.codes),
-        tuple(ranked + base for own, base in based for ranked in own.ranked) if with_rankings else (),
+        tuple(qid for collection in topics for qid in collection.qids),
+        tuple(query for collection in topics for query in collection.queries),
+        tuple(relevant + base for collection, base in based for relevant in collection.relevant),
+        tuple(judged for collection in topics for judged in collection.judged),
+        tuple(codes for collection in topics for codes in collection.codes),
+        tuple(ranked + base for collection, base in based for ranked in collection.ranked) if with_rankings else (),
     )
 
 
 def read_texts(snapshot: Snapshot) -> Texts:
-    """All passages of an index, documents in the order of their ids."""
+    """All passages of an index, with documents sorted by id."""
     located = [
         (segment.document_id(local), segment, local) for segment in snapshot.segments for local in np.flatnonzero(segment.alive).tolist()
     ]
-    located.sort(key=lambda found: found[0])
+    located.sort(key=lambda document: document[0])
     columns: list[tuple[str, str, tuple[str, ...]]] = []
     first = [0]
     for document, segment, local in located:
@@ -283,22 +307,22 @@ def read_texts(snapshot: Snapshot) -> Texts:
 
 
 def passages_of(segment: Segment, local: int, document: str) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Name, text and titles above of each passage of a document."""
+    """Name, text and heading path of each passage of a document; `local` is its number in the segment."""
     from perikope.core.names import passage_name, running_number
 
-    text, own, name_of = segment.text(local), segment.passages_of(local), segment.span_namer(local)
+    text, name_of = segment.text(local), segment.span_namer(local)
     first_span = int(segment["document.first_span"][local])
     paths = _paths(segment, local, text)
-    found = []
-    for place, passage in enumerate(own):
+    passages = []
+    for number, passage in enumerate(segment.passages_of(local)):
         span = segment.span_of("passage.span", local, passage)
-        name = passage_name(document, name_of(span - first_span) or running_number(place))
-        found.append((name, text[segment.characters(span)], paths[int(segment["passage.section"][passage])]))
-    return found
+        name = passage_name(document, name_of(span - first_span) or running_number(number))
+        passages.append((name, text[segment.characters(span)], paths[int(segment["passage.section"][passage])]))
+    return passages
 
 
 def _paths(segment: Segment, local: int, text: str) -> list[tuple[str, ...]]:
-    """The titles above what stands in each section, by the section's number in its document."""
+    """The heading path of the passages directly in each section, by the section's number in its document."""
     paths: list[tuple[str, ...]] = []
     for section in segment.sections_of(local):
         parent = int(segment["section.parent"][section])
@@ -311,12 +335,13 @@ def _paths(segment: Segment, local: int, text: str) -> list[tuple[str, ...]]:
 
 
 def _codes(metadata: Mapping[str, Any]) -> frozenset[str]:
+    """The classification codes of a document's metadata."""
     from perikope.fetch.filters import codes_of
 
     return frozenset(map(str, codes_of(metadata)))
 
 
 def _values(metadata: Mapping[str, Any]) -> frozenset[str]:
-    """Values of metadata as `field=value`."""
+    """The values of a document's metadata, as `field=value`."""
     pairs = ((field, value) for field, given in metadata.items() for value in (given if isinstance(given, list) else [given]))
     return frozenset(f"{field}={value}" for field, value in pairs if isinstance(value, (str, int)) and str(value))

@@ -1,1 +1,1 @@
-"""What is known of patents without an index: codes, numbers, families, headings, mentions, translation."""
+"""Patents without an index: codes, numbers, families, headings, mentions, translation."""

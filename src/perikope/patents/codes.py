@@ -1,10 +1,10 @@
-"""Classification codes of patents (IPC, CPC, ECLA): one form for the many in which they are written, and their levels.
+"""Classification codes of patents (IPC, CPC, ECLA): their normal form, and their levels.
 
     class G06 · subclass G06F · group G06F17 · full G06F17/30
 
-Offices and editions write the same code as `G06F 17/30`, `G06F017/30`, `G06F  17/30        20060101A I20051008RMEP` or, padded to
-fixed width, `G06F0017300000` or `G06F0017300000AFI20051220RMJP`. Digits after a subclass without a slash are a group (`A61K2800` is
-one of CPC).
+Offices and editions write the same code as `G06F 17/30`, `G06F017/30`, `G06F  17/30        20060101A I20051008RMEP` or,
+padded to fixed width, `G06F0017300000` or `G06F0017300000AFI20051220RMJP`. Digits after a subclass without a slash are
+a group (`A61K2800` of the CPC).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 LEVELS = ("class", "subclass", "group", "full")
 
 _PADDED = re.compile(r"([A-HY][0-9]{2}[A-Z])([0-9]{4})([0-9]{6})(?:[A-Z][A-Z0-9 ]{0,40})?")
-"""Four digits of group and six of subgroup, filled up with zeros before the one and after the other; then what IPCR adds about it."""
+"""Four digits of group, padded in front, and six of subgroup, padded at the end; then the additions of the IPCR."""
 _VERSION = r"\s*/?(?:\s+[12][0-9]{7}.*|\s*[(\[].*|\s*)"
-"""What may follow a code that is not a full one: the edition, in one of its forms."""
+"""The edition, in one of its forms, which may follow a code without a subgroup."""
 _CODE = re.compile(
     r"([A-HY][0-9]{2})(?:([A-Z])(?:[\s-]*0*([1-9][0-9]{0,3})"
     r"(?:\s*[/:]\s*([0-9]{1,6})([A-Z+][A-Z0-9+/:.]{0,39})?(?:[\s(\[].*)?|" + _VERSION + r")"
@@ -25,12 +25,12 @@ _CODE = re.compile(
     re.DOTALL,
 )
 _LONGEST = 200
-"""No code, edition and office included, is longer; more is not looked at."""
+"""The most characters of a code with edition and office; the rest of a text is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A code as far as it was given; `str` is its one form."""
+    """A code, down to the level that was given; `str` is its normal form."""
 
     symbol: str
     """Class or subclass: `G06` or `G06F`."""
@@ -44,13 +44,13 @@ class Code:
 
     @property
     def level(self) -> str:
-        """How far it was given."""
+        """The level of the code: one of `LEVELS`."""
         if self.group:
             return "full" if self.subgroup else "group"
         return "class" if len(self.symbol) == 3 else "subclass"
 
     def at(self, level: str) -> str:
-        """Its form at a level, or as it is where it does not go so far.
+        """The code at a level; the code itself where its own level is higher.
 
         >>> code = parse_code("G06F 17/30")
         >>> [code.at(level) for level in LEVELS]
@@ -61,7 +61,7 @@ class Code:
         return self.symbol + self.group if level == "group" else self.symbol[: 3 if level == "class" else 4]
 
     def holds(self, other: Code) -> bool:
-        """Whether another code is this one or lies inside it.
+        """Whether another code is the same or lies inside this one.
 
         >>> [parse_code("G06F1").holds(parse_code(text)) for text in ("G06F 1/16", "G06F 17/30", "G06F")]
         [True, False, False]
@@ -71,18 +71,20 @@ class Code:
 
 
 def parse_code(text: str) -> Code | None:
-    """The code that a text begins with, or None where it is none.
+    """The code that a text begins with; None where it begins with none.
 
-    >>> [str(parse_code(text)) for text in ("g06f 17/30", "G06F0017300000", "H01R   4/24        20060101C I20051008RMEP", "B28B   7/00F")]
-    ['G06F17/30', 'G06F17/30', 'H01R4/24', 'B28B7/00F']
+    >>> [str(parse_code(text)) for text in ("g06f 17/30", "G06F0017300000", "B28B   7/00F")]
+    ['G06F17/30', 'G06F17/30', 'B28B7/00F']
+    >>> str(parse_code("H01R   4/24        20060101C I20051008RMEP"))
+    'H01R4/24'
     """
     text = text[:_LONGEST].strip().upper()
     if padded := _PADDED.fullmatch(text):
         symbol, group, subgroup = padded.groups()
         # A subgroup has two digits at least; zeros after those are padding.
         return Code(symbol, str(int(group)), subgroup[:2] + subgroup[2:].rstrip("0")) if int(group) else Code(symbol)
-    found = _CODE.fullmatch(text)
-    if found is None:
+    match = _CODE.fullmatch(text)
+    if match is None:
         return None
-    number, letter, group, subgroup, detail = (part or "" for part in found.groups())
+    number, letter, group, subgroup, detail = (part or "" for part in match.groups())
     return Code(number + letter, group, subgroup, detail)

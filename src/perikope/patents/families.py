@@ -1,10 +1,10 @@
-"""Patents published more than once: the application (A1) and the granted patent (B1) as one document, on request.
+"""Patents that are published more than once: merges the application (A1) and the granted patent (B1) on request.
 
     with Index.create("patents.index") as index:
         index.add(merge_publications(read("patents/")))
 
-Publications of a patent repeat each other. Kept apart, each is a result of its own, and `one_per="patent"` keeps the best of them in a
-ranking. Merged, the collection holds each patent once, and statistics count it once.
+Publications of a patent repeat each other. Without merging, each of them can be a result, and `one_per="patent"` keeps
+the best one in a ranking. With merging, the collection holds each patent once, and statistics count it once.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _PUBLICATION = re.compile(r"([A-Z]{2}-[A-Z0-9]+)-[A-Z][0-9]?")
 
 
 def merge_publications(documents: Iterable[Document]) -> Iterator[Document]:
-    """The same documents, but one for each patent: `EP-1000000` of EP-1000000-A1 and EP-1000000-B1.
+    """The same documents with one document per patent: `EP-1000000` for EP-1000000-A1 and EP-1000000-B1.
 
-    It has the sections of the latest publication, and of the earlier ones, latest first, those of a part and language that no later one
-    has; often the abstract, which is published with the application only. Metadata are united, those of the latest first; the date is the
-    first one, since from then on the patent was known. A document that is no publication of a patent is passed on as it is, and
-    so is a patent that was published once, but for its id. All documents are held in memory until the last is read.
+    It has the sections of the latest publication. Earlier publications, latest first, add the parts and languages that
+    no later one has; often this is the abstract, which is published with the application only. Metadata are united,
+    those of the latest publication first; the date is the earliest, since from then on the patent was known. A patent
+    with one publication changes its id only, and other documents do not change. All documents are held in memory.
     """
     groups: dict[str, list[Document]] = {}
     for document in documents:
@@ -37,12 +37,14 @@ def merge_publications(documents: Iterable[Document]) -> Iterator[Document]:
 
 
 def merged(id: str, publications: Sequence[Document]) -> Document:
-    """One document of several, the latest first."""
+    """One document made of several publications, which are given latest first."""
     latest = publications[0]
     builder = TreeBuilder(id, tag=latest.labels[latest.spans.tag[0]], language=latest.language)
     builder.metadata = _united([document.metadata for document in publications])
-    own = {document.id for document in publications}
-    builder.cites = [cited for cited in dict.fromkeys(cited for document in publications for cited in document.cites) if cited not in own]
+    ids_of_publications = {document.id for document in publications}
+    builder.cites = [
+        cited for cited in dict.fromkeys(cited for document in publications for cited in document.cites) if cited not in ids_of_publications
+    ]
     builder.source, builder.source_hash = latest.source, latest.source_hash
     has_title = False
     seen: set[tuple[str, str]] = set()
@@ -68,14 +70,14 @@ def merged(id: str, publications: Sequence[Document]) -> Document:
         for span, number in copied.items():
             if span in document.citations:
                 builder.citations[number] = document.citations[span]
-            # A place is one in the file that the document is said to come from.
+            # Places are in the file that the document names as its source.
             if document is latest and span in document.places:
                 builder.places[number] = document.places[span]
     return builder.build()
 
 
 def _recency(document: Document) -> tuple[str, str]:
-    """Publications are ordered by date, and those without one by kind: B1 comes after A1."""
+    """The key that orders publications: by date, those without a date by kind, B1 after A1."""
     return str(document.metadata.get("date", "")), str(document.metadata.get("kind", ""))
 
 
@@ -89,7 +91,7 @@ def _children(document: Document) -> dict[int, list[int]]:
 def _copy(
     document: Document, span: int, children: dict[int, list[int]], builder: TreeBuilder, copied: dict[int, int], ids: set[str]
 ) -> None:
-    """Add a span with all that it holds."""
+    """Add a span with everything inside it."""
     spans, labels = document.spans, document.labels
     kind, tag = spans.kind[span], labels[spans.tag[span]]
     part, language = labels[spans.part[span]], labels[spans.language[span]]
@@ -116,8 +118,8 @@ def _copy(
 
 
 def _united(records: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    """All values of each key, the latest publication's first; one where all say the same."""
-    found: dict[str, object] = {}
+    """All values of each key, the latest publication's first; a single value where all have the same."""
+    united: dict[str, object] = {}
     for key in dict.fromkeys(key for record in records for key in record):
         values: dict[object, None] = {}
         is_list = False
@@ -125,8 +127,8 @@ def _united(records: Sequence[Mapping[str, object]]) -> dict[str, object]:
             value = record.get(key)
             is_list = is_list or isinstance(value, list)
             values.update(dict.fromkeys(value if isinstance(value, list) else [] if value is None else [value]))
-        found[key] = list(values) if is_list or len(values) > 1 else next(iter(values))
+        united[key] = list(values) if is_list or len(values) > 1 else next(iter(values))
     dates = [str(record["date"]) for record in records if record.get("date")]
     if dates:
-        found["date"] = min(dates)
-    return found
+        united["date"] = min(dates)
+    return united

@@ -1,8 +1,8 @@
-"""Headings of patent descriptions: by tag where a file has them, else by wording, case, numbering and length (Albarede et al. 2021, 4.1).
+"""Headings of patent descriptions that are only paragraphs, recognised as in Albarede et al. (2021), section 4.1.
 
-Many files write headings as paragraphs. A short paragraph is one if it consists of the words that such headings are made of, is all in
-capitals, names an example, is numbered like a section, is all in bold, or has no number where the other paragraphs have one; and if text
-follows it.
+Many files write headings as paragraphs. A short paragraph with text after it is a heading if it consists of the words
+that such headings are made of, is all in capitals, names an example, is numbered like a section, is all in bold, or has
+no number while the other paragraphs have one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from lxml import etree
 Element = etree._Element
 
 LONGEST = 120
-"""Characters of a paragraph that may be a heading."""
+"""The most characters of a paragraph that can be a heading."""
 DEEPEST = 6
+"""The deepest level of a heading whose words say it."""
+DEEPEST_TAGGED = 9
+"""The deepest level of a heading whose attribute says it."""
 
 _SAYING = """
 field background summary disclosure description drawing drawings figure figures art example examples embodiment embodiments reference
@@ -38,14 +41,14 @@ de la le les du des et en d un une l détaillée brève technique préféré pr�
 """
 _SAYING_WORDS = frozenset(_SAYING.split())
 _HEADING_WORDS = _SAYING_WORDS | frozenset(_FILLING.split())
-"""A heading of nothing but these words, and of at least one of the first kind, is a main one."""
+"""A heading of these words only, with at least one of `_SAYING_WORDS`, is a main heading."""
 _ALONE = """
 description background summary examples example references drawings abstract claims introduction experimental results discussion methods
 conclusion conclusions title definitions field overview bibliography
 beispiele beispiel bezugszeichenliste figuren beschreibung figurenbeschreibung zusammenfassung zeichnungen exemples exemple dessins résumé
 """
 _ONE_WORD = frozenset(_ALONE.split())
-"""Words that are a main heading by themselves."""
+"""Words that are a main heading alone."""
 
 _PARAGRAPH = re.compile(r"\s*\[\s?[0-9]{1,5}\s?\]\s*")
 _NUMBERING = re.compile(
@@ -61,39 +64,45 @@ _EXAMPLE = re.compile(
 )
 _AFTER_EXAMPLE = re.compile(r"\s*[\]>):.\u2010-\u2015-]|\s+[A-Z(<\[]")
 _NOISE = re.compile(r"<(?:SEP|tb|Desc)|\bEMI[0-9]|[=|]|(?:[0-9]\s*){9}|\bSEQ ID\b")
-"""Pieces of tables, of pictures that were left out, and of sequences."""
+"""Pieces of tables, of omitted pictures, and of sequences."""
 _SENTENCES = re.compile(r"[^\W\d_]{2}\.\s+[A-Z]")
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _MARKS = frozenset(("b", "i", "u", "it", "bold", "italic", "sub", "sup", "o", "smallcaps"))
 _VOWELS = frozenset("AEIOUYÄÖÜÉÈÀ")
 
 
+def heading_level(text: str, outline: int = 1) -> tuple[int, int]:
+    """The level of a heading, and the level that headings of unknown level after it are counted from.
+
+    Main headings have level 1; numbered ones have one level more than their number has parts. A heading of unknown
+    level is one level below `outline`, the second value that this function returned for the heading before.
+
+    >>> heading_level("EXAMPLES"), heading_level("2.1 Rotor", 1), heading_level("Notes", 3)
+    ((1, 1), (3, 3), (4, 3))
+    """
+    text = _without_number(text)
+    numbering = _NUMBERING.match(text)
+    if _EXAMPLE.match(text):
+        level = 2
+    elif numbering and numbering["parts"]:
+        level = min(DEEPEST, 2 + numbering["parts"].count("."))
+    elif numbering and numbering["bracket"]:
+        return min(DEEPEST, max(3, outline + 1)), outline
+    elif numbering:
+        level = 3 if "-" in numbering["letter"] else 2
+    elif is_main(text) or is_capitals(text):
+        level = 1
+    else:
+        return min(DEEPEST, outline + 1), outline
+    return level, level
+
+
 class Headings:
-    """Which paragraphs of one description are headings, and of which level."""
+    """Recognises the headings of one description; `is_numbered` tells whether a paragraph has a number."""
 
     def __init__(self, is_numbered: Callable[[Element], bool]) -> None:
         self._is_numbered = is_numbered
         self._mostly_numbered: dict[Element, bool] = {}
-        self._above = 1
-
-    def level(self, text: str) -> int:
-        """The level of a heading that follows those asked for before: 1 for the main ones, one more for each step of numbering."""
-        text = _without_number(text)
-        numbering = _NUMBERING.match(text)
-        if _EXAMPLE.match(text):
-            level = 2
-        elif numbering and numbering["parts"]:
-            level = min(DEEPEST, 2 + numbering["parts"].count("."))
-        elif numbering and numbering["bracket"]:
-            return min(DEEPEST, max(3, self._above + 1))
-        elif numbering:
-            level = 3 if "-" in numbering["letter"] else 2
-        elif is_main(text) or is_capitals(text):
-            level = 1
-        else:
-            return min(DEEPEST, self._above + 1)
-        self._above = level
-        return level
 
     def is_heading(self, element: Element, text: str) -> bool:
         """Whether a paragraph of a description is a heading."""
@@ -119,12 +128,12 @@ class Headings:
         return _is_numbered_title(text) and not _SENTENCES.search(text) and _is_text(following) and not _ends_list(element, text)
 
     def _stands_out(self, element: Element, following: Element) -> bool:
-        """Whether it has no number where most paragraphs have one, and one with a number follows, perhaps after another like it."""
+        """Whether a paragraph has no number while most have one, and one of the next two paragraphs has a number."""
         parent = element.getparent()
         if parent is None or self._is_numbered(element):
             return False
         if parent not in self._mostly_numbered:
-            # By their length: a short text may have as many headings as paragraphs.
+            # Measured in characters: a short text may have as many headings as paragraphs.
             sizes = {True: 0, False: 0}
             for child in parent.iterchildren(element.tag):
                 sizes[self._is_numbered(child)] += len(_text_of(child))
@@ -136,9 +145,9 @@ class Headings:
 
 
 def is_main(text: str) -> bool:
-    """Whether a text consists of nothing but the words that the headings of patents are made of.
+    """Whether a text consists only of words that headings of patents are made of.
 
-    >>> is_main("BRIEF DESCRIPTION OF THE DRAWINGS"), is_main("2. Related Art:"), is_main("The invention has advantages.")
+    >>> is_main("BRIEF DESCRIPTION OF THE DRAWINGS"), is_main("2. Related Art:"), is_main("The invention is new.")
     (True, True, False)
     """
     if len(text) > LONGEST:
@@ -154,10 +163,10 @@ def is_main(text: str) -> bool:
 
 
 def is_capitals(text: str) -> bool:
-    """Whether a text is words all in capitals; one word alone, and what may be a sequence of bases or amino acids, is not.
+    """Whether a text is several words in capitals; sequences of bases or amino acids are not.
 
-    >>> is_capitals("2. PUMPS WITH A ROTOR"), is_capitals("ATGCC GGTTA"), is_capitals("PVC"), is_capitals("AGL SF-268 CNS")
-    (True, False, False, False)
+    >>> [is_capitals(text) for text in ("2. PUMPS WITH A ROTOR", "ATGCC GGTTA", "PVC", "AGL SF-268 CNS")]
+    [True, False, False, False]
     """
     if not text.isupper():
         return False
@@ -183,25 +192,27 @@ def _is_numbered_title(text: str) -> bool:
 
 
 def _ends_list(element: Element, text: str) -> bool:
-    """Whether the paragraph before is such a line too, numbered alike: then they are a list, of which this is the last."""
+    """Whether the paragraph before has a number of the same form: then this paragraph is the last item of a list."""
     before = element.getprevious()
     if before is None or _is_text(before):
         return False
-    earlier, own = _NUMBERING.match(_without_number(_text_of(before))), _NUMBERING.match(text)
-    if not earlier or not own:
+    earlier, numbering = _NUMBERING.match(_without_number(_text_of(before))), _NUMBERING.match(text)
+    if not earlier or not numbering:
         return False
-    return (earlier["parts"] or "").count(".") == (own["parts"] or "").count(".") and bool(earlier["parts"]) == bool(own["parts"])
+    return (earlier["parts"] or "").count(".") == (numbering["parts"] or "").count(".") and bool(earlier["parts"]) == bool(
+        numbering["parts"]
+    )
 
 
 def _is_marked(element: Element) -> bool:
-    """Whether the whole paragraph is in bold or underlined, its number apart."""
+    """Whether the whole paragraph, except its number, is bold or underlined."""
     if len(element) != 1 or element[0].tag not in ("b", "u", "bold"):
         return False
     return not (element.text or "").strip(" \n[]0123456789") and not (element[0].tail or "").strip()
 
 
 def _is_text(element: Element) -> bool:
-    """Whether an element is too long to be a heading, or a line of a list."""
+    """Whether an element is too long to be a heading or an item of a list."""
     return len(_text_of(element).strip()) > LONGEST
 
 

@@ -1,4 +1,4 @@
-"""What a patent says in words: that a claim depends on others, which figure or paragraph is meant, which patents are cited."""
+"""What a patent says in words: the claims, figures and paragraphs that it mentions, the patents that it cites."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 _MOST = 200
-"""A range of more numbers than this is a misprint, or a trap."""
+"""The longest range of numbers that is read; a longer one is a misprint or hostile."""
 
 _BETWEEN = (
     r"\s*+(?>,\s*+(?:and|or|und|oder|et|ou|y|o|e|en|of)\b|[,;&/+\u2010-\u2015-]"
@@ -17,19 +17,19 @@ _NUMBER = r"\s*+(?:n[°ºo]s?\.?\s*+)?"
 _MORE_NUMBERS = rf"(?:{_BETWEEN}[0-9]{{1,3}}(?![0-9a-z]|[.,][0-9]))*+"
 _NUMBERS = rf"(?P<numbers>[0-9]{{1,3}}(?![0-9a-z]){_MORE_NUMBERS})"
 _CLAIMS = rf"(?P<numbers>[0-9]{{1,3}}(?:(?=[a-z]{{2}})|(?![0-9a-z]){_MORE_NUMBERS}))"
-"""Numbers of claims; the space behind the first may be lost (`claim 1further`). After `example` it may not: `for example 10ml`."""
+"""Numbers of claims; the space after the first may be missing (`claim 1further`), as opposed to `for example 10ml`."""
 _LETTER = "[b-df-np-xz]"
-"""A letter that can stand alone for a figure (`2A and B`): those that are words of their own are none."""
+"""A letter that can stand alone for a figure (`2A and B`): one that is no word."""
 _LETTERED = rf"(?P<numbers>[0-9]{{1,3}}(?:(?=[a-z]{{2}})|[a-z]?\b(?:{_BETWEEN}(?:[0-9]{{1,3}}[a-z]?|{_LETTER})\b)*+))"
-"""Numbers of figures; as with claims, a word may follow the first without a space."""
+"""Numbers of figures; a word may follow the first without a space, as with claims."""
 _ELSEWHERE = r"(?!\s+of\s+(?:u\.?s|ep\b|wo\b|jp\b|the\s+patent))"
 _OTHER_EXAMPLE = "".join(
     rf"(?<!{kind}[ -]example)" for kind in ("comparative", "reference", "synthesis", "preparation", "production", "test", "formulation")
 )
-"""These are counted apart: comparative example 1 is not example 1."""
+"""These are counted separately: comparative example 1 is not example 1."""
 
-# For each word that mentions are made with, in small letters, what follows it. The word comes first, and only then what must not stand
-# before it: so a search for letters leads to the few places where anything else is tried.
+# For each word that mentions begin with, in lower case, the pattern that follows it. Conditions on the text before the
+# word come after the word: so a search for plain letters finds the few positions where the pattern is tried.
 _WORDS = {
     "claim": ("claim", rf"(?<!\wclaim)s?{_NUMBER}{_CLAIMS}{_ELSEWHERE}"),
     "anspr": ("claim", rf"(?:uch(?:e?s)?|üchen?)\b{_NUMBER}{_CLAIMS}"),
@@ -63,26 +63,29 @@ _NAMED = re.compile(
 
 
 def mentions(text: str, before: int = 0) -> Iterator[tuple[str, str]]:
-    """What a passage mentions: ("claim", "3"), ("figure", "3B"), ("example", "2"), ("paragraph", "0042"); each once, in order.
+    """What a passage mentions, each once and in order, such as ("claim", "3") or ("figure", "3B").
 
-    `before` is the number of the claim that the passage is: it may mean all claims before it.
+    The words are claim, figure, example and paragraph; the number of a paragraph has four digits. `before` is the
+    number of the claim that the passage is, which may mention "all preceding claims"; 0 for other passages.
 
     >>> list(mentions("A pump according to any of claims 1 to 3 or 5, see FIGS. 2A and 4"))
     [('claim', '1'), ('claim', '2'), ('claim', '3'), ('claim', '5'), ('figure', '2A'), ('figure', '4')]
-    >>> list(mentions("The pump of claim 1further comprising what FIG. 2is")), list(mentions("claim 1a, for example 10ml"))
-    ([('claim', '1'), ('figure', '2')], [])
-    >>> list(mentions("Pumpe nach einem der vorhergehenden Ansprüche", before=3)), list(mentions("selon la revendication 2"))
-    ([('claim', '1'), ('claim', '2')], [('claim', '2')])
+    >>> list(mentions("The pump of claim 1further comprising what FIG. 2is"))
+    [('claim', '1'), ('figure', '2')]
+    >>> list(mentions("claim 1a, for example 10ml")), list(mentions("selon la revendication 2"))
+    ([], [('claim', '2')])
+    >>> list(mentions("Pumpe nach einem der vorhergehenden Ansprüche", before=3))
+    [('claim', '1'), ('claim', '2')]
     """
     text = text.lower()
-    found = [
+    matches = [
         (match.start(), what, match["numbers"])
         for word, (what, pattern) in _MENTIONS.items()
         if word in text
         for match in pattern.finditer(text)
     ]
     mentioned: dict[tuple[str, str], None] = {}
-    for _, what, numbers in sorted(found):
+    for _, what, numbers in sorted(matches):
         mentioned.update(dict.fromkeys((what, which) for which in ([numbers] if what == "paragraph" else _listed(numbers))))
     if before and _BEFORE.search(text):
         mentioned.update(dict.fromkeys(("claim", str(number)) for number in range(1, before)))
@@ -90,7 +93,7 @@ def mentions(text: str, before: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def named_first(text: str) -> Iterator[tuple[str, str]]:
-    """The figures that each line of a text begins with, as the description of drawings does, or the example that a heading names.
+    """The figures or examples that the lines of a text begin with, as descriptions of drawings and headings do.
 
     >>> list(named_first("FIG. 3A is a side view;\\nFIG. 3B is a plan."))
     [('figure', '3A'), ('figure', '3B')]
@@ -108,20 +111,20 @@ _MISSING = re.compile(
     r"(?:^\s*+|\n[ \t]*+|(?<=[.;:,]\s)\s*+)([0-9](?:\s?[0-9]){0,2})\s?[.)]\s+(?=[^\W\d_a-z])"
     r"|(?:^\s*+|\n[ \t]*+)([0-9]{1,3})\s+(?=[^\W\d_a-z])"
 )
-"""How a number may stand that is known to be missing: after the end of a page, with a space in it (`1 1.`), or without a full stop."""
+"""A number that is known to be missing: inside a line, with a space in it (`1 1.`), or without a full stop."""
 _CLAIM_WORD = re.compile("claim|anspr|revendi|reivindi|rivendi|conclusie|krav|請求", re.IGNORECASE)
 _GAP = 6
-"""So many numbers may be missing before a claim that begins a line."""
+"""The most numbers that can be missing before a claim that begins a line."""
 _NO_NUMBER = 10**6
 _LONGEST_STATEMENT = 120
 
 
 def claim_starts(lines: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Where the claims of a list begin: number, line and place in the line; nothing where it is no list.
+    """Number, line and position in the line of each claim in a list; empty where the lines are no list of claims.
 
-    A line begins a claim where it begins with a number that is higher than the one before, yet not by much. Where numbers are
-    missing so, they may stand inside a line: a claim ran on after the end of a page. Where the first is not found at all, it is what
-    stands before the others and does more than announce them.
+    A line begins a claim if it begins with a number that is a little higher than the one before. Missing numbers are
+    looked for inside lines, since a claim can run on after the end of a page. If the first claim has no number, it is
+    the text before the others, without lines that only announce claims.
 
     >>> claim_starts(["I claim:", "1. A pump.", "2. The pump of claim 1. 3. A rotor.", "4. A seal."])
     [(1, 1, 0), (2, 2, 0), (3, 2, 24), (4, 3, 0)]
@@ -131,9 +134,9 @@ def claim_starts(lines: Sequence[str]) -> list[tuple[int, int, int]]:
     begins: list[tuple[int, int]] = []
     last = 0
     for index, line in enumerate(lines):
-        found = _START.match(line)
-        if found and last < int(found[1]) <= last + _GAP:
-            last = int(found[1])
+        match = _START.match(line)
+        if match and last < int(match[1]) <= last + _GAP:
+            last = int(match[1])
             begins.append((last, index))
     starts: list[tuple[int, int, int]] = []
     expected = 1
@@ -152,25 +155,25 @@ def claim_starts(lines: Sequence[str]) -> list[tuple[int, int, int]]:
 
 
 def _inner_starts(lines: Sequence[str], index: int, end: int, expected: int, following: int) -> Iterator[tuple[int, int, int]]:
-    """Where claims begin inside lines, from the one that is expected to before the one that follows."""
+    """Where claims begin inside lines: those with the numbers from `expected` to before `following`."""
     pattern = _INNER_START if following == _NO_NUMBER else _MISSING
     for inner in range(index, end):
-        for found in pattern.finditer(lines[inner]):
-            group = found.lastindex or 1
-            if int("".join(found[group].split())) == expected < following:
-                yield expected, inner, found.start(group)
+        for match in pattern.finditer(lines[inner]):
+            group = match.lastindex or 1
+            if int("".join(match[group].split())) == expected < following:
+                yield expected, inner, match.start(group)
                 expected += 1
 
 
 def _is_list(lines: Sequence[str], begins: Sequence[tuple[int, int]]) -> bool:
-    """Whether what begins with numbers is surely claims: it is several, or one that depends on another."""
+    """Whether lines that begin with numbers are surely claims: there are several, or one that mentions a claim."""
     if len(begins) == 1:
         return any(what == "claim" for what, _ in mentions(lines[begins[0][1]]))
     return bool(begins)
 
 
 def _announces(line: str) -> bool:
-    """Whether a line only says that claims follow, or whose they are."""
+    """Whether a line only announces claims."""
     words = line.split()
     if len(words) <= 3 or (words[0].startswith("[") and words[-1].endswith("]")):
         return not line.rstrip().endswith(".")
@@ -178,20 +181,20 @@ def _announces(line: str) -> bool:
 
 
 def _listed(text: str) -> Iterator[str]:
-    """The numbers of a list with ranges, in small letters: `1 to 3, 5`, `2a-2c`, `2a and b`."""
+    """The numbers of a list with ranges, written in lower case: `1 to 3, 5`, `2a-2c`, `2a and b`."""
     last, letter, end = 0, "", 0
     for piece in _PIECE.finditer(text):
         is_range = bool(last) and _RANGE.fullmatch(text, end, piece.start()) is not None
         end = piece.end()
-        number, own = (int(piece[1]), piece[2].upper()) if piece[1] else (last, piece[3].upper())
+        number, own_letter = (int(piece[1]), piece[2].upper()) if piece[1] else (last, piece[3].upper())
         if not number:
             continue
-        if is_range and number == last and letter and own:
-            yield from (f"{number}{chr(code)}" for code in range(ord(letter) + 1, ord(own)))
+        if is_range and number == last and letter and own_letter:
+            yield from (f"{number}{chr(code)}" for code in range(ord(letter) + 1, ord(own_letter)))
         elif is_range and last < number <= last + _MOST:
             yield from (str(between) for between in range(last + 1, number))
-        yield f"{number}{own}"
-        last, letter = number, own
+        yield f"{number}{own_letter}"
+        last, letter = number, own_letter
 
 
 _COUNTRIES = "US|EP|WO|DE|FR|GB|JP|NL|BE|CH|AT|SE|IT|ES|DK|FI|NO|CA|AU|NZ|CN|KR|RU|SU|DD|PL|CZ|HU|IL|TW|ZA|BR|MX|IE|PT"
@@ -212,7 +215,7 @@ _ADJECTIVES = {
 }
 _NO_PUBLICATION = re.compile(r"provisional|serial|ser\.|PCT\s*/\s*[A-Z]{2}|\bapplication\s+(?:no|ser)", re.IGNORECASE)
 _PUBLISHED = re.compile(r"(?<![0-9/])20[0-9]{2}\s?/\s?[0-9]{7}(?![0-9])")
-"""An application by the number of its publication."""
+"""The number of a published application."""
 _KIND_BEFORE = re.compile(r"\s*-?\s*([ABCU][1-9]?)\b\s*-?")
 _KIND = re.compile(r"\s*-?\s*([ABCU][1-9])\b")
 _INTERNATIONAL = re.compile(r"(?<![0-9])([0-9]{4}|[0-9]{2})\s*/\s*([0-9]{4,6})(?![0-9])|(?<![0-9])([0-9]{7}|[0-9]{10})(?![0-9])")
@@ -226,7 +229,7 @@ _OTHER = re.compile(r"(?<![0-9])([0-9]{1,4}(?:[\s.]?[0-9]{2,3}|,[0-9]{3}){1,4}|[
 
 
 def cited_patents(text: str) -> Iterator[tuple[str, str, str]]:
-    """Country, number and kind of the publications in a reference to patents; of what has no certain number, nothing.
+    """Country, number and kind of the publications that a text cites; numbers that are not certain are left out.
 
     >>> list(cited_patents("U.S. Pat. Nos. 5,001,116 and 4,994,443")), list(cited_patents("WO 95/11968"))
     ([('US', '5001116', ''), ('US', '4994443', '')], [('WO', '1995011968', '')])
@@ -243,17 +246,17 @@ def cited_patents(text: str) -> Iterator[tuple[str, str, str]]:
     start = country.end()
     rough = ""
     if letter := _KIND_BEFORE.match(text, start):
-        # A letter alone right after the country is too rough a kind: of A there are A1 and A2.
+        # A single letter after the country is no exact kind: A can be A1 or A2.
         start, rough = letter.end(), letter[1] if len(letter[1]) == 2 else ""
     pattern = {"WO": _INTERNATIONAL, "JP": _JAPANESE, "US": _AMERICAN, "EP": _EUROPEAN}.get(code, _OTHER)
-    for found in pattern.finditer(text, start):
-        kind = _KIND.match(text, found.end())
-        if sum(map(str.isdigit, found[0])) > 4:
-            yield code, _written(code, found), kind[1] if kind else rough
+    for match in pattern.finditer(text, start):
+        kind = _KIND.match(text, match.end())
+        if sum(map(str.isdigit, match[0])) > 4:
+            yield code, _written(code, match), kind[1] if kind else rough
 
 
-def _written(code: str, found: re.Match[str]) -> str:
-    groups = found.groups()
+def _written(code: str, match: re.Match[str]) -> str:
+    groups = match.groups()
     if code == "WO" and groups[0]:
         year = groups[0] if len(groups[0]) == 4 else ("19" if groups[0] >= "78" else "20") + groups[0]
         return year + groups[1].zfill(6)
@@ -261,4 +264,4 @@ def _written(code: str, found: re.Match[str]) -> str:
         return groups[0] + groups[1].zfill(6)
     if code == "US" and groups[0]:
         return groups[0] + groups[1].zfill(7)
-    return re.sub(r"[^A-Z0-9]", "", found[0])
+    return re.sub(r"[^A-Z0-9]", "", match[0])

@@ -1,4 +1,4 @@
-"""Numbers of publications and applications, in one form whoever wrote them."""
+"""Numbers of publications and applications in normal form."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from perikope.core.dates import iso_date
 
 
 class PatentNumber(NamedTuple):
-    """A publication or an application by its number, in one form whoever wrote it; see `patent_number`."""
+    """The number of a publication or an application in normal form; see `patent_number`."""
 
     country: str
     number: str
     kind: str = ""
     date: str = ""
-    """As 2001-03-15, or as much of it as is known."""
+    """The date as 2001-03-15, or as much of it as is known; empty where unknown."""
 
     @property
     def id(self) -> str:
@@ -24,19 +24,20 @@ class PatentNumber(NamedTuple):
 
     @property
     def written(self) -> str:
-        """As people write it: `EP0680812A1`."""
+        """The number as people write it: `EP0680812A1`."""
         return self.patent + self.kind
 
     @property
     def patent(self) -> str:
-        """The same without the kind: `EP0680812`."""
+        """The number without its kind, as people write it: `EP0680812`."""
         return self.country + (self.number.zfill(7) if self.country == "EP" else self.number)
 
 
 def patent_number(country: str, number: str, kind: str = "", date: str = "") -> PatentNumber:
-    """A number from its parts as a file has them.
+    """The normal form of a number whose parts are as a file writes them.
 
-    Zeros in front are dropped. A WO number gets a year of four digits and six more, one of a US application a year and seven more.
+    Leading zeros are dropped. A WO number has a year of four digits and six digits more, that of a published US
+    application a year and seven digits more.
 
     >>> patent_number("EP", "0680812", "A1").id, patent_number("US", "D0435854", "S1").id
     ('EP-680812-A1', 'US-D435854-S1')
@@ -57,7 +58,7 @@ def patent_number(country: str, number: str, kind: str = "", date: str = "") -> 
 
 
 def number_of_id(id: str, date: str = "") -> PatentNumber:
-    """A number from its id.
+    """The number of a publication, from the id of its document.
 
     >>> number_of_id("US-6530116-B2")
     PatentNumber(country='US', number='6530116', kind='B2', date='')

@@ -1,6 +1,6 @@
-"""Translation of a query's text into a language of the index: a protocol, and an adapter for servers that speak LibreTranslate's.
+"""Translation of a query into a language of the index: a protocol, and an adapter for LibreTranslate servers.
 
-None is used unless it is asked for: text that nobody has published yet must not leave the machine by default.
+Nothing is translated unless the user asks for it: unpublished text must not leave the machine by default.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from perikope.core.errors import PerikopeError, UsageError
 
 TIMEOUT = 60.0
-"""Seconds that a server may be silent: a hundred claims take a small machine a while."""
+"""Seconds without an answer after which a request fails; a hundred claims take a small machine a while."""
 MAX_BYTES = 1 << 24
-"""No translation of claims is longer; what a server sends beyond is not read."""
+"""The longest answer that is read, in bytes; no translation of claims is longer."""
 _EXCERPT = 200
 
 
@@ -27,17 +27,17 @@ class TranslationError(PerikopeError):
 
 
 class Translator(Protocol):
-    """Anything that can be called so: a function, or an object such as `LibreTranslate`."""
+    """A function with this signature, or an object such as `LibreTranslate`."""
 
     def __call__(self, text: str, source: str, target: str) -> str:
-        """The text, which is in the language `source`, in the language `target`; both are codes such as `de`."""
+        """Translate a text from the language `source` to the language `target`; both are codes such as `de`."""
         ...
 
 
 class LibreTranslate:
-    """A server that has LibreTranslate's `POST /translate`, by its address: `http://localhost:5000`.
+    """A server with LibreTranslate's `POST /translate`, by its address: `http://localhost:5000`.
 
-    Only http and https are spoken, and redirections are not followed: the text goes where it was said to go, and nowhere else.
+    Only http and https are used, and redirections are not followed, so that the text goes to the given address only.
     """
 
     def __init__(self, url: str, *, api_key: str = "", timeout: float = TIMEOUT) -> None:
@@ -59,7 +59,7 @@ class LibreTranslate:
         content = {"q": text, "source": source, "target": target, "format": "text"}
         if self._api_key:
             content["api_key"] = self._api_key
-        # JSON can spell half a character, UTF-8 cannot.
+        # A lone surrogate can be written in JSON, but not in UTF-8.
         body = json.dumps(content).encode("ascii")
         request = Request(self.url, body, {"Content-Type": "application/json", "Accept": "application/json"}, method="POST")
         try:
@@ -70,8 +70,8 @@ class LibreTranslate:
                 raise self._failed(f"it answers {error.code} {_reason(error)}") from None
         except (URLError, HTTPException, OSError) as error:
             reason = error.reason if isinstance(error, URLError) else error
-            said = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason) or type(reason).__name__
-            raise self._failed(f"{said}; check the address, and whether the server runs") from None
+            reason_given = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason) or type(reason).__name__
+            raise self._failed(f"{reason_given}; check the address, and whether the server runs") from None
         if len(data) > MAX_BYTES:
             raise self._failed(f"its answer is longer than {MAX_BYTES >> 20} MB")
         translated = _field(data, "translatedText")
@@ -87,20 +87,20 @@ class LibreTranslate:
 
 
 class _NoRedirection(HTTPRedirectHandler):
-    """Makes an error of every redirection."""
+    """Turns every redirection into an error."""
 
     def redirect_request(self, *details: Any, **more: Any) -> None:
-        """None: not followed."""
+        """Follow no redirection."""
         return
 
 
 def _reason(error: HTTPError) -> str:
-    """What a server says about its refusal: `{"error": "…"}`, or what HTTP calls it."""
+    """The reason that a server gives for an error: `{"error": "…"}`, or the reason phrase of HTTP."""
     try:
-        said = _field(error.read(MAX_BYTES), "error")
+        reason_given = _field(error.read(MAX_BYTES), "error")
     except (OSError, HTTPException):
-        said = None
-    return (said or error.reason or "")[:_EXCERPT]
+        reason_given = None
+    return (reason_given or error.reason or "")[:_EXCERPT]
 
 
 def _field(data: bytes, name: str) -> str | None:

@@ -1,8 +1,9 @@
-"""How the US patent office writes numbers and classes, in its own fixed widths, and the one form in which every source writes them here.
+"""Numbers and classes as the US patent office writes them, in fixed widths, and their normal form.
 
-Publications are `US-6530116-B2`, `US-D435854-S1`, `US-20010000044-A1`; those of other offices that it cites likewise, in the form of MAREC
-(`WO-2002025773-A1`, `JP-10168960`). Applications are numbered as MAREC and DOCDB number them, serial number and year, so that a family
-is one across sources: 09/832,323 of 2001 is `US-83232301-A`, the provisional 60/195,933 of 2000 is `US-19593300-P`.
+Publications are `US-6530116-B2`, `US-D435854-S1`, `US-20010000044-A1`. Cited publications of other offices have the
+form of MAREC (`WO-2002025773-A1`, `JP-10168960`). Applications have the numbers of MAREC and DOCDB, serial number and
+year, so that families agree across sources: 09/832,323 of 2001 is `US-83232301-A`, the provisional 60/195,933 of 2000
+is `US-19593300-P`.
 """
 
 from __future__ import annotations
@@ -12,26 +13,29 @@ import re
 from perikope.patents.codes import parse_code
 
 Number = tuple[str, str, str]
-"""Country, number and kind, the kind nothing where it is not known."""
+"""Country, number and kind; the kind is empty where it is not known."""
 
 _LETTERED = re.compile(r"(RE|PP|AI|RX|D|H|T|X)0*([1-9][0-9]*)")
-"""Reissues, plants, additional improvements, reexaminations, designs, statutory registrations, defensive publications, first patents."""
+"""Reissues, plants, additional improvements, reexaminations, designs, statutory invention registrations, defensive
+publications, first patents."""
 _KINDS = {"D": ("S", "S1"), "RE": ("E", "E1"), "PP": ("P", ""), "H": ("H", "H1"), "": ("A", "")}
-"""The kind of a grant of each sort before 2 January 2001 and since, where it is certain."""
+"""The kind of a grant of each sort before 2 January 2001 and since then; empty where it is not certain."""
 _CHANGED = 2001
-"""Since that year grants have these kinds and applications are published, under a year of four digits and seven more."""
+"""The year since which grants have the later kinds, and applications are published under a year and seven digits."""
 _PROVISIONAL = ("60", "61", "62", "63")
 """Series of provisional applications."""
 _INTERNATIONAL = re.compile(r"PCT/?([A-Z]{2})/?([0-9]{4}|[0-9]{2})/?([0-9]{5,6})")
 
 
 def publication(country: str, number: str, kind: str = "", date: str = "") -> Number | None:
-    """A published document; None where there is no number.
+    """The normal form of a publication's number; None where there is no number.
 
     >>> publication("US", "D0435854", "S", "20010102"), publication("US", "D. 271298", "", "19831100")
     (('US', 'D435854', 'S1'), ('US', 'D271298', 'S'))
-    >>> publication("US", "2002/0065828", "A1"), publication("WO", "WO 02/25773", "A1"), publication("JP", "8-93012", "", "19960400")
-    (('US', '20020065828', 'A1'), ('WO', '2002025773', 'A1'), ('JP', '8093012', ''))
+    >>> publication("US", "2002/0065828", "A1"), publication("WO", "WO 02/25773", "A1")
+    (('US', '20020065828', 'A1'), ('WO', '2002025773', 'A1'))
+    >>> publication("JP", "8-93012", "", "19960400")
+    ('JP', '8093012', '')
     """
     country, kind = _plain(country) or "US", _plain(kind)
     if country == "US":
@@ -43,7 +47,7 @@ def publication(country: str, number: str, kind: str = "", date: str = "") -> Nu
 
 
 def us_number(number: str, kind: str = "", date: str = "") -> str:
-    """The number of a US publication without zeros that fill it up."""
+    """The number of a US publication without padding zeros."""
     number = re.sub(r"[^A-Z0-9/]", "", number.upper())
     if lettered := _LETTERED.fullmatch(number):
         return f"{lettered[1]}{lettered[2]}"
@@ -58,10 +62,12 @@ def us_number(number: str, kind: str = "", date: str = "") -> str:
 
 
 def us_kind(number: str, kind: str, date: str = "") -> str:
-    """The kind of a US publication: as given, or as follows from the sort of its number and its date; else nothing.
+    """The kind of a US publication: as given, or as the letters of its number and its date imply; empty where unknown.
 
-    >>> us_kind("6530116", "B2"), us_kind("D435854", "S", "20010102"), us_kind("5793966", "", "19980811"), us_kind("6530116", "", "2003")
-    ('B2', 'S1', 'A', '')
+    >>> us_kind("6530116", "B2"), us_kind("D435854", "S", "20010102"), us_kind("5793966", "", "19980811")
+    ('B2', 'S1', 'A')
+    >>> us_kind("6530116", "", "2003")
+    ''
     """
     sort = re.match("[A-Z]*", number)
     before, since = _KINDS.get(sort[0] if sort else "", ("", ""))
@@ -88,12 +94,14 @@ def _foreign_number(country: str, number: str) -> str:
 
 
 def application(country: str, number: str, date: str = "") -> Number | None:
-    """An application; None where there is no number.
+    """The normal form of an application's number; None where there is no number.
 
-    >>> application("US", "09832323", "20010410"), application("US", "60/195,933", "20000410"), application("US", "16232658", "20181226")
-    (('US', '83232301', 'A'), ('US', '19593300', 'P'), ('US', '201816232658', 'A'))
-    >>> application("US", "PCT/NO98/00107", "19980402"), application("JP", "11-097727", "19990405"), application("DE", "198 40 645.2")
-    (('NO', '9800107', 'W'), ('JP', '9772799', 'A'), ('DE', '19840645', 'A'))
+    >>> application("US", "09832323", "20010410"), application("US", "60/195,933", "20000410")
+    (('US', '83232301', 'A'), ('US', '19593300', 'P'))
+    >>> application("US", "16232658", "20181226"), application("US", "PCT/NO98/00107", "19980402")
+    (('US', '201816232658', 'A'), ('NO', '9800107', 'W'))
+    >>> application("JP", "11-097727", "19990405"), application("DE", "198 40 645.2")
+    (('JP', '9772799', 'A'), ('DE', '19840645', 'A'))
     """
     country, number, year = _plain(country) or "US", number.strip().upper(), str(_year(date) or "")
     if international := _INTERNATIONAL.fullmatch(re.sub(r"[\s,.-]", "", number)):
@@ -114,10 +122,10 @@ def application(country: str, number: str, date: str = "") -> Number | None:
 
 
 def us_class(text: str) -> str:
-    """A class and subclass of the US classification, from fixed width; nothing where it is none.
+    """Class and subclass of the US classification, from a text in fixed width; empty where the text is no code.
 
-    Three places of class and three of subclass, each filled up from the left, then decimals and letters of the subclass; applications
-    fill up both with zeros: `002227000`.
+    Three characters of class and three of subclass, both padded on the left, then decimals and letters of the subclass.
+    Applications pad with zeros: `002227000`.
 
     >>> [us_class(text) for text in (" 15328", " 153276", "379 8802", "D14480", "D 6626", "217 12 R", " 24 305 S")]
     ['15/328', '15/327.6', '379/88.02', 'D14/480', 'D6/626', '217/12R', '24/30.5S']
@@ -126,17 +134,17 @@ def us_class(text: str) -> str:
     """
     # Where a file was indented anew, blanks before a class are lost; without decimals the width still tells.
     text = (text.strip() if "\n" in text or len(text.strip()) < 6 else text.rstrip()).upper().rjust(6)
-    found = re.fullmatch(r"(PLT|D[ 0-9][0-9]|[ 0-9]{2}[0-9])([ 0-9]{0,2}[0-9])([0-9]*) *([A-Z]{0,3})", text)
-    if not found or " " in found[2].lstrip():
+    match = re.fullmatch(r"(PLT|D[ 0-9][0-9]|[ 0-9]{2}[0-9])([ 0-9]{0,2}[0-9])([0-9]*) *([A-Z]{0,3})", text)
+    if not match or " " in match[2].lstrip():
         return ""
-    name, whole, decimals, letters = found.groups()
+    name, whole, decimals, letters = match.groups()
     if len(decimals + letters) == 3 and " " not in text:
         decimals = decimals.rstrip("0")
     return f"{name.replace(' ', '').lstrip('0')}/{int(whole)}{'.' + decimals if decimals else ''}{letters}"
 
 
 def ipc(text: str) -> str:
-    """A code of the IPC, also from the fixed width of ST.32, three places of group and the rest of subgroup; else nothing.
+    """A code of the IPC, also in the fixed width of ST.32 (three characters of group); empty where it is not full.
 
     >>> [ipc(text) for text in ("A47L  514", "E03C 104", "G06F 1516", "B08B003/00", "1402")]
     ['A47L5/14', 'E03C1/04', 'G06F15/16', 'B08B3/00', '']

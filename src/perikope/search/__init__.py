@@ -1,1 +1,1 @@
-"""The front door: options of a search, its steps, results and recipes."""
+"""Searching an index: options, the steps of a search, results and recipes."""

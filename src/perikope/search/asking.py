@@ -1,7 +1,7 @@
-"""The first step of a search: what was asked for, in the terms of an index.
+"""The first step of a search: translate the query into terms of the index.
 
-A query may be a text, a `Topic` (a text, a patent, or both, with options of its own), or a `PatentQuery` that was made before. Whatever
-it is, it becomes `Prepared`: a query that fetches documents, a query that scores passages, and conditions on documents.
+A query is a text, a `Topic` (a text, a patent, or both, with options), or a `PatentQuery` that was made before. Each
+becomes `Prepared`: a query that fetches documents, a query that scores passages, and conditions on documents.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Prepared:
     """A query in the terms of an index."""
 
     fetch: Query
-    """Fetches documents."""
+    """The query that fetches documents."""
     browse: Query | None
-    """Scores passages; None where the query that fetches, with what expansion adds to it, scores them."""
+    """The query that scores passages; None if the query that fetches, after its expansion, also scores them."""
     filters: tuple[Filter, ...] = ()
-    """Conditions on documents that come from the query itself: those of a patent."""
+    """Conditions on documents that come from the query, as those of a patent do."""
     notes: tuple[str, ...] = ()
-    """What could not be done as asked, in sentences for the user."""
+    """Sentences for the user about what could not be done as requested."""
     patent: Patent | None = None
-    """The patent that was asked with."""
+    """The patent that the query was made from, if there is one."""
 
     @property
     def scoring(self) -> Query:
@@ -55,18 +55,18 @@ class Prepared:
 
 
 def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
-    """The options of a search for one topic: its own take precedence, its conditions are added to those given."""
+    """The options of a search for one topic: those of the topic take precedence, its conditions are added."""
     if not topic.options:
         return options
-    own = options.updated(topic.options)
-    added = own.filter if "filter" in topic.options else ()
+    combined = options.updated(topic.options)
+    added = combined.filter if "filter" in topic.options else ()
     if "ids" in topic.options and options.ids is not None:
         added = (*added, _with_ids(options.ids))
-    return own.updated({"filter": (*options.filter, *added)}) if added else own
+    return combined.updated({"filter": (*options.filter, *added)}) if added else combined
 
 
 def read_query(snapshot: Snapshot, text: str, language: str = "", syntax: str = "words") -> Query:
-    """A text in the given language, or in every language that the index holds; an error where it holds nothing to look for."""
+    """The query of a text in the given language, or in every language of the index; an error if no term is left."""
     if not isinstance(text, str):
         raise UsageError(f"the query must be text, not {type(text).__name__}")
     languages = [language] if language else snapshot.languages
@@ -77,12 +77,12 @@ def read_query(snapshot: Snapshot, text: str, language: str = "", syntax: str = 
 
 
 def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prepared:
-    """What was asked for, read once. The options must be those of the topic already; see `with_options_of`."""
+    """The query in terms of the index. For a topic, `options` must include its options; see `with_options_of`."""
     if isinstance(asked, PatentQuery):
         prepared = _of_patent(asked)
     elif isinstance(asked, Topic) and (asked.patent or asked.claims):
         patent = read_patent(snapshot, asked.patent or None, asked.claims, options, asked.family)
-        # The words of a topic that has both fetch documents; the claims of its patent score passages.
+        # If a topic has words and a patent, the words fetch documents and the claims of the patent score passages.
         prepared = _of_patent(patent)
         if asked.query:
             prepared = replace(prepared, fetch=read_query(snapshot, asked.query, options.language, options.syntax))
@@ -105,7 +105,7 @@ def read_patent(
     options: SearchOptions,
     family: Iterable[str] = (),
 ) -> PatentQuery:
-    """A patent as a query, made as the options say."""
+    """The query of a patent, made with the patent options; `family` adds ids to the patent's family."""
     return patent_query(
         snapshot,
         patent,
@@ -121,15 +121,15 @@ def read_patent(
 def _translator(given: str | Translator | None) -> Translator | None:
     if not isinstance(given, str):
         return given
-    # It brings what speaks HTTP with it, which takes its time to load.
+    # Imported only here, since it imports an HTTP client, which takes time.
     from perikope.patents.translation import LibreTranslate
 
     return LibreTranslate(given, api_key=os.environ.get(TRANSLATE_KEY, "")) if given else None
 
 
 def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, ...]:
-    """The conditions on documents that the options state, each checked against the index."""
-    filters: list[Filter] = [parse_filter(one) if isinstance(one, str) else one for one in options.filter]
+    """The conditions on documents that the options contain; their metadata fields are checked against the index."""
+    filters: list[Filter] = [parse_filter(given) if isinstance(given, str) else given for given in options.filter]
     if options.ids is not None:
         filters.append(_with_ids(options.ids))
     if options.shares_codes_with:
@@ -141,14 +141,15 @@ def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, .
 
 
 def _with_ids(ids: Iterable[str]) -> Ids:
-    """Documents with these ids, written as they are or as in names of passages."""
+    """The condition that a document has one of these ids, written plainly or percent-encoded."""
     listed = frozenset(ids)
     return Ids(listed | frozenset(map(unquote, listed)))
 
 
 def _sharing_codes(snapshot: Snapshot, document: str, level: str) -> list[Filter]:
+    """The conditions for `shares_codes_with`: a common code, and not the document itself."""
     number = snapshot.find_document(document)
-    if number < 0:  # as names of passages have it
+    if number < 0:  # percent-encoded, as in names of passages
         document = unquote(document)
         number = snapshot.find_document(document)
     if number < 0:

@@ -1,4 +1,4 @@
-"""Many topics against one index."""
+"""Search one index for many topics."""
 
 from __future__ import annotations
 
@@ -23,23 +23,27 @@ from perikope.search.results import Results
 from perikope.search.steps import Search, search_for
 
 Run = Mapping[str, Mapping[str, float]]
-"""Scores by topic and name."""
+"""Scores by topic id and name of the passage or document."""
 
-NOTHING_FOUND = "no passage holds any of its words, or may be found"
+NOTHING_FOUND = "no passage holds any of its words and satisfies all conditions"
+"""The problem of a topic that has no results."""
 
 
 def with_candidates(topics: Iterable[Topic], run: Run) -> list[Topic]:
-    """The topics, each with the documents that a run of documents or passages has for it: they are looked into in place of fetching."""
+    """The topics, each with its documents in a run as candidates, which replace fetching.
+
+    The run may rank documents or passages.
+    """
     return [replace(topic, options={**topic.options, "candidates": documents_of(run.get(topic.qid, {}))}) for topic in topics]
 
 
 class PreparedTopic:
-    """A topic read once under the options of a search, or what is wrong with it as a query."""
+    """A topic with its search and query, or with the reason why it cannot be searched for."""
 
     def __init__(self, topic: Topic, ready: tuple[Search, Prepared] | None, problem: str = "") -> None:
         self.topic = topic
         self.problem = problem
-        """Why the topic cannot be searched for; empty where it can."""
+        """Why the topic cannot be searched for; empty if it can."""
         self._ready = ready
 
     @property
@@ -50,16 +54,16 @@ class PreparedTopic:
 
     @property
     def prepared(self) -> Prepared:
-        """The query of the topic in the terms of the index."""
+        """The query of the topic in terms of the index."""
         assert self._ready is not None, self.problem
         return self._ready[1]
 
 
 def prepare_topic(snapshot: Snapshot, topic: Topic, options: SearchOptions) -> PreparedTopic:
-    """A topic ready to be searched for.
+    """Prepare a topic for searching.
 
-    What is wrong with the options for all topics is an error. What is wrong with one topic, its own options included, is returned, so that
-    the others go on.
+    A mistake in `options`, which are for all topics, is raised. A mistake in the topic or in its options is returned as
+    `problem`, so that the search for other topics continues.
     """
     try:
         search = search_for(snapshot, topic, options)
@@ -85,12 +89,13 @@ def search_topics(
     options: SearchOptions | None = None,
     **given: Unpack[SearchKeywords],
 ) -> Iterator[tuple[str, list[Any]]]:
-    """The ranking of each topic, in order, as `write_run` takes them; a topic that cannot be a query is reported and has no results.
+    """Yield id and ranking of each topic, in the order of topics, as `write_run` takes them.
 
-    Topics are searched by several `threads`, as many as the process may use; a ranking does not depend on how many there are. With
-    `document_ranking` (`maxp` …) the results are documents, by their passages; see `browse.document_ranking`. `ranking_of` makes of
-    results what a run of another form holds. `on_note` receives what could not be done as asked. Recipe, options and keywords are those
-    of `Index.search`.
+    A topic that cannot be searched for, or that has no results, is reported to `on_problem` and has an empty ranking.
+    `on_note` receives sentences about what could not be done as requested. `threads` is the number of topics searched
+    at the same time, by default the number of usable cores; rankings do not depend on it. With `document_ranking` (such
+    as `maxp`) the results are documents, ranked by their passages; see `browse.document_ranking`. `ranking_of` turns
+    results into the list that a run of another form needs. Recipe, options and keywords are those of `Index.search`.
     """
     followed = load_recipe(recipe) if recipe else None
     chosen = resolve_options(followed, given, options)

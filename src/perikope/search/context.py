@@ -1,4 +1,4 @@
-"""What was found, put together for a reader or a language model: within a budget, with its borders and where it comes from.
+"""Context for a reader or a language model: the text of hits within a budget of tokens, with borders and sources.
 
     === manual%207
     --- off…@3 · characters 27–78 · KX-200 heat pump › Descaling
@@ -6,9 +6,9 @@
     Every three months.
     ===
 
-A line of `=` begins a document and ends the last one; a line of `-` begins a piece of it: its passages, where it stands in the document's
-text, and the titles above it, white space in them closed up. What follows is the text as it is, nothing escaped. The lines have as many
-`=` and `-` as no line of the texts begins with, so that no text can pass for a border.
+A line of `=` begins a document and ends the last one. A line of `-` begins a piece of a document, with the ids of its
+passages, its characters in the text of the document, and its heading path. The text follows unchanged. Borders have
+more `=` and `-` than any line of the texts begins with, so that no text can be mistaken for a border.
 """
 
 from __future__ import annotations
@@ -26,47 +26,51 @@ from perikope.core.names import encode
 from perikope.index.reader import Snapshot
 
 BUDGET = 2000
+"""The default size of a context, in tokens."""
 AROUND = 1
+"""The default number of neighbouring passages on either side of a hit."""
 
 TokenCounter = Callable[[str], int]
+"""A function that returns the number of tokens of a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A stretch of a document that holds at least one hit."""
+    """A continuous piece of a document that contains at least one hit."""
 
     document: str
+    """The id of the document."""
     passages: tuple[str, ...]
-    """The ids of its passages, or the path of the element that it is, in reading order."""
+    """The ids of its passages in reading order, or the path of its element."""
     ranks: tuple[int, ...]
-    """Of the hits in it, from 1."""
+    """The ranks of the hits in it, from 1."""
     path: tuple[str, ...]
-    """The titles above it, from the document's own to that of its section."""
+    """Its heading path: the titles from the document to its section."""
     start: int
     end: int
-    """Where it stands in the document's text, in characters."""
+    """Its characters in the text of the document are `start` to `end` (exclusive)."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Pieces of documents as one text."""
+    """A text made of pieces of documents; see the module."""
 
     text: str
     pieces: tuple[Excerpt, ...]
     tokens: int
-    """Of the text, as they were counted."""
+    """The number of tokens of `text`."""
     left_out: int
-    """Hits for which there was no room."""
+    """The number of hits that did not fit."""
     needed: int = 0
-    """Where there was room for none: the tokens that the best one alone takes."""
+    """If no hit fits: the number of tokens that the best hit alone needs; else 0."""
 
     def __str__(self) -> str:
         return self.text
 
 
 def count_words(text: str) -> int:
-    """How many words there are between white space: the default measure of a budget."""
+    """The number of words between white space, by which a budget is measured by default."""
     return len(text.split())
 
 
@@ -78,11 +82,11 @@ def build_context(
     tokens: TokenCounter = count_words,
     around: int = AROUND,
 ) -> Context:
-    """As many hits as fit, best first, then the passages beside them, nearest first, while there is room.
+    """Put as many hits as fit into one text, best first, then neighbouring passages, nearest first.
 
-    A passage is taken whole or not at all; `tokens` of the text never exceed the budget. Passages side by side in one section become one
-    piece. Only passages of the same section are put beside a hit, at most `around` on either side. Documents come in the order of their
-    best hit, pieces of one in reading order.
+    A passage is included as a whole or left out, and the tokens of the text never exceed `budget`. Adjacent passages of
+    one section become one piece. Neighbours of a hit come from its section, at most `around` on either side. Documents
+    are in the order of their best hits, pieces of a document in reading order.
     """
     for name, value, least in (("the budget", budget, 1), ("around", around, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -95,16 +99,16 @@ def build_context(
     for distance in range(1, around + 1) if matches.units == "passages" else ():
         for row in rank_of:
             for step in (-1, 1):
-                nearer, wanted = row + step * (distance - 1), row + step * distance
-                if draft.joins(row, nearer) and sources.are_together(row, wanted):
-                    draft.add(wanted, rank_of.get(wanted, 0))
-    taken = {rank for piece in draft.pieces for rank in piece.ranks}
-    needed = 0 if taken or not rank_of else tokens(render([sources.piece(sources.stretch(int(ranking.rows[0]), 1))]))
-    return Context(draft.text, draft.pieces, draft.used, len(rank_of) - len(taken), needed)
+                nearer, neighbour = row + step * (distance - 1), row + step * distance
+                if draft.joins(row, nearer) and sources.are_together(row, neighbour):
+                    draft.add(neighbour, rank_of.get(neighbour, 0))
+    included = {rank for piece in draft.pieces for rank in piece.ranks}
+    needed = 0 if included or not rank_of else tokens(render([sources.piece(sources.stretch(int(ranking.rows[0]), 1))]))
+    return Context(draft.text, draft.pieces, draft.used, len(rank_of) - len(included), needed)
 
 
 def titles_above(snapshot: Snapshot, matches: Matches, row: int, text: str) -> list[str]:
-    """The titles above a passage or element, from the document's own to that of its section; `text` is that of the document."""
+    """The heading path of a passage or element, from the document to its section; `text` is that of the document."""
     candidate = int(matches.document_of_passage[row])
     segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
     first = int(matches.document_of_section.searchsorted(candidate))
@@ -122,7 +126,7 @@ def titles_above(snapshot: Snapshot, matches: Matches, row: int, text: str) -> l
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A piece in the making: rows of the matches that lie side by side, and the characters that they cover."""
+    """A piece under construction: adjacent rows of the matches, and the characters that they cover."""
 
     candidate: int
     first: int
@@ -133,7 +137,7 @@ class _Stretch:
 
 
 class _Sources:
-    """The documents that hits are from, each read once."""
+    """The documents of the hits; each is read once."""
 
     def __init__(self, snapshot: Snapshot, matches: Matches) -> None:
         self.snapshot, self.matches = snapshot, matches
@@ -145,26 +149,27 @@ class _Sources:
         return self._documents[candidate]
 
     def stretch(self, row: int, rank: int = 0) -> _Stretch:
-        """One passage or element by itself; the rank of a hit, or 0."""
+        """The stretch of one passage or element; `rank` is 0 unless it is a hit."""
         candidate = int(self.matches.document_of_passage[row])
-        here = self.document(candidate).characters(int(self.matches.span_of_passage[row]))
-        return _Stretch(candidate, row, row, here.start, here.stop, (rank,) if rank else ())
+        characters = self.document(candidate).characters(int(self.matches.span_of_passage[row]))
+        return _Stretch(candidate, row, row, characters.start, characters.stop, (rank,) if rank else ())
 
     def are_together(self, row: int, other: int) -> bool:
         """Whether two passages are in the same section."""
         section = self.matches.section_of_passage
         return 0 <= other < section.size and bool(section[row] == section[other])
 
-    def touch(self, one: _Stretch, other: _Stretch) -> bool:
-        """Whether two stretches become one: they overlap, or are passages side by side in one section."""
-        if one.candidate != other.candidate:
+    def touch(self, stretch: _Stretch, other: _Stretch) -> bool:
+        """Whether two stretches become one: they overlap, or are adjacent passages of one section."""
+        if stretch.candidate != other.candidate:
             return False
-        beside = one.first <= other.last + 1 and other.first <= one.last + 1
-        side_by_side = self.matches.units == "passages" and beside and self.are_together(one.first, other.first)
-        # A passage without a character lies in no other.
-        return side_by_side or (one.start < other.end and other.start < one.end)
+        adjacent = stretch.first <= other.last + 1 and other.first <= stretch.last + 1
+        joined = self.matches.units == "passages" and adjacent and self.are_together(stretch.first, other.first)
+        # An empty passage overlaps no other.
+        return joined or (stretch.start < other.end and other.start < stretch.end)
 
     def piece(self, stretch: _Stretch) -> Excerpt:
+        """The text, names and heading path of a stretch."""
         document = self.document(stretch.candidate)
         return Excerpt(
             document.id,
@@ -178,7 +183,7 @@ class _Sources:
 
 
 class _Document:
-    """A document that holds hits."""
+    """A document that contains hits."""
 
     def __init__(self, snapshot: Snapshot, matches: Matches, candidate: int) -> None:
         self._segment, self._local = snapshot.locate(int(matches.number_of_document[candidate]))
@@ -202,7 +207,7 @@ class _Document:
 
 
 class _Draft:
-    """A context in the making: what was taken so far, which fits the budget."""
+    """A context under construction, which fits the budget at any time."""
 
     def __init__(self, sources: _Sources, budget: int, tokens: TokenCounter) -> None:
         self._sources, self._budget, self._tokens = sources, budget, tokens
@@ -212,17 +217,17 @@ class _Draft:
         self.used = 0
 
     def joins(self, row: int, other: int) -> bool:
-        """Whether two passages were taken, and are in one piece."""
+        """Whether two passages are both included, in the same piece."""
         return any(stretch.first <= min(row, other) and max(row, other) <= stretch.last for stretch in self._stretches)
 
     def add(self, row: int, rank: int = 0) -> None:
-        """Take a passage or element, a hit where it has a rank, if there is room for it."""
+        """Include a passage or element if it fits; `rank` is 0 unless it is a hit."""
         new = self._sources.stretch(row, rank)
-        own = [other for other in self._stretches if self._sources.touch(new, other)]
-        if not any(other.start <= new.start and new.end <= other.end for other in own):
+        touching = [other for other in self._stretches if self._sources.touch(new, other)]
+        if not any(other.start <= new.start and new.end <= other.end for other in touching):
             text = self._sources.document(new.candidate).text[new.start : new.end]
             if self._tokens(text) > self._budget - self.used:
-                return  # no room for the bare text: the whole need not be put together to know
+                return  # the text alone does not fit, so the whole context need not be rendered
         stretches = tuple(self._merged(new))
         pieces = _in_order(stretches, self._sources)
         rendered = render(pieces)
@@ -231,12 +236,12 @@ class _Draft:
             self._stretches, self.pieces, self.text, self.used = stretches, pieces, rendered, used
 
     def _merged(self, new: _Stretch) -> Iterator[_Stretch]:
-        """All stretches with a new one, those that touch it made one with it."""
+        """All stretches and a new one, which is joined with those that touch it."""
         for other in self._stretches:
             if self._sources.touch(new, other):
                 new = replace(
                     new,
-                    # An element stands for those inside it.
+                    # An element replaces the elements inside it.
                     first=min(new.first, other.first),
                     last=max(new.last, other.last) if self._sources.matches.units == "passages" else min(new.first, other.first),
                     start=min(new.start, other.start),
@@ -249,20 +254,20 @@ class _Draft:
 
 
 def _in_order(stretches: Iterable[_Stretch], sources: _Sources) -> tuple[Excerpt, ...]:
-    """The pieces by document, that with the best hit first, and then in reading order."""
-    by_place = sorted(stretches, key=lambda stretch: (stretch.candidate, stretch.start, stretch.first))
+    """The pieces, by document in the order of the best hits, and in reading order within a document."""
+    in_reading_order = sorted(stretches, key=lambda stretch: (stretch.candidate, stretch.start, stretch.first))
     best: dict[int, int] = {}
-    for stretch in by_place:
+    for stretch in in_reading_order:
         best[stretch.candidate] = min(best.get(stretch.candidate, stretch.ranks[0]), stretch.ranks[0])
-    return tuple(sources.piece(stretch) for stretch in sorted(by_place, key=lambda stretch: best[stretch.candidate]))
+    return tuple(sources.piece(stretch) for stretch in sorted(in_reading_order, key=lambda stretch: best[stretch.candidate]))
 
 
 _BORDERS = re.compile(r"(?:^|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])([=-]+)")
-"""What could be taken for a border, at the beginning of any kind of line."""
+"""Text at the beginning of a line that could be mistaken for a border; all kinds of line ends count."""
 
 
 def border_length(texts: Iterable[str]) -> int:
-    """How many characters a border has: three, or more than any line of the texts begins with.
+    """The number of `=` or `-` in a border: three, or one more than any line of the texts begins with.
 
     >>> border_length(["no border", "a table:\\n====="])
     6
@@ -271,7 +276,7 @@ def border_length(texts: Iterable[str]) -> int:
 
 
 def render(pieces: Iterable[Excerpt]) -> str:
-    """Pieces as one text, those of a document together under its name."""
+    """Pieces as one text; consecutive pieces of one document stand under its name."""
     pieces = tuple(pieces)
     if not pieces:
         return ""

@@ -1,4 +1,4 @@
-"""Which passages or elements may be results, and how the results are laid out."""
+"""Which passages or elements may be results, and how results are grouped and ordered."""
 
 from __future__ import annotations
 
@@ -21,40 +21,43 @@ from perikope.search.options import SearchOptions
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """The rules that decide which rows of the matches may be results. They restrict a ranking and never change a score."""
+    """The rules that decide which rows of the matches may be results. They never change a score."""
 
     snapshot: Snapshot
     units: Units
     element_tags: frozenset[str] | None
     """The tags of elements that are ranked; None for all."""
     parts: frozenset[str] | None
+    """The parts that results are in; None for all."""
     tags: frozenset[str] | None
+    """The tags of passages that may be results; None for all."""
     must_match: bool
+    """Whether only passages that satisfy the query may be results."""
     across: bool
     """Whether the query may be satisfied across the borders of passages."""
     presentation: Presentation
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: SearchOptions) -> Eligibility:
-        """The rules that the options state, checked against the index."""
+        """The rules of the given options; names of parts and tags are checked against the index."""
         parts, tags = frozenset(options.part) or None, frozenset(options.tag) or None
         for kind, given, known in (("part", parts, known_parts), ("tag of passages", tags, known_tags)):
             for name in sorted(given or ()):
                 if name not in (names := known(snapshot)):
                     raise unknown(kind, name, names) if names else UsageError(f"there is no {kind} in {snapshot.folder}")
         if options.elements and tags is not None:
-            raise UsageError("tag is about passages; name the tags of elements with them: elements=['sec', 'p'], or --elements=sec,p")
+            raise UsageError("tag is about passages; for elements, write elements=['sec', 'p'] or --elements=sec,p")
         element_tags = frozenset(options.elements) if isinstance(options.elements, tuple) else None
         check_tags(snapshot, sorted(element_tags or ()))
         if options.drop_unmatched and not options.no_overlap:
-            raise UsageError("drop_unmatched says what becomes of documents with no_overlap (--no-overlap); add that, or leave it out")
+            raise UsageError("drop_unmatched needs no_overlap (--no-overlap); add that, or leave it out")
         presentation = Presentation(options.no_overlap, options.group_by_document, options.drop_unmatched, options.one_per)
         units: Units = "elements" if options.elements else "passages"
         must_match = options.must_match or options.across_passages
         return cls(snapshot, units, element_tags, parts, tags, must_match, options.across_passages, presentation)
 
     def allowed(self, matches: Matches) -> Mask | None:
-        """The rows that may be results whatever the model; None for all."""
+        """The rows that may be results with any model; None for all."""
         allowed = satisfied(matches, across=self.across) if self.must_match else None
         if self.parts is None and self.tags is None:
             return allowed
@@ -62,19 +65,19 @@ class Eligibility:
         return by_structure if allowed is None else allowed & by_structure
 
     def rank(self, matches: Matches, score: Column, k: int, eligible: Mask | None, groups: Integers | None) -> Ranking:
-        """The best `k` of the eligible rows, laid out as asked for; `groups` are those of `groups(matches)`."""
-        place = matches.place_of_document()
-        return rank(matches, score, k, place, allowed=eligible, presentation=self.presentation, group_of_document=groups)
+        """The best `k` of the eligible rows, grouped as the options say; `groups` is the value of `groups(matches)`."""
+        id_rank = matches.id_rank_of_document()
+        return rank(matches, score, k, id_rank, allowed=eligible, presentation=self.presentation, group_of_document=groups)
 
     def groups(self, matches: Matches) -> Integers | None:
-        """The group of each document where only one document per group has results; None where all have."""
+        """The group of each document, if only one document per group may have results; else None."""
         field = self.presentation.one_per
         return groups_of(self.snapshot, matches.number_of_document, field) if field else None
 
     def _allowed_by_structure(self, matches: Matches) -> Mask:
         if self.units != "passages":
-            wanted: Mask = np.array([self.parts is None or part in self.parts for part in matches.parts], bool)
-            return wanted[matches.part_of_passage]
+            allowed_part: Mask = np.array([self.parts is None or part in self.parts for part in matches.parts], bool)
+            return allowed_part[matches.part_of_passage]
         allowed = np.zeros(matches.passages, bool)
         row_bounds = matches.document_of_passage.searchsorted(np.arange(matches.documents + 1))
         bounds = matches.number_of_document.searchsorted(self.snapshot.first_document)
@@ -89,6 +92,6 @@ class Eligibility:
 
 
 def matching(matches: Matches, allowed: Mask | None) -> Mask:
-    """The allowed rows that hold a query term: the only results of a model without context."""
-    found = np.diff(matches.in_passages.first_entry) > 0
-    return found if allowed is None else allowed & found
+    """The allowed rows that contain a query term; only these may be results of a model with `matching_only`."""
+    has_term = np.diff(matches.in_passages.first_entry) > 0
+    return has_term if allowed is None else allowed & has_term

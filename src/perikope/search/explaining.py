@@ -1,4 +1,4 @@
-"""Why a passage or an element has its score, found or not."""
+"""Explain the score of a passage or element, whether it is among the results or not."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from perikope.search.options import SearchOptions
 from perikope.search.steps import Search, search_for
 
 _LISTED = 5
+"""The number of ids that an error message lists."""
 
 
 def find_document(snapshot: Snapshot, document: str) -> tuple[int, Segment, int]:
-    """A document by its id: its number, its segment, and its number there; an error where there is none."""
+    """The number of the document with this id, its segment and its number there; an error if there is none."""
     number = snapshot.find_document(document)
     if number < 0:
         raise UsageError(f"there is no document {document!r} in {snapshot.folder}")
@@ -25,7 +26,7 @@ def find_document(snapshot: Snapshot, document: str) -> tuple[int, Segment, int]
 
 
 def find_span(snapshot: Snapshot, document: str, passage: str) -> tuple[Segment, int, int]:
-    """A passage or an element by its name: its segment, the number of its document there, and its span in that document."""
+    """The segment of a passage or element, the number of its document there, and its span in that document."""
     _, segment, local = find_document(snapshot, document)
     ids = _passage_ids(segment, local)
     if passage in ids:
@@ -37,32 +38,32 @@ def find_span(snapshot: Snapshot, document: str, passage: str) -> tuple[Segment,
 
 
 def explain(snapshot: Snapshot, asked: Asked, passage: str, options: SearchOptions) -> Node:
-    """Where the score of a passage or element, named `document#passage`, comes from."""
-    document, wanted = split_name(passage)
-    if not wanted:
+    """The explanation of the score of a passage or element, which is named `document#passage`."""
+    document, id = split_name(passage)
+    if not id:
         raise UsageError(f"{passage!r} names no passage; write it as document#passage, as search prints it")
     search = search_for(snapshot, asked, options)
     options, prepared = search.options, search.prepare(asked)
     number, segment, local = find_document(snapshot, document)
     ids = _passage_ids(segment, local)
-    if is_element_path(wanted) and (options.elements or wanted not in ids):
+    if is_element_path(id) and (options.elements or id not in ids):
         of_elements = Search(snapshot, options.updated({"elements": options.elements or True}))
-        return _explain_element(of_elements, prepared, number, wanted)
-    if wanted not in ids:
-        raise _no_passage(document, wanted, ids)
+        return _explain_element(of_elements, prepared, number, id)
+    if id not in ids:
+        raise _no_passage(document, id, ids)
     matches = _matches_with(search, prepared, document)
-    place = (matches.number_of_document == number).nonzero()[0]
-    if not place.size:
+    candidate = (matches.number_of_document == number).nonzero()[0]
+    if not candidate.size:
         raise UsageError(
-            f"document {document!r} was not fetched for this query: it holds none of its words, a condition leaves it out, "
-            "or it is not among the best documents"
+            f"document {document!r} was not fetched for this query: it contains none of its words, does not satisfy a condition, "
+            "or is not among the best documents"
         )
-    row = int((matches.document_of_passage == place[0]).nonzero()[0][0]) + ids.index(wanted)
+    row = int((matches.document_of_passage == candidate[0]).nonzero()[0][0]) + ids.index(id)
     return search.model.score(matches).explain(row)
 
 
 def _matches_with(search: Search, prepared: Prepared, document: str) -> Matches:
-    """The matches that a document is scored in. Where documents are looked into some at a time, no other one changes anything."""
+    """The matches in which a document is scored. If the search streams, the document alone is enough."""
     if search.streams:
         search = Search(search.snapshot, search.options.updated({"candidates": {document: 0.0}}))
     return search.matches(search.candidates(prepared))
@@ -72,17 +73,17 @@ def _explain_element(search: Search, prepared: Prepared, document: int, path: st
     segment, local = search.snapshot.locate(document)
     outline = DocumentOutline(segment, local)
     matches = _matches_with(search, prepared, segment.document_id(local))
-    own = matches.number_of_document[matches.document_of_passage] == document
-    rows = (own & (matches.span_of_passage == outline.find(path))).nonzero()[0]
+    in_document = matches.number_of_document[matches.document_of_passage] == document
+    rows = (in_document & (matches.span_of_passage == outline.find(path))).nonzero()[0]
     if not rows.size:
-        known = [outline.path(span) for span in matches.span_of_passage[own].tolist()]
+        known = [outline.path(span) for span in matches.span_of_passage[in_document].tolist()]
         why = f"it has {_some(known)}" if known else "it was not fetched for this query"
         raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r} that may be found; {why}")
     return search.model.score(matches).explain(int(rows[0]))
 
 
 def _passage_ids(segment: Segment, local: int) -> list[str]:
-    return [segment.passage_id(local, other) for other in segment.passages_of(local)]
+    return [segment.passage_id(local, passage) for passage in segment.passages_of(local)]
 
 
 def _no_passage(document: str, passage: str, ids: list[str]) -> UsageError:

@@ -1,4 +1,4 @@
-"""The front door: an index that is made, filled, searched and explained."""
+"""`Index`, the main class of the package: make, fill, search and explain an index."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Hit", "Index", "Results"]
 
 
 class Index:
-    """A collection that can be searched for passages; safe to search from many threads.
+    """An index of documents that is searched for passages; safe to search from many threads.
 
     >>> import tempfile
     >>> index = Index.create(tempfile.mkdtemp())
@@ -43,7 +43,11 @@ class Index:
     """
 
     def __init__(self, folder: str | PathLike[str], *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> None:
-        """Open an index; `memory` bounds what adding takes, `wait` is how long to wait for another writer, in seconds."""
+        """Open an index as its last commit left it.
+
+        `memory` bounds the memory for adding documents, in bytes. `wait` is the time to wait for another writer, in
+        seconds.
+        """
         self.folder = Path(folder)
         self.memory = memory
         self.wait = wait
@@ -60,52 +64,56 @@ class Index:
         stopwords: str | Sequence[str] = "default",
         memory: int = DEFAULT_MEMORY,
     ) -> Index:
-        """Make an empty index in a new or empty folder."""
+        """Make an empty index in a new or empty folder.
+
+        `language` is the main language: its stop words are left out of queries in all languages. `stopwords` is
+        `default`, `none` or a list of words. For `memory` see `Index`.
+        """
         chosen = stopwords if isinstance(stopwords, str) else tuple(stopwords)
         create(Path(folder), Analyzer(stemmer, chosen), language)  # type: ignore[arg-type]
         return cls(folder, memory=memory)
 
     @classmethod
     def open(cls, folder: str | PathLike[str], *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> Index:
-        """Open an index as its last commit left it."""
+        """Open an index as its last commit left it; see `Index` for the parameters."""
         return cls(folder, memory=memory, wait=wait)
 
     @property
     def snapshot(self) -> Snapshot:
-        """What is read: the documents of the last commit, as columns."""
+        """The snapshot that is searched: the documents of one commit, as columns."""
         return self._snapshot
 
     @property
     def languages(self) -> list[str]:
-        """The languages of the documents, the index's own first."""
+        """The languages of the documents; the main language of the index is first."""
         return list(self._snapshot.languages)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How text is analysed: stemmer and stop words."""
+        """The settings of the text analysis: stemmer and stop words."""
         return dict(self._snapshot.manifest.analysis)
 
     @property
     def documents(self) -> int:
-        """How many documents there are."""
+        """The number of documents."""
         return self._snapshot.totals.documents
 
     @property
     def passages(self) -> int:
-        """How many passages they have."""
+        """The number of passages in all documents."""
         return self._snapshot.totals.passages
 
     @property
     def fingerprint(self) -> str:
-        """A short text that differs wherever the content differs."""
+        """A checksum of the content, as eight hexadecimal digits; it changes when the content changes."""
         return self._snapshot.manifest.fingerprint
 
     def add(self, documents: Document | Iterable[Document], *, replace: bool = False) -> None:
-        """Take documents; they can be found after `commit`. With `replace`, one that has the same id goes."""
+        """Add documents, which become searchable with `commit`; `replace` deletes an old document with the same id."""
         self._write().add([documents] if isinstance(documents, Document) else documents, replace=replace)
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete documents by their ids; they are found until `commit`. Returns how many."""
+        """Delete documents by id and return their number; they stay searchable until `commit`."""
         return self._write().delete([ids] if isinstance(ids, str) else ids)
 
     def commit(self) -> None:
@@ -115,7 +123,7 @@ class Index:
             self.rollback()
 
     def rollback(self) -> None:
-        """Forget the changes since the last commit."""
+        """Discard the changes since the last commit."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -127,12 +135,12 @@ class Index:
         self.rollback()
 
     def compact(self) -> None:
-        """Commit, and merge all segments; deleted text is gone from the disk afterwards."""
+        """Commit and merge all segments, which removes deleted text from the disk."""
         self._show(self._write().compact())
         self.rollback()
 
     def refresh(self) -> bool:
-        """See what others have committed since; returns whether anything has changed."""
+        """Open the last commit, also of other processes; returns whether the index has changed."""
         latest = Snapshot.open(self.folder)
         changed = latest.manifest.generation != self._snapshot.manifest.generation
         if changed:
@@ -140,7 +148,7 @@ class Index:
         return changed
 
     def _show(self, snapshot: Snapshot) -> None:
-        """Search in a later snapshot from now on, with the query encoders of the one before."""
+        """Search a later snapshot from now on; it takes over the query encoders."""
         snapshot.query_encoders.update(self._snapshot.query_encoders)
         self._snapshot = snapshot
 
@@ -158,16 +166,18 @@ class Index:
         family: Iterable[str] = (),
         **given: Unpack[PatentKeywords],
     ) -> PatentQuery:
-        """A patent as a query for `search`: its best words by tf-idf, and which documents may be found for it.
+        """A patent as a query for `search`: its words with the highest tf-idf, and conditions on documents.
 
-        `patent` is a file, a publication number or id in the index, or a document; `claims` are the query claims: a text, or a list of
-        those of the patent by number, id or path in the original; without a patent, a text alone. The `fetch_words` best words of
-        `fetch_from` fetch documents, the `browse_words` best of `browse_from` score their passages; see `perikope.query.patent`.
+        `patent` is a file, a publication number or id in the index, or a document. `claims` are the query claims: a
+        text, or a list of claims of the patent by number, id or path in the original. Without a patent, `claims` must
+        be a text. The best `fetch_words` words of the parts `fetch_from` fetch documents, the best `browse_words` words
+        of `browse_from` score passages; see `perikope.query.patent`.
 
-        Results are limited to documents that share a classification code with the patent (`code_filter`, `code_level`), were published
-        before its priority date (`date_limit`), and are not of its family (`family_filter`), to which `family` adds ids. The patent
-        itself is never a result. A text in a language that is not searched is translated by `translator`, if there is one: a function
-        of text, source and target language, or the address of a LibreTranslate server. The query's `notes` tell what could not be done.
+        Results are limited to documents that share a classification code with the patent (`code_filter`, `code_level`),
+        were published before its priority date (`date_limit`), and are not in its family (`family_filter`), to which
+        `family` adds ids. The patent itself is never a result. `translator` translates text in a language that is not
+        searched: a function of text, source and target language, or the URL of a LibreTranslate server. The `notes` of
+        the query say what could not be done as requested.
         """
         return read_patent(self._snapshot, patent, claims, SearchOptions.of(given), family)
 
@@ -177,12 +187,13 @@ class Index:
     ) -> Results:
         """The best `k` passages of the best `documents` documents.
 
-        `query` is a text, a `Topic`, or a patent as `patent_query` makes one. Every keyword is an option that `SearchOptions` declares;
-        `help(perikope.SearchOptions)` and `perikope search --help` describe each. Keywords take precedence over a
-        `recipe` (a paper's system, or a file of your own; see `perikope recipes`), and a recipe over `options`.
+        `query` is a text, a `Topic`, or the result of `patent_query`. Every keyword is an option that `SearchOptions`
+        declares; `help(perikope.SearchOptions)` and `perikope search --help` describe each. Keywords take precedence
+        over a `recipe` (the system of a paper, or a TOML file; see `perikope recipes`), and a recipe over `options`.
 
-        Restrictions (`filter`, `part`, `must_match` …) leave out documents and passages; they never change a score. A patent brings
-        two queries, one that fetches documents and one that scores passages, and conditions that are added to those given here.
+        Restrictions (`filter`, `part`, `must_match` …) leave out documents and passages; they never change a score. A
+        patent query consists of a query that fetches documents, a query that scores passages, and conditions, which are
+        added to the given ones.
         """
         self._check_about_patents(query, given)
         chosen = load_recipe(recipe) if recipe else None
@@ -202,17 +213,17 @@ class Index:
         options: SearchOptions | None = None,
         **given: Unpack[SearchKeywords],
     ) -> Node:
-        """Why a passage or element, named `document#passage`, has its score; takes the options of `search`."""
+        """The explanation of the score of a passage or element, named `document#passage`; options as in `search`."""
         return explain(self._snapshot, query, passage, resolve_options(load_recipe(recipe) if recipe else None, given, options))
 
     def _check_about_patents(self, query: Asked, given: Mapping[str, Any]) -> None:
-        """An option about patents that would do nothing is a mistake; topics may be of several kinds."""
+        """Raise if an option for patents has no effect, since the query is a text or a finished patent query."""
         about_patents = [name for name in given if name in OPTIONS and OPTIONS[name].group == PATENTS]
         if about_patents and isinstance(query, (str, PatentQuery)):
             raise UsageError(f"{about_patents[0]} is about patents; search with a topic that names one, or give it to patent_query")
 
     def place(self, document: str, passage: str) -> tuple[str, Place | None]:
-        """The file that a passage was read from, as the index names it, and where it stands there, if that was kept."""
+        """The file that a passage was read from, as the index names it, and its location there, if it was recorded."""
         segment, local, span = find_span(self._snapshot, document, passage)
         return segment.source(local)[0], segment.places(local).get(span)
 
@@ -224,12 +235,12 @@ class Index:
         shares_codes_with: str = "",
         code_level: str = "full",
     ) -> int:
-        """How many documents these conditions leave."""
+        """The number of documents that satisfy these conditions."""
         given = {"filter": filter, "ids": ids, "shares_codes_with": shares_codes_with, "code_level": code_level}
         return count_documents(self._snapshot, SearchOptions.of(given))
 
     def check_query(self, query: str | PatentQuery, *, language: str = "", syntax: str = "words") -> Query:
-        """The query as the index reads it; an error where it holds nothing to look for."""
+        """The query in terms of the index; an error if no term is left."""
         if isinstance(query, PatentQuery):
             return query.fetch
         options = SearchOptions.of({"language": language, "syntax": syntax})

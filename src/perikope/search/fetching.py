@@ -1,4 +1,4 @@
-"""The second step of a search: which documents are looked into."""
+"""The second step of a search: choose the documents whose passages are scored."""
 
 from __future__ import annotations
 
@@ -29,52 +29,60 @@ class Fetching:
     snapshot: Snapshot
     model: FetchModel
     parts: Mapping[str, float]
-    """Parts that documents are ranked by, with weights; empty for whole documents."""
+    """The parts that documents are ranked by, with weights; empty for whole documents."""
     filter: Filter | None
+    """The condition that documents must satisfy; None for all documents."""
 
     def documents(self, query: Query, most: int) -> Candidates:
-        """The best documents for a query."""
+        """The best documents for a query, at most `most`."""
         positive = query.positive
-        if not positive.terms:  # wildcards that stand for nothing
+        if not positive.terms:  # wildcards that match no term
             return Candidates(np.zeros(0, np.int64), np.zeros(0))
         if self.parts:
             return fetch_parts(self.snapshot, positive, self.model, most, self.parts, self.filter)
         return fetch(self.snapshot, positive, self.model, most, self.filter)
 
-    def with_nearest(self, found: Candidates, query: Query, store: str, most: int) -> Candidates:
-        """Also the documents that are nearest by the vectors of a store, with their fetch score: 0 where they hold no query word."""
+    def with_nearest(self, fetched: Candidates, query: Query, store: str, most: int) -> Candidates:
+        """The fetched documents, and the `most` documents that are nearest to the query by the vectors of a store.
+
+        All have their fetch score, which is 0 for a document without a query word.
+        """
         near = FETCHERS[BY_VECTORS](self.snapshot, query.plain_text, store, most, self.allowed())
-        added = np.setdiff1d(near.documents, found.documents)
+        added = np.setdiff1d(near.documents, fetched.documents)
         if not added.size:
-            return found
-        own = Ids(frozenset(self.snapshot.document_id(number) for number in added.tolist()))
-        with_words = replace(self, filter=own if self.filter is None else All((self.filter, own))).documents(query, added.size)
+            return fetched
+        is_added = Ids(frozenset(self.snapshot.document_id(number) for number in added.tolist()))
+        condition = is_added if self.filter is None else All((self.filter, is_added))
+        with_words = replace(self, filter=condition).documents(query, added.size)
         without = np.setdiff1d(added, with_words.documents)
-        documents = np.concatenate([found.documents, with_words.documents, without])
-        scores = np.concatenate([found.scores, with_words.scores, np.zeros(without.size)])
-        return replace(in_order(self.snapshot, documents, scores, documents.size), parts_of_score=found.parts_of_score)
+        documents = np.concatenate([fetched.documents, with_words.documents, without])
+        scores = np.concatenate([fetched.scores, with_words.scores, np.zeros(without.size)])
+        return replace(in_order(self.snapshot, documents, scores, documents.size), parts_of_score=fetched.parts_of_score)
 
     def given(self, candidates: Mapping[str, float], most: int) -> Candidates:
-        """The best of candidates that were found elsewhere, of those that the index holds."""
+        """The best `most` of these documents (ids with scores); ids that the index does not have are ignored."""
         numbers = {id: self.snapshot.find_document(id) for id in candidates}
         allowed = self.allowed()
         known = sorted((-float(score), id) for id, score in candidates.items() if numbers[id] >= 0 and allowed[numbers[id]])[:most]
         return Candidates(np.array([numbers[id] for _, id in known], np.int64), np.array([-score for score, _ in known], np.float64))
 
-    def rescored(self, query: Query, found: Candidates, model: Model, weight: float) -> Candidates:
-        """The candidates by a mixture of their fetch score and a model's score for whole documents, both min-max normalised."""
-        matches = join(self.snapshot, query, found, units="documents")
-        whole, fetched = min_max(model.score(matches)), min_max(fact("fetch score", matches.score_of_document))
-        return in_order(self.snapshot, matches.number_of_document, ((1 - weight) * fetched + weight * whole).values, len(found))
+    def rescored(self, query: Query, fetched: Candidates, model: Model, weight: float) -> Candidates:
+        """The candidates with new scores: (1 - weight) · fetch score + weight · score of the model.
+
+        The model scores whole documents. Both scores are min-max normalised over the candidates.
+        """
+        matches = join(self.snapshot, query, fetched, units="documents")
+        whole, first = min_max(model.score(matches)), min_max(fact("fetch score", matches.score_of_document))
+        return in_order(self.snapshot, matches.number_of_document, ((1 - weight) * first + weight * whole).values, len(fetched))
 
     def allowed(self) -> Mask:
-        """Which documents may be found, by their numbers."""
+        """The mask of live documents that satisfy the condition, by document number."""
         masks = [segment.alive if self.filter is None else segment.alive & mask(segment, self.filter) for segment in self.snapshot.segments]
         return np.concatenate([*masks, np.zeros(0, bool)])
 
 
 def documents_of(scores: Mapping[str, float]) -> dict[str, float]:
-    """The documents of ranked documents or passages, each with its best score.
+    """The documents in a ranking of documents or passages, each with its best score.
 
     >>> documents_of({"d1#p1": 2.0, "d2": 1.5, "d1#p2": 1.0})
     {'d1': 2.0, 'd2': 1.5}

@@ -1,4 +1,4 @@
-"""Hits: passages that were found, with what surrounds them."""
+"""Hits: results with their text, heading path, neighbours and source."""
 
 from __future__ import annotations
 
@@ -21,32 +21,38 @@ from perikope.text.analysis import Analyzer, word_spans
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that was found, with what surrounds it."""
+    """One result, a passage or an element, with its surroundings."""
 
     rank: int
+    """The rank of the hit, from 1."""
     score: float
     document: str
+    """The id of the document."""
     passage: str
+    """The id of the passage within its document, or the path of the element."""
     path: tuple[str, ...]
-    """The titles above the passage, from the document's own to that of its section."""
+    """The heading path: the titles from the document to the section of the hit."""
     text: str
     highlights: tuple[tuple[int, int], ...]
-    """Where the query's terms stand in the text, in characters."""
+    """Start and end of each word of `text` that matches a query term, in characters."""
     part: str
+    """The part of the document, such as `claims`; empty if it has none."""
     tag: str
+    """The tag in the source, such as `p`."""
     before: str
     after: str
-    """The passages next to it in the document, or empty texts."""
+    """The texts of the passages before and after it in the document; empty if there are none."""
     start: int
     end: int
-    """Where it stands in the document's text, in characters."""
+    """Its characters in the text of the document are `start` to `end` (exclusive)."""
     metadata: dict[str, Any]
+    """The metadata of the document."""
     source: str
     """The file it was read from, as the index names it; a member of an archive as `archive.zip/member.xml`."""
     place: Place | None
-    """Where it stands in that file, for formats whose files can be opened at a place."""
+    """Its location in that file; None if the format records none."""
     citation: str
-    """How people cite it: `EP1130000B1 [0042]`; empty where its format does not say."""
+    """The usual citation, such as `EP1130000B1 [0042]`; empty if the format has none."""
 
     @property
     def name(self) -> str:
@@ -55,17 +61,17 @@ class Hit:
 
 
 def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float) -> Hit:
-    """The hit at a row of the matches."""
+    """Read the hit at a row of the matches from the index."""
     candidate = int(matches.document_of_passage[row])
     segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
     passages = segment.passages_of(local)
     before, after = _around(segment, local, matches, row, candidate)
     text = segment.text(local)
-    own_span = int(matches.span_of_passage[row])
-    span = int(segment["document.first_span"][local]) + own_span
-    here = segment.characters(span)
+    span_in_document = int(matches.span_of_passage[row])
+    span = int(segment["document.first_span"][local]) + span_in_document
+    characters = segment.characters(span)
     record = segment.record(local)
-    metadata, citation = segment.metadata(local, record), segment.citations(local, record).get(own_span, "")
+    metadata, citation = segment.metadata(local, record), segment.citations(local, record).get(span_in_document, "")
 
     def neighbour(other: int) -> str:
         return text[segment.characters(segment.span_of("passage.span", local, other))] if other in passages else ""
@@ -76,17 +82,17 @@ def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: f
         document=segment.document_id(local),
         passage=_passage_id(segment, local, matches, row, candidate),
         path=tuple(titles_above(snapshot, matches, row, text)),
-        text=text[here],
-        highlights=tuple(_highlights(snapshot.analyzer, matches.query, text[here], segment.label("language", span))),
+        text=text[characters],
+        highlights=tuple(_highlights(snapshot.analyzer, matches.query, text[characters], segment.label("language", span))),
         part=segment.label("part", span),
         tag=segment.label("tag", span),
         before=neighbour(before),
         after=neighbour(after),
-        start=here.start,
-        end=here.stop,
+        start=characters.start,
+        end=characters.stop,
         metadata=metadata,
         source=str(record.get("member") or segment.source(local)[0]),
-        place=segment.places(local, record).get(own_span),
+        place=segment.places(local, record).get(span_in_document),
         citation=f"{metadata.get('publication', segment.document_id(local))} {citation}" if citation else "",
     )
 
@@ -94,19 +100,19 @@ def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: f
 def _passage_id(segment: Segment, local: int, matches: Matches, row: int, candidate: int) -> str:
     if matches.units != "passages":
         return DocumentOutline(segment, local).path(int(matches.span_of_passage[row]))
-    return segment.passage_id(local, segment.passages_of(local).start + _position(matches, row, candidate))
+    return segment.passage_id(local, segment.passages_of(local).start + _number_in_document(matches, row, candidate))
 
 
-def _position(matches: Matches, row: int, candidate: int) -> int:
+def _number_in_document(matches: Matches, row: int, candidate: int) -> int:
     """The number of a passage within its document."""
     return row - int(matches.document_of_passage.searchsorted(candidate))
 
 
 def _around(segment: Segment, local: int, matches: Matches, row: int, candidate: int) -> tuple[int, int]:
-    """The passages before and after a passage or element; there may be none of this number."""
+    """The numbers of the passages before and after a passage or element; they may be outside the document."""
     passages = segment.passages_of(local)
     if matches.units == "passages":
-        passage = passages.start + _position(matches, row, candidate)
+        passage = passages.start + _number_in_document(matches, row, candidate)
         return passage - 1, passage + 1
     first, end = (segment[f"passage.{name}"][passages.start : passages.stop] for name in ("first_token", "end_token"))
     before = int(np.count_nonzero(end <= matches.first_token_of_passage[row]))
@@ -115,8 +121,9 @@ def _around(segment: Segment, local: int, matches: Matches, row: int, candidate:
 
 
 def _highlights(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
-    wanted = set(query.terms)
+    """Start and end of the words of a text whose terms are in the query."""
+    query_terms = set(query.terms)
     starts, ends = word_spans(text)
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        if f"{language}:{analyzer.term(text[start:end], language)}" in wanted:
+        if f"{language}:{analyzer.term(text[start:end], language)}" in query_terms:
             yield start, end

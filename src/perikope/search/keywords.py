@@ -1,6 +1,6 @@
 """The keyword arguments of a search, typed for editors and type checkers.
 
-Generated from `SearchOptions` by `python scripts/make_options.py`; edit the declaration in `search/options.py`, not this file.
+Generated from `SearchOptions` by `python scripts/make_options.py`. Edit the declaration in `search/options.py` instead.
 """
 
 from __future__ import annotations
@@ -18,29 +18,32 @@ class PatentKeywords(TypedDict, total=False):
     """How a patent becomes a query."""
 
     language: str
-    """Search in this language only, not in every language of the index."""
+    """Language of the query, such as en. Without it, the query is searched in every language of the index."""
     code_level: Literal["full", "group", "subclass", "class"]
-    """How much of two classification codes must be equal."""
+    """
+    How much of two classification codes must be equal to count as shared: the full code, or its group, subclass or
+    class.
+    """
     fetch_words: int
-    """With a patent: the number of its words that fetch documents, chosen by tf-idf."""
+    """With a patent: number of its words, those with the highest tf-idf, that fetch documents."""
     fetch_from: str | Sequence[str]
-    """With a patent: the parts these words come from: title, abstract, description, claims."""
+    """With a patent: parts that the words for fetching documents come from: title, abstract, description, claims."""
     browse_words: int
-    """With a patent: the number of its words that score passages, chosen by tf-idf."""
+    """With a patent: number of its words, those with the highest tf-idf, that score passages."""
     browse_from: str | Sequence[str]
-    """With a patent: the parts those words come from."""
+    """With a patent: parts that the words for scoring passages come from: title, abstract, description, claims."""
     weighted: bool
-    """With a patent: weight each word by its frequency in the patent. Otherwise each word counts once."""
+    """With a patent: weight each word by its frequency in the patent. Without this option, each word counts once."""
     code_filter: bool
     """With a patent: only documents that share a classification code with it."""
     date_limit: bool
     """With a patent: only documents published before its priority date."""
     family_filter: bool
-    """With a patent: leave out the other publications of its family."""
+    """With a patent: leave out other publications of its family."""
     translator: str | Translator | None
     """
-    With a patent in a language that is not searched: the LibreTranslate server that translates it, and so receives
-    its text.
+    With a patent: LibreTranslate server that translates text in a language that is not searched. The server
+    receives the text.
     """
 
 
@@ -50,33 +53,43 @@ class SearchKeywords(PatentKeywords, total=False):
     model: str | Model
     """Model that scores passages; see `perikope models`."""
     browse_query: str
-    """Score passages with this query; the main query then only fetches documents."""
+    """Score passages with this query. The main query then only fetches documents."""
     syntax: Literal["words", "boolean", "automatic"]
     """
-    How queries are read. boolean: AND, OR, NOT, NEAR/5, ADJ/2, SAME, parentheses, "phrases", pump*, +word and
-    -word; adjacent words are joined by AND. automatic: keywords, phrases, +word and -word become a Boolean query.
+    How queries are read. words: as plain words. boolean: with AND, OR, NOT, NEAR/5, ADJ/2, SAME, parentheses,
+    "phrases", pump*, +word and -word; adjacent words are joined by AND. automatic: keywords, phrases, +word and
+    -word become a Boolean query.
     """
     browse_expand: str
-    """Add words of the best passages to the query that scores passages, and score again: bo1 or rm3."""
+    """Expand the query that scores passages with words of the best passages, then score again: bo1 or rm3."""
     fetch: str
-    """Model that ranks documents: bm25, pl2, dph, lm or sim."""
+    """Model that ranks documents before passages are scored: bm25, pl2, dph, lm or sim."""
     documents: int | Literal["all"]
-    """Number of documents whose passages are scored."""
+    """Number of best documents whose passages are scored, or all documents."""
     fetch_parts: Mapping[str, float] | None
-    """Rank documents by these parts only (title: the document's own title). A weight multiplies frequencies and lengths."""
+    """
+    Rank documents by these parts only (title: the title of the document). A weight multiplies the term frequencies
+    and the length of its part.
+    """
     expand: str
-    """Add words of the best documents to the query and fetch again: bo1 or rm3."""
+    """Expand the query with words of the best documents, then fetch again: bo1 or rm3."""
     also_nearest: str
     """
-    Also score the passages of as many documents that are nearest to the query by the vectors of this store; see
-    `perikope encode`.
+    Also score passages of the documents nearest to the query by the vectors of this store, at most the number that
+    documents sets; see `perikope encode`.
     """
     rescore: str | Model
-    """Mix the fetch score of each document with the score that this model gives to the document as a whole."""
+    """
+    Rank the fetched documents again by a mixture of their fetch score and the score of this model for the whole
+    document.
+    """
     rescore_weight: float
-    """Weight of the rescore model in that mixture."""
+    """Weight of the rescore model in the mixture with the fetch score; larger values favour the model."""
     candidates: Mapping[str, float] | None
-    """Documents with their scores to look into in place of fetching; ids that the index does not hold are ignored."""
+    """
+    Score passages of these documents, given with scores, instead of fetching. Ids that the index does not have are
+    ignored.
+    """
     filter: str | Filter | Sequence[str | Filter]
     """
     Only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b,
@@ -84,26 +97,32 @@ class SearchKeywords(PatentKeywords, total=False):
     hold.
     """
     ids: str | Sequence[str] | None
-    """Only documents with these ids; none at all where the list is empty."""
+    """Only documents with these ids. An empty list allows no document."""
     shares_codes_with: str
-    """Only documents that share a classification code with this document; the document itself is left out."""
+    """Only documents that share a classification code with this document, which itself is left out."""
     part: str | Sequence[str]
-    """Only passages in this part of a document, such as claims. Several parts add up."""
+    """Only passages in this part of a document, such as claims, or in any of several parts."""
     tag: str | Sequence[str]
-    """Only passages with this tag. Several tags add up."""
+    """Only passages with this tag, or with any of several tags."""
     must_match: bool
-    """Only passages that satisfy the query: all of its words where it is not Boolean."""
+    """Only passages that satisfy the query: its Boolean expression, or else all of its words."""
     across_passages: bool
-    """Like must-match, but phrases, NEAR and AND may span several passages."""
+    """Only passages that contain part of a match; phrases, NEAR and AND may span several passages of a document."""
     k: int
-    """Number of passages to return."""
+    """Number of results to return."""
     elements: bool | str | Sequence[str]
-    """Rank elements in place of passages: sections, lists, passages and whole documents, or only elements with these tags."""
+    """
+    Rank elements instead of passages: sections, lists, passages and whole documents, or only elements with these
+    tags.
+    """
     no_overlap: bool
-    """Leave out results that overlap a better one."""
+    """Leave out results that overlap a better result."""
     drop_unmatched: bool
-    """With no-overlap: leave out documents in which nothing scores. Otherwise such a document is one result."""
+    """
+    With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is one
+    result.
+    """
     group_by_document: bool | Literal["", "fetch", "score"]
-    """Group the results of each document. Documents are in fetch order, or with score in the order of their best results."""
+    """Group results by document. fetch: documents are in fetch order. score: in the order of their best results."""
     one_per: str
-    """Of documents with the same value in this metadata field, such as family, only the best one has results."""
+    """Return results of one document only, the best, per value of this metadata field, such as family."""

@@ -1,4 +1,4 @@
-"""Names of passages and elements: from rows of the matches to `document#passage`, and back."""
+"""Convert rows of the matches to names of passages and elements (`document#passage`), and back."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from perikope.index.reader import Snapshot
 
 
 def names_of(snapshot: Snapshot, matches: Matches, rows: Integers) -> list[str]:
-    """The name of each row."""
+    """The name of each of these rows of the matches."""
     candidates = matches.document_of_passage[rows]
     first_row = matches.document_of_passage.searchsorted(candidates)
     columns = (rows - first_row, candidates, matches.span_of_passage[rows])
-    # Of a thousand hits many are in one document: it is looked up once.
+    # Many hits may be in one document: each document is looked up once.
     name_of = {candidate: _names_in(snapshot, matches, candidate) for candidate in np.unique(candidates).tolist()}
-    return [name_of[d](place, span) for place, d, span in zip(*(c.tolist() for c in columns), strict=True)]
+    return [name_of[d](number, span) for number, d, span in zip(*(c.tolist() for c in columns), strict=True)]
 
 
 def rows_of(snapshot: Snapshot, matches: Matches, names: Iterable[str]) -> dict[str, int]:
-    """The rows of passages by their names; passages of documents that are no candidates are left out."""
-    wanted = set(names)
-    documents = {document for document, _ in map(split_name, wanted)}
+    """The rows of passages, by name; passages of documents that are not candidates are left out."""
+    requested = set(names)
+    documents = {document for document, _ in map(split_name, requested)}
     numbers = np.array([snapshot.find_document(document) for document in documents], np.int64)
     candidates = np.flatnonzero(np.isin(matches.number_of_document, numbers))
     rows = np.flatnonzero(np.isin(matches.document_of_passage, candidates))
-    return {name: row for name, row in zip(names_of(snapshot, matches, rows), rows.tolist(), strict=True) if name in wanted}
+    return {name: row for name, row in zip(names_of(snapshot, matches, rows), rows.tolist(), strict=True) if name in requested}
 
 
 def places_of(snapshot: Snapshot, matches: Matches, rows: Integers) -> list[Place | None]:
-    """Where rows stand in the files that they were read from."""
+    """The locations of rows in the files they were read from; None for a row without one."""
     candidates = matches.document_of_passage[rows].tolist()
     spans = matches.span_of_passage[rows].tolist()
     located = {candidate: snapshot.locate(int(matches.number_of_document[candidate])) for candidate in set(candidates)}
@@ -45,7 +45,7 @@ def places_of(snapshot: Snapshot, matches: Matches, rows: Integers) -> list[Plac
 
 
 class PassageNames:
-    """The names of passages by document, each document looked up once for all topics."""
+    """Names of passages; each document is looked up once for all topics."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -54,21 +54,21 @@ class PassageNames:
     def of(self, matches: Matches) -> NDArray[np.object_]:
         """The name of every row of the matches."""
         first = matches.first_passage_of_document
-        found = [np.zeros(0, object)]
+        names = [np.zeros(0, object)]
         for candidate, number in enumerate(matches.number_of_document.tolist()):
             if number not in self._of_document:
                 rows = np.arange(first[candidate], first[candidate + 1])
                 self._of_document[number] = np.array(names_of(self._snapshot, matches, rows), object)
-            found.append(self._of_document[number])
-        return np.concatenate(found)
+            names.append(self._of_document[number])
+        return np.concatenate(names)
 
 
 def _names_in(snapshot: Snapshot, matches: Matches, candidate: int) -> Callable[[int, int], str]:
-    """A function that names the units of a document: by their place among its units, and their span."""
+    """A function that returns the name of a passage or element of a document, given its number there and its span."""
     segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
     document = encode(segment.document_id(local))
     if matches.units != "passages":
         outline = DocumentOutline(segment, local)
-        return lambda place, span: f"{document}#{encode(outline.path(span))}"
+        return lambda number, span: f"{document}#{encode(outline.path(span))}"
     id_of = segment.span_namer(local)
-    return lambda place, span: f"{document}#{encode(id_of(span) or running_number(place))}"
+    return lambda number, span: f"{document}#{encode(id_of(span) or running_number(number))}"

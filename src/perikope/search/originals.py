@@ -1,4 +1,4 @@
-"""Originals: opens the file that a passage was read from at the place where it stands."""
+"""Originals: the markup and text of a passage in the file it was read from."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from perikope.core.errors import InputError, UsageError
 from perikope.core.names import split_name
 from perikope.document.tree import Place
 from perikope.formats import sources
+from perikope.formats._traversal import front_of
 from perikope.formats._xml import XmlDocument, trees, whole_text
 from perikope.formats.xml import walk_for
 from perikope.search.facade import Index
@@ -19,39 +20,45 @@ from perikope.search.facade import Index
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A passage as its file has it."""
+    """A passage in the file it was read from."""
 
     file: str
+    """The path of the file."""
     line: int
-    """The line of the file that the element begins in."""
+    """The line of the file in which the element begins, from 1."""
     place: Place
+    """The location of the passage: XPath of its element, and characters in the text of the file."""
     xml: str
-    """The element that holds the passage, as it is marked up."""
+    """The element that contains the passage, as XML."""
     text: str
-    """The characters of the file from `place.start` to `place.end`, white space as it is."""
+    """The text of the file from `place.start` to `place.end`, with its white space."""
 
 
 def open_original(index: Index, passage: str, path: str | PathLike[str], *, format: str = "auto") -> Original:
-    """The original of a passage, given by its name (`document#passage`), in the file, archive or folder that was indexed."""
+    """The original of a passage, given by its name (`document#passage`).
+
+    `path` is the file, archive or folder that was indexed.
+    """
     document, name = split_name(passage)
     if not name:
-        raise UsageError(f"{passage!r} names no passage; write document#passage")
+        raise UsageError(f"{passage!r} names no passage; write it as document#passage")
     source, place = index.place(document, name)
     if place is None:
         raise UsageError(f"{passage} came from a format whose files cannot be opened at a place; XML files can")
-    found = 0
-    # What else cannot be read in the folder is not asked about.
+    files = 0
+    # Problems with other files of the folder do not matter here.
     for candidate in sources(path, format=format, hashes=False, on_problem=lambda _: None, select=lambda entry, _: entry.id == source):
-        found += 1
+        files += 1
         for tree in trees(candidate):
-            if walk_for(tree, candidate).builder.id == document and (original := _at(tree, candidate.path, place)):
+            if front_of(walk_for(tree, candidate), tree, candidate).id == document and (original := _at(tree, candidate.path, place)):
                 return original
-    if not found:
+    if not files:
         raise InputError(f"holds no file {source!r}, which {document} was read from; give the path that was indexed", path=path)
-    raise InputError(f"{source!r} has no document {document} any more, or not this place in it: index it again", path=path)
+    raise InputError(f"{source!r} no longer contains document {document}, or not this passage: index it again", path=path)
 
 
 def _at(tree: XmlDocument, path: str, place: Place) -> Original | None:
+    """The original at a location, or None if the file no longer has an element there."""
     elements = cast(list[etree._Element], tree.root.getroottree().xpath(place.path))
     if len(elements) != 1:
         return None

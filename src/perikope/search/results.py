@@ -1,4 +1,4 @@
-"""Results: the hits of one search, read from the index as they are asked for."""
+"""Results: the hits of one search, which are read from the index when they are used."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ class Results(Sequence[Hit]):
         is_complete: bool = True,
         notes: tuple[str, ...] = (),
     ) -> None:
-        """`eligible` says which rows of the matches may be results, None: all of them. For `group_of_document` see `rank`."""
+        """Results of a ranking. `eligible` marks the rows of the matches that may be results; None for all.
+
+        For `group_of_document` see `perikope.browse.ranking.rank`.
+        """
         self._snapshot = snapshot
         self.matches = matches
         self.score = score
@@ -67,26 +70,26 @@ class Results(Sequence[Hit]):
         return read_hit(self._snapshot, self.matches, int(self.ranking.rows[number]), number + 1, float(self.ranking.scores[number]))
 
     def names(self) -> list[tuple[str, float]]:
-        """`document#passage` and score of each hit, as a run file has them."""
+        """The name (`document#passage`) and score of each hit, as in a run file."""
         return list(zip(self.names_of(self.ranking.rows), self.ranking.scores.tolist(), strict=True))
 
     def names_of(self, rows: Integers) -> list[str]:
-        """The names of passages by their rows in `matches`, found or not."""
+        """The names of passages, by their rows in `matches`; they need not be hits."""
         return naming.names_of(self._snapshot, self.matches, rows)
 
     def places_of(self, rows: Integers) -> list[Place | None]:
-        """Where passages stand in the files they were read from, by their rows in `matches`."""
+        """The locations of passages in the files they were read from, by their rows in `matches`."""
         return naming.places_of(self._snapshot, self.matches, rows)
 
     def rows_of(self, names: Iterable[str]) -> dict[str, int]:
-        """The rows in `matches` of passages, by their names; those of documents that are no candidates are left out."""
+        """The rows of passages in `matches`, by name; passages of documents that are not candidates are left out."""
         return naming.rows_of(self._snapshot, self.matches, names)
 
     def signals(self) -> dict[str, Array]:
-        """What the model made the scores of, a value a hit, under names: ready to become a data frame.
+        """The signals of the model, one value per hit, as columns for a data frame.
 
-        Document, passage, rank and score stand first, then the signals of the model by their names; one that is named as these are is
-        `signal_document` and so on.
+        The first columns are `document`, `passage`, `rank` and `score`. A signal with one of these names gets the
+        prefix `signal_`.
         """
         rows = self.ranking.rows
         names = [split_name(name) for name in self.names_of(rows)]
@@ -99,25 +102,26 @@ class Results(Sequence[Hit]):
         return columns | {f"signal_{name}" if name in columns else name: column.values[rows] for name, column in self._signals.items()}
 
     def document_ranking(self, method: str = "maxp", k: int = 1000) -> list[tuple[str, float]]:
-        """The best `k` documents by the scores of their passages, id and score of each; see `perikope.browse.document_ranking`."""
+        """Id and score of the best `k` documents, ranked by their passages; see `perikope.browse.document_ranking`."""
         if not self.is_complete:
-            raise UsageError("documents can be ranked by their passages only where a number of documents is looked into, not all")
+            raise UsageError("documents can be ranked by their passages only if `documents` is a number, not all")
         groups = self.group_of_document
         most = k if groups is None else max(k, self.matches.documents)
         best = rank_documents(self.matches, self.score, parse_method(method), most, eligible=self.eligible)
-        kept = slice(None) if groups is None else first_of_group(groups[best.documents])
-        numbers, scores = self.matches.number_of_document[best.documents[kept]], best.scores[kept]
+        rows = slice(None) if groups is None else first_of_group(groups[best.documents])
+        numbers, scores = self.matches.number_of_document[best.documents[rows]], best.scores[rows]
         return [
             (self._snapshot.document_id(number), score) for number, score in zip(numbers.tolist()[:k], scores.tolist()[:k], strict=True)
         ]
 
     def context(self, budget: int = BUDGET, *, tokens: TokenCounter = count_words, around: int = AROUND) -> Context:
-        """The hits as one text for a reader or a language model, of at most `budget` tokens (words, or as `tokens` counts a text).
+        """The hits as one text for a reader or a language model, of at most `budget` tokens.
 
-        As many as fit, best first, then up to `around` passages beside each; see `perikope.search.context`.
+        `tokens` counts the tokens of a text, by default its words. The text contains as many hits as fit, best first,
+        then up to `around` passages on either side of each; see `perikope.search.context`.
         """
         return build_context(self._snapshot, self.matches, self.ranking, budget, tokens, around)
 
     def explain(self, number: int) -> Node:
-        """Where the score of a hit comes from; numbers count from 0."""
+        """The explanation of the score of a hit; `number` counts from 0."""
         return self.score.explain(int(self.ranking.rows[number]))

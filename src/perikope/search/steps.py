@@ -1,13 +1,13 @@
 """A search in five visible steps: prepare, candidates, matches, rank, results.
 
-    search = Search(snapshot, options)              what the options say, checked against the index once
-    prepared = search.prepare("magnetic pump")      the query in the terms of the index
-    fetched = search.candidates(prepared)           the documents that are looked into
-    matches = search.matches(fetched)               where the query's terms stand in them
+    search = Search(snapshot, options)              the options, checked against the index
+    prepared = search.prepare("magnetic pump")      the query in terms of the index
+    fetched = search.candidates(prepared)           the documents whose passages are scored
+    matches = search.matches(fetched)               the occurrences of the query's terms in them
     ranked = search.rank(matches)                   scores and order
-    results = search.results(prepared, matches, ranked)
+    results = search.results(prepared, matches, ranked)   the hits
 
-A caller that needs less stops earlier: tuning and learning need matches only, and rank them with many models.
+A caller may stop after any step: tuning and learning use the matches and rank them with many models.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from perikope.search.recipes import Recipe, RecipeWarning
 from perikope.search.results import Results
 
 _AT_ONCE = 1 << 21
-"""About how many tokens are looked into at a time where all documents are."""
+"""The approximate number of tokens per batch of documents when all documents are searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The documents that are looked into, and the query that scores their passages."""
+    """The documents whose passages are scored, and the query that scores them."""
 
     candidates: Candidates
     query: Query
@@ -54,21 +54,21 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class RankedMatches:
-    """Matches with the scores and the order that a model gives them."""
+    """The signals, scores and ranking of matches by one model."""
 
     signals: Signals
     score: Column
     eligible: Mask | None
     """The rows that may be results; None for all."""
     groups: Integers | None
-    """The group of each document where only one document per group has results."""
+    """The group of each document, if only one document per group may have results; else None."""
     ranking: Ranking
 
 
 class Search:
-    """One description of a search, ready to run on one snapshot of an index.
+    """A search with given options on one snapshot of an index.
 
-    Whatever the options get wrong about this index is an error here, so that an error of a later step is the query's.
+    The constructor checks the options against the index, so that an error in a later step concerns the query.
     """
 
     def __init__(self, snapshot: Snapshot, options: SearchOptions) -> None:
@@ -82,64 +82,68 @@ class Search:
         self.eligibility = Eligibility.of(snapshot, options)
 
     def complaints(self, prepared: Prepared, recipe: Recipe | None = None) -> list[UserWarning]:
-        """What the models need, or a recipe expects, and this search or the index does not have."""
-        # Whoever chose no model need not hear that another would do.
+        """Warnings about what the models need, or the recipe expects, and this search or the index lacks."""
+        # The default model gives no warning, since the user did not choose it.
         models = [model for model in (self.model, self.rescore_model) if model is not None and model != _default_model()]
-        found: list[UserWarning] = [ModelWarning(complaint) for model in models for complaint in lacking(self.snapshot, model)]
-        return found if recipe is None else [*found, *map(RecipeWarning, self._complaints_of(recipe, prepared))]
+        of_models: list[UserWarning] = [ModelWarning(complaint) for model in models for complaint in lacking(self.snapshot, model)]
+        return of_models if recipe is None else [*of_models, *map(RecipeWarning, self._complaints_of(recipe, prepared))]
 
     def _complaints_of(self, recipe: Recipe, prepared: Prepared) -> list[str]:
-        shares_codes = any(isinstance(one, SharedCodes) for one in (*self.conditions, *prepared.filters))
+        shares_codes = any(isinstance(condition, SharedCodes) for condition in (*self.conditions, *prepared.filters))
         has_codes = not {*CODE_FIELDS}.isdisjoint(known_fields(self.snapshot))
         settings = self.snapshot.manifest.analysis
         return recipe.complaints(settings, ["shares_codes_with"] if shares_codes else [], has_codes)
 
     def prepare(self, asked: Asked) -> Prepared:
-        """The query in the terms of the index; an error where it holds nothing to look for."""
+        """The query in terms of the index; an error if no term is left."""
         return read_asked(self.snapshot, asked, self.options)
 
     def candidates(self, prepared: Prepared) -> Fetched:
-        """The documents that are looked into: fetched, expanded, nearest by vectors and rescored as the options say."""
+        """The documents whose passages are scored; options control expansion, vectors and rescoring."""
         options, fetching, most = self.options, self.fetching(prepared), self.most
         query = prepared.fetch
-        found = fetching.documents(query, most) if options.candidates is None else fetching.given(options.candidates, most)
+        candidates = fetching.documents(query, most) if options.candidates is None else fetching.given(options.candidates, most)
         if options.expand and query.positive.terms:
-            query = query.expanded(expand(self.snapshot, query.positive, found, options.expand))
-            found = found if options.candidates is not None else fetching.documents(query, most)
+            query = query.expanded(expand(self.snapshot, query.positive, candidates, options.expand))
+            if options.candidates is None:
+                candidates = fetching.documents(query, most)
         if options.also_nearest:
-            found = fetching.with_nearest(found, query, options.also_nearest, most)
+            candidates = fetching.with_nearest(candidates, query, options.also_nearest, most)
         scoring = prepared.browse or query
         if self.rescore_model is not None:
-            found = fetching.rescored(scoring, found, self.rescore_model, options.rescore_weight)
-        return Fetched(found, scoring)
+            candidates = fetching.rescored(scoring, candidates, self.rescore_model, options.rescore_weight)
+        return Fetched(candidates, scoring)
 
     def matches(self, fetched: Fetched, model: Model | None = None) -> Matches:
-        """The occurrences of the query's terms in the candidates. The model counts only where the query is expanded by its passages."""
+        """The occurrences of the query's terms in the candidates.
+
+        With `browse_expand`, the best passages by `model` expand the query; else the model has no effect.
+        """
         matches = self._join(fetched.query, fetched.candidates)
         if not self.options.browse_expand:
             return matches
         expander, chosen = parse_expansion(self.options.browse_expand), model or self.model
         eligible = self.eligible(matches, chosen)
-        best = rank(matches, chosen.score(matches), expander.depth, matches.place_of_document(), allowed=eligible)
+        best = rank(matches, chosen.score(matches), expander.depth, matches.id_rank_of_document(), allowed=eligible)
         expansion = expand_from_passages(self.snapshot, matches, best, expander)
         return self._join(fetched.query.expanded(expansion), fetched.candidates)
 
     def rank(self, matches: Matches, model: Model | None = None) -> RankedMatches:
-        """The scores of a model, and the best `k` results by them."""
+        """The scores of a model, and the best `k` results; the default is the model of the options."""
         chosen = model or self.model
         signals = chosen.signals(matches)
         score, eligible, groups = chosen.combine(signals), self.eligible(matches, chosen), self.eligibility.groups(matches)
         return RankedMatches(signals, score, eligible, groups, self.eligibility.rank(matches, score, self.options.k, eligible, groups))
 
     def results(self, prepared: Prepared, matches: Matches, ranked: RankedMatches, *, complete: bool = True) -> Results:
-        """The hits, read from the index as they are asked for."""
+        """The hits of a ranking, which are read from the index when they are used."""
         return Results(
             self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, ranked.groups,
             is_complete=complete, notes=prepared.notes,
         )  # fmt: skip
 
     def run(self, prepared: Prepared) -> Results:
-        """All steps after `prepare`."""
+        """Run all steps after `prepare`."""
         if self.streams:
             return self._run_on_all(prepared)
         matches = self.matches(self.candidates(prepared))
@@ -147,28 +151,31 @@ class Search:
 
     @property
     def most(self) -> int:
-        """How many documents are fetched at most."""
+        """The largest number of documents to fetch."""
         return max(self.snapshot.numbers, 1) if self.options.documents == "all" else int(self.options.documents)
 
     @property
     def matches_depend_on_model(self) -> bool:
-        """Whether each model has matches of its own, because its best passages expand the query."""
+        """Whether matches differ between models, because the best passages of a model expand the query."""
         return bool(self.options.browse_expand)
 
     @property
     def streams(self) -> bool:
-        """Whether all documents are looked into some at a time. The score of a passage must not depend on other documents."""
+        """Whether all documents are searched in batches.
+
+        This requires that the score of a passage does not depend on other documents.
+        """
         if self.options.documents != "all" or not self.model.context_free:
             return False
-        return all(getattr(self.options, name) == one.default for name, one in OPTIONS.items() if one.together)
+        return all(getattr(self.options, name) == option.default for name, option in OPTIONS.items() if option.together)
 
     def fetching(self, prepared: Prepared) -> Fetching:
-        """How documents are chosen for a query: by the options, and by the conditions that the query brings."""
+        """How documents are chosen for a query: by the options and the conditions of the query."""
         conditions = (*self.conditions, *prepared.filters)
         return Fetching(self.snapshot, self.fetch_model, self.parts, All(conditions) if conditions else None)
 
     def eligible(self, matches: Matches, model: Model) -> Mask | None:
-        """The rows that may be results of a model; None for all."""
+        """The rows of the matches that may be results of a model; None for all."""
         allowed = self.eligibility.allowed(matches)
         return matching(matches, allowed) if model.matching_only else allowed
 
@@ -176,24 +183,25 @@ class Search:
         return join(self.snapshot, query, candidates, units=self.eligibility.units, tags=self.eligibility.element_tags)
 
     def _run_on_all(self, prepared: Prepared) -> Results:
-        """The best passages of all documents, some documents at a time."""
+        """The best passages of all documents, which are searched in batches."""
         query, k = prepared.scoring, self.options.k
-        found = np.sort(self.fetching(prepared).documents(query, self.most).documents)
+        fetched = np.sort(self.fetching(prepared).documents(query, self.most).documents)
         best: list[tuple[Integers, Floats]] = []
-        for piece in self._pieces(found):
-            matches = self._join(query, Candidates(piece, np.zeros(piece.size)))
+        for batch in self._batches(fetched):
+            matches = self._join(query, Candidates(batch, np.zeros(batch.size)))
             ranking = self.rank(matches).ranking
             best.append((matches.number_of_document[matches.document_of_passage[ranking.rows]], ranking.scores))
         documents, scores = (np.concatenate(column) for column in zip(*best, strict=True))
         if scores.size > k:
             documents = documents[scores >= np.partition(scores, scores.size - k)[scores.size - k]]
-        # The documents that hold the best passages once more: few, and what is shown and explained comes from one join.
+        # The few documents that contain the best passages are joined again, so that hits and explanations come from one
+        # join.
         winners = np.unique(documents)
         matches = self._join(query, Candidates(winners, np.zeros(winners.size)))
         return self.results(prepared, matches, self.rank(matches), complete=False)
 
-    def _pieces(self, documents: Integers) -> list[Integers]:
-        """Documents in pieces of about `_AT_ONCE` tokens."""
+    def _batches(self, documents: Integers) -> list[Integers]:
+        """Divide documents into batches of about `_AT_ONCE` tokens."""
         if not documents.size:
             return [documents]
         tokens = np.concatenate([segment["document.tokens"] for segment in self.snapshot.segments])[documents]
@@ -201,12 +209,12 @@ class Search:
 
 
 def search_for(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Search:
-    """The search for what is asked: with the options that a topic brings."""
+    """The search for a query; the options of a topic take precedence over the given ones."""
     return Search(snapshot, with_options_of(asked, options) if isinstance(asked, Topic) else options)
 
 
 def count_documents(snapshot: Snapshot, options: SearchOptions, filters: tuple[Filter, ...] = ()) -> int:
-    """How many documents the conditions of the options, and others, leave."""
+    """The number of documents that satisfy the conditions of the options and the given filters."""
     conditions = (*conditions_of(snapshot, options), *filters)
     fetching = Fetching(snapshot, parse_fetch_model(options.fetch), {}, All(conditions) if conditions else None)
     return int(fetching.allowed().sum())

@@ -1,9 +1,9 @@
-"""Sentences by rule: where one ends in running text of any script.
+"""Sentences by rule: where a sentence ends in running text of any script.
 
 Rules and not a trained model: the same text must give the same passages on every machine and in every version, and a
 wrong cut costs a retrieval passage little. A sentence ends at a blank line, after a full-width mark, or after one of
-`. ! ? …` and its kin with white space and something that can begin a sentence behind it, unless the full stop belongs to
-an abbreviation, an initial or the number of a list item.
+`. ! ? …` and similar marks if white space and something that can begin a sentence follow, unless the full stop belongs
+to an abbreviation, an initial or the number of a list item.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _NEVER_LAST = """
     Ms St abb abs al approx bspw bzgl bzw ca cf chap co corp dept dgl dipl dr eq eqs esp evtl ex fig figs ggf incl inkl jr mlle mme
     mr mrs nr núm p p.ex pág págs pat ph.d pp prof ref refs resp sect sog spp univ usu vgl viz vs zzgl
 """
-"""Written with a full stop and hardly ever last in a sentence, so that an upper-case letter may follow; "ms" may be last."""
+"""Abbreviations that hardly ever end a sentence, so that an upper-case letter may follow them; "ms" may end one."""
 
 _BEFORE_NUMBERS = """
     apr art arts aug avr ch dec dez ed feb févr jan janv juil jul jun mar max min no nos nov oct okt par para pos s sec sep
     sept ser tab vol vols
 """
-"""Also words, or often last in a sentence, until a number follows: "No. 5"."""
+"""Abbreviations that are also words, or often end a sentence: they count only before a number, as in "No. 5"."""
 
 _AFTER_HOURS = """
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday
     January February March April May June July August September October November December
     Atlantic Central Eastern Greenwich Mountain Pacific
 """
-"""Go on with "5 p.m." although they begin with a capital: days, and what a time zone's name begins with."""
+"""Capitalised words that continue a sentence after "5 p.m.": days, months and first words of time zones."""
 
 _ABBREVIATIONS = frozenset(_NEVER_LAST.split())
 _ABBREVIATIONS_BEFORE_NUMBERS = frozenset(_BEFORE_NUMBERS.split())
@@ -87,14 +87,14 @@ _BEGINNINGS = frozenset(["Lu", "Lt", "Lo", "Nd", "Nl", "No", "Ps", "Pi"])
 
 
 def _abbreviates(text: str, start: int, stop: int, at: int) -> bool:
-    """Whether the full stop at `stop` belongs to its word and ends nothing before what begins at `at`."""
+    """Whether the full stop at `stop` belongs to its word, so that the text at `at` continues the sentence."""
     if stop - start <= 5 and _ITEM_NUMBER.fullmatch(text, start, stop):
         return True
     before = text[max(start, stop - _LONGEST_ABBREVIATION) : stop]
     if _HOUR.search(before):
         return not _begins_anew(text, at)
-    found = _LAST_WORD.search(before)
-    word = found.group() if found else ""
+    match = _LAST_WORD.search(before)
+    word = match.group() if match else ""
     return bool(
         _INITIALS.fullmatch(word)
         or word in _ABBREVIATIONS
@@ -104,13 +104,13 @@ def _abbreviates(text: str, start: int, stop: int, at: int) -> bool:
 
 
 def _begins_anew(text: str, at: int) -> bool:
-    """Whether a word that follows an hour of the day begins a sentence: it has a capital, and is neither a day nor a time zone."""
-    found = _CAPITALISED.match(text, at, at + _LONGEST_ABBREVIATION)
-    word = found.group() if found else ""
+    """Whether the word after an hour begins a sentence: it is capitalised, and neither a day nor a time zone."""
+    match = _CAPITALISED.match(text, at, at + _LONGEST_ABBREVIATION)
+    word = match.group() if match else ""
     return word[:1].isupper() and (len(word) == 1 or not word.isupper()) and word not in _CAPITALISED_AFTER_HOURS
 
 
 def _after_space(text: str, at: int) -> int:
     """The first character from `at` on that is no white space."""
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    match = _SPACE.match(text, at)
+    return match.end() if match else at

@@ -1,4 +1,4 @@
-"""Documents by their passages."""
+"""Document rankings equal the maximum, sum, first or mean of the scores of a document's passages."""
 
 import pytest
 
@@ -21,17 +21,21 @@ def index():
 def test_each_way(index):
     results = index.search("pump rotor", model="bm25", k=100)
     score = dict(results.names())
-    own = {id: [value for name, value in score.items() if name.startswith(id.replace(" ", "%20"))] for id in ("d 1", "d2", "d3")}
+    scores_of_document = {
+        id: [value for name, value in score.items() if name.startswith(id.replace(" ", "%20"))] for id in ("d 1", "d2", "d3")
+    }
 
     def ranked(method, k=10):
         return dict(results.document_ranking(method, k))
 
-    assert ranked("maxp") == {id: max(values) for id, values in own.items()}
-    assert ranked("sump") == pytest.approx({id: sum(values) for id, values in own.items()})
-    assert ranked("meanp(n=2)") == pytest.approx({id: sum(sorted(values)[-2:]) / len(sorted(values)[-2:]) for id, values in own.items()})
-    # A passage without a query term is no result of a model that sees no context: the first that is one counts.
+    assert ranked("maxp") == {id: max(values) for id, values in scores_of_document.items()}
+    assert ranked("sump") == pytest.approx({id: sum(values) for id, values in scores_of_document.items()})
+    assert ranked("meanp(n=2)") == pytest.approx(
+        {id: sum(sorted(values)[-2:]) / len(sorted(values)[-2:]) for id, values in scores_of_document.items()}
+    )
+    # A model without context leaves out passages without a query term: the first of the others counts.
     assert ranked("firstp") == {"d2": score["d2#@1"], "d 1": score["d%201#@1"], "d3": score["d3#@2"]}
-    assert list(ranked("maxp")) == sorted(own, key=lambda id: -max(own[id]))
+    assert list(ranked("maxp")) == sorted(scores_of_document, key=lambda id: -max(scores_of_document[id]))
     assert len(ranked("maxp", 2)) == 2
 
 
@@ -42,15 +46,15 @@ def test_equal_scores_are_ordered_by_id():
 
 def test_filters_of_passages_hold():
     index = index_of([plain_document("d1", "", "pump pump pump", "a pump of a rotor"), plain_document("d2", "", "pump", "rotor")])
-    found = index.search("pump rotor", model="qsf_v", must_match=True, k=1).document_ranking("firstp")
+    ranking = index.search("pump rotor", model="qsf_v", must_match=True, k=1).document_ranking("firstp")
     everything = dict(index.search("pump rotor", model="qsf_v", k=10).names())
-    assert found == [("d1", everything["d1#@2"])]
+    assert ranking == [("d1", everything["d1#@2"])]
 
 
 @pytest.mark.parametrize(
     ("method", "complaint"),
     [
-        ("minp", "unknown way to rank documents 'minp'; did you mean 'meanp'\\? valid: maxp, sump, firstp, meanp"),
+        ("minp", "unknown document ranking 'minp'; did you mean 'meanp'\\? valid: maxp, sump, firstp, meanp"),
         ("meanp(n=0)", "n=0 is out of range"),
         ("maxp(n=1)", "unknown parameter of maxp 'n'"),
         ("meanp(2)", "takes its parameters by name"),

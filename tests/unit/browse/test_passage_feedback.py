@@ -1,4 +1,4 @@
-"""Words of the best passages, against Bo1 written out over the passages of the candidate documents."""
+"""Expansion from passages equals Bo1 written out over the passages of the candidate documents."""
 
 import math
 from collections import Counter
@@ -16,7 +16,7 @@ MODEL = "pl2(statistics=candidates)"
 
 
 def plain_bo1(query, feedback, passages, terms):
-    """Amati 2003: `tf log2((1 + P) / P) + log2(1 + P)`, P the occurrences of a term a passage."""
+    """Amati 2003: `tf log2((1 + P) / P) + log2(1 + P)`, with P the mean number of occurrences of a term per passage."""
     occurrences = Counter(term for passage in passages for term in passage)
     inside = Counter(term for passage in feedback for term in passage)
     holding = Counter(term for passage in feedback for term in set(passage))
@@ -50,8 +50,8 @@ def test_the_expanded_query_is_bo1_over_the_passages_of_the_candidates(documents
     feedback = [passages[hit.document, int(hit.passage[1:]) - 1] for hit in first]
     query_terms = dict(zip(first.matches.query.terms, first.matches.query.weights, strict=True))
     expected = plain_bo1(query_terms, feedback, list(passages.values()), terms) if feedback else query_terms
-    found = again.matches.query
-    assert dict(zip(found.terms, found.weights, strict=True)) == pytest.approx(expected)
+    expanded = again.matches.query
+    assert dict(zip(expanded.terms, expanded.weights, strict=True)) == pytest.approx(expected)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_all_documents_too(index):
 
 
 def test_elements_and_unknown_names_are_refused(index):
-    with pytest.raises(UsageError, match="where elements are ranked"):
+    with pytest.raises(UsageError, match="where elements or documents are ranked"):
         index.search("rotor", elements=True, model="bm25", browse_expand="bo1")
     with pytest.raises(UsageError, match="unknown expansion"):
         index.search("rotor", browse_expand="bo2")

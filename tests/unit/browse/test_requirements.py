@@ -1,4 +1,4 @@
-"""A model whose subject the index lacks says so."""
+"""Models warn, or raise, if the index lacks the titles, sections, parts or tags that they need."""
 
 import warnings
 
@@ -28,15 +28,15 @@ def structured():
     return index
 
 
-TITLES = "no document or section of the index has a title, so titles add nothing"
+TITLES = "no document or section of the index has a title, so titles do not change the ranking"
 CASES = {
     "qsf_section": f"qsf_section: {TITLES}",
-    "qsf_section_propagate": "qsf_section_propagate: no document of the index has sections, so each is one section",
+    "qsf_section_propagate": "qsf_section_propagate: no document of the index has sections, so each document counts as one section",
     "qsf_passage_propagate": TITLES,
     "qsf_v_title(alpha=0.5)": f"qsf_v_title: {TITLES}",
     "fuse(models=[bm25,qsf_v_title])": f"qsf_v_title: {TITLES}",
     "prox(titles=true)": f"prox: {TITLES}",
-    "prox_h": "prox_h: no tag that has a weight occurs in the index, so all words weigh alike",
+    "prox_h": "prox_h: no tag that has a weight occurs in the index, so all words have weight 1",
     "prox_hw": "prox_hw: no tag that has a weight",
     "prox(logical=beigbeder2015)": "prox: no logical tag occurs in the index",
     f"position_prior(weights={TEN})": "position_prior: no part of the index is named description",
@@ -46,9 +46,9 @@ CASES = {
 
 @pytest.mark.parametrize("model", CASES)
 def test_what_is_lacking_is_said_and_the_search_done(bare, model):
-    with pytest.warns(ModelWarning, match=CASES[model]) as found:
+    with pytest.warns(ModelWarning, match=CASES[model]) as caught:
         assert len(bare.search("rotor", model=model)) == 1
-    assert {warning.filename for warning in found} == {__file__}
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_rescoring_says_it_too(bare):
@@ -60,7 +60,7 @@ NAMED = {
     "prox_h(weights=tags(chapter=2))": "unknown tag 'chapter'; valid: b, ",
     "prox_hw(weights=tags(chapter=2,part=3))": "unknown tag 'chapter'; valid: b, ",
     "prox(logical=[seq])": "unknown tag of elements 'seq'; did you mean 'sec'? valid: ",
-    "prox(logical=[b])": "unknown tag of elements 'b'",  # a mark bounds nothing
+    "prox(logical=[b])": "unknown tag of elements 'b'",  # a mark is not an element
     "prox(logical=chapter)": "unknown table of tags 'chapter'",
     "fuse(models=[bm25,prox(logical=[seq])])": "unknown tag of elements 'seq'",
 }
@@ -68,15 +68,15 @@ NAMED = {
 
 @pytest.mark.parametrize("model", NAMED)
 def test_tags_that_were_named_must_be_there(structured, model):
-    with pytest.raises(UsageError) as found:
+    with pytest.raises(UsageError) as error:
         structured.search("rotor", model=model)
-    assert NAMED[model] in str(found.value)
+    assert NAMED[model] in str(error.value)
 
 
 def test_of_several_tags_the_missing_ones_are_said(structured):
-    with pytest.warns(ModelWarning, match="prox_h: no element of the index is a <it> or <h>, which weighs nothing"):
+    with pytest.warns(ModelWarning, match="prox_h: no element of the index is a <it> or <h>, so its weight has no effect"):
         structured.search("rotor", model="prox_h(weights=tags(b=2,it=3,h=4))")
-    with pytest.warns(ModelWarning, match="prox: no element of the index is a <list>, which bounds nothing"):
+    with pytest.warns(ModelWarning, match="prox: no element of the index is a <list>, so it bounds no influence"):
         structured.search("rotor", model="prox(logical=[sec,list])")
 
 
@@ -110,4 +110,4 @@ def test_on_the_command_line_it_is_one_line(bare, capsys, monkeypatch):
     captured = capsys.readouterr()
     assert done.value.code == 0
     assert "d1#@1" in captured.out
-    assert captured.err == "perikope: warning: prox_h: no tag that has a weight occurs in the index, so all words weigh alike\n"
+    assert captured.err == "perikope: warning: prox_h: no tag that has a weight occurs in the index, so all words have weight 1\n"

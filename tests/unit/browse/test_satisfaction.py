@@ -26,7 +26,7 @@ def index():
     )
 
 
-def found(index, query, **options):
+def names_of(index, query, **options):
     hits = index.search(query, syntax="boolean", must_match=True, model="psg_doc", k=100, **options)
     return sorted(hit.name for hit in hits)
 
@@ -43,8 +43,8 @@ def found(index, query, **options):
         ('"state of the art"', ["d2#@2"], ["d2#@2"]),
         ('"art of sealing"', ["d1#@2"], ["d1#@2"]),
         ('"seal of the art"', ["d1#@2"], ["d1#@2"]),
-        ('"magnetic couplings"', [], []),  # a title stands in no passage
-        ("coupling rotor", [], ["d1#@4"]),  # but belongs to the document
+        ('"magnetic couplings"', [], []),  # a title is outside all passages
+        ("coupling rotor", [], ["d1#@4"]),  # and belongs to the document
         ("oil ADJ/3 pump", ["d1#@2"], ["d1#@2"]),
         ("oil ADJ/2 pump", [], []),
         ("pump ADJ/3 oil", [], []),
@@ -62,20 +62,20 @@ def found(index, query, **options):
     ],
 )
 def test_searches_that_must_match(index, query, inside, across):
-    assert found(index, query) == inside
-    assert found(index, query, across_passages=True) == across
+    assert names_of(index, query) == inside
+    assert names_of(index, query, across_passages=True) == across
 
 
 def test_near_counts_words_between_the_ends_of_its_matches(index):
-    # From the end of the phrase to the steel are three words; from its beginning there would be four.
-    assert found(index, '"heat pump" ADJ/3 steel') == ["d1#@1"]
-    assert found(index, '"heat pump" ADJ/2 steel') == []
+    # The distance counts from the end of the phrase (3 words), not from its beginning (4 words).
+    assert names_of(index, '"heat pump" ADJ/3 steel') == ["d1#@1"]
+    assert names_of(index, '"heat pump" ADJ/2 steel') == []
 
 
 def test_words_between_the_ends_count_only_if_they_are_its_own():
     between = index_of([plain_document("d1", "", "heat", "rotor", "pump", "seal")])
-    assert found(between, "heat NEAR/3 pump OR (rotor zebra)", across_passages=True) == ["d1#@1", "d1#@3"]
-    assert found(between, "(heat AND rotor) NEAR/3 pump", across_passages=True) == ["d1#@1", "d1#@2", "d1#@3"]
+    assert names_of(between, "heat NEAR/3 pump OR (rotor zebra)", across_passages=True) == ["d1#@1", "d1#@3"]
+    assert names_of(between, "(heat AND rotor) NEAR/3 pump", across_passages=True) == ["d1#@1", "d1#@2", "d1#@3"]
 
 
 def test_plain_words_must_all_be_there(index):
@@ -92,7 +92,7 @@ def test_words_under_not_neither_fetch_nor_weigh_nor_light_up(index):
 
 
 def test_expansion_keeps_the_query(index):
-    names = found(index, "pump valve", expand="rm3(documents=2,terms=5)")
+    names = names_of(index, "pump valve", expand="rm3(documents=2,terms=5)")
     assert names == ["d2#@1", "d2#@2"]
     query = index.search("pump -valve", syntax="boolean", expand="bo1(documents=1)").matches.query
     assert "en:valv" not in query.terms

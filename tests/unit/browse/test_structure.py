@@ -1,4 +1,4 @@
-"""Elements as results: names, texts and what surrounds them."""
+"""Elements as results: their names, texts and context."""
 
 import pytest
 
@@ -60,8 +60,8 @@ def test_hits_have_their_text_and_surroundings(index):
 
 
 def test_only_some_tags_or_parts(index):
-    found = index.search("rotor pump", model="bm25", elements=["sec", "item"], k=100)
-    assert {hit.tag for hit in found} == {"sec", "item"}
+    hits = index.search("rotor pump", model="bm25", elements=["sec", "item"], k=100)
+    assert {hit.tag for hit in hits} == {"sec", "item"}
     assert [hit.tag for hit in index.search("rotor", model="bm25", elements="sec", part="claims")] == ["sec"]
     assert {hit.part for hit in index.search("rotor", model="bm25", elements=True, part="claims")} == {"claims"}
     titles = index.search("rotor pump", model="bm25", elements=["title"])

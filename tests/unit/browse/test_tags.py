@@ -1,4 +1,4 @@
-"""Weights of tags are learned from counts over the whole collection, each token once."""
+"""Learned weights of tags equal those of a plain count over all tokens of the collection."""
 
 import pytest
 from click.testing import CliRunner
@@ -17,15 +17,15 @@ EVERYTHING = Selection(occurrences=0, coverage=0.0, logical_coverage=0.0, logica
 
 
 def plain_weights(documents, relevant, deleted=()):
-    """Of each tag the mean weight, from a set of tokens a query; and what each tag marks, how often it stands, where it is relevant."""
+    """The mean weight, coverage and number of occurrences of each tag; `relevant` has one set of tokens per query."""
     plain = {document.id: PlainInfluence(document, k=1) for document in documents if document.id not in deleted}
-    tokens = {(id, x) for id, own in plain.items() for x in range(len(own.tokens))}
+    tokens = {(id, x) for id, tree in plain.items() for x in range(len(tree.tokens))}
     marked, occurrences = {}, {}
-    for id, own in plain.items():
-        for span in range(len(own.document.spans)):
-            tag = own.tag(span)
+    for id, tree in plain.items():
+        for span in range(len(tree.document.spans)):
+            tag = tree.tag(span)
             occurrences[tag] = occurrences.get(tag, 0) + 1
-            marked.setdefault(tag, set()).update((id, x) for x in range(len(own.tokens)) if span in own.holding(x))
+            marked.setdefault(tag, set()).update((id, x) for x in range(len(tree.tokens)) if span in tree.holding(x))
     weights = {}
     for tag, its in marked.items():
         each = []
@@ -50,7 +50,7 @@ def test_weights_equal_those_counted_token_by_token(documents, queries, cuts, de
     index.commit()
     judgements, relevant = {}, []
     for number, judged in enumerate(queries):
-        own, tokens = {}, set()
+        grades, tokens = {}, set()
         for document, passage, grade in judged:
             document = documents[document % len(documents)]
             if document.id in deleted:
@@ -59,9 +59,9 @@ def test_weights_equal_those_counted_token_by_token(documents, queries, cuts, de
             passages = list(document.of_kind(Kind.PASSAGE))
             span = passages[passage] if passage < len(passages) else 0
             name = f"{document.id}#@{passage + 1}" if span else document.id
-            if own.setdefault(name, grade) == grade and grade >= 1:
+            if grades.setdefault(name, grade) == grade and grade >= 1:
                 tokens |= {(document.id, x) for x in range(len(plain.tokens)) if span in plain.holding(x)}
-        judgements[f"q{number}"] = own
+        judgements[f"q{number}"] = grades
         relevant.append(tokens)
     if not any(relevant):
         with pytest.raises(UsageError, match="no query has relevant text"):
@@ -99,7 +99,7 @@ def test_selection():
     assert learned.table.logical == ("p",)
     everything = learn_tags(snapshot, judgements, selection=EVERYTHING).table
     assert set(everything.rows) == {"p", "title", "document"}
-    # A title holds nothing relevant, so it is not among those that hold relevant text most often.
+    # Titles contain nothing relevant, so their tag is not among those that contain relevant text most often.
     assert everything.logical == ("document", "p")
     assert learn_tags(snapshot, judgements, selection=Selection(0, 0, 0, 1)).table.logical == ("document",)
     assert set(learn_tags(snapshot, judgements, selection=Selection(0, 0, excluded={"p"})).table.rows) == {"title", "document"}

@@ -1,4 +1,4 @@
-"""From files to an index: by one process or several, once or again and again."""
+"""Build an index from files, with one process or several, and update it."""
 
 import gzip
 import json
@@ -209,7 +209,7 @@ def test_of_several_documents_with_one_id_the_first_can_be_taken(tmp_path: Path)
     report = build(str(tmp_path / "idx"), [str(tmp_path / "docs")], BuildOptions(duplicates="first"))
     assert [str(problem) for problem in report.skipped] == ["b.jsonl: document 'd1' was in an earlier file"]
     assert [hit.text for hit in Index.open(tmp_path / "idx").search("first second")] == ["first"]
-    with pytest.raises(UsageError, match="unknown way with duplicates 'last'"):
+    with pytest.raises(UsageError, match="unknown value of --duplicates 'last'"):
         build(str(tmp_path / "other"), [str(tmp_path / "docs")], BuildOptions(duplicates="last"))
 
 

@@ -99,7 +99,7 @@ def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ("record", "message"),
     [
         ("[1]", "a line must hold one document, an object in braces, not a list"),
-        ('{"id": "d"', "not valid JSON: unexpected end of data at character 12; write one complete object a line"),
+        ('{"id": "d"', "not valid JSON: unexpected end of data at character 12; write one complete object per line"),
         ('{"id": "d", "metadata": {"a": NaN}}', "not valid JSON: .* at character 31"),
         ('{"id": "d", "metadata": {"a": -Infinity}}', "not valid JSON"),
         ('{"id": "d", "metadata": {"a": 1e999}}', "not valid JSON: number is infinity .* at character 31"),

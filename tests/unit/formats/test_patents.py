@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from perikope.formats._bibliography import Bibliography, normal_codes
+from perikope.formats._claims import cut, joined
 from perikope.formats._inline import Run
-from perikope.formats._patents import Bibliography, cut, joined, normal_codes
-from perikope.patents.headings import Headings, is_capitals, is_main
+from perikope.patents.headings import Headings, heading_level, is_capitals, is_main
 from perikope.patents.mentions import cited_patents, claim_starts, mentions, named_first
 from perikope.patents.numbers import PatentNumber, number_of_id, patent_number
 from tests.support.growth import is_linear
@@ -210,12 +211,13 @@ LONG = "A pump has an impeller and a volute, which together lift the brine, and 
 
 def headings_of(*texts: str) -> list[tuple[int, str]]:
     headings = Headings(lambda element: (element.text or "").startswith("["))
-    found = []
+    levels, outline = [], 1
     for element in paragraphs(*texts):
         text = "".join(element.itertext())
         if headings.is_heading(element, text):
-            found.append((headings.level(text), text))
-    return found
+            level, outline = heading_level(text, outline)
+            levels.append((level, text))
+    return levels
 
 
 def test_levels_follow_numbering_and_case() -> None:

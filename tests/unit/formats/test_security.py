@@ -1,4 +1,4 @@
-"""Files that mean harm: each is refused in one line or survived, within a bound of memory, and the files beside it are read."""
+"""Hostile files: each is refused in one line or read within a memory limit, and files beside it are read."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def test_statement_without_claims_is_not_lost(claims: str, tmp_path: Path) -> No
 
 
 def bulk() -> bytes:
-    """All golden files one after the other: three schemas in one file, as nobody publishes them, but `uspto` is one format."""
+    """All golden files one after the other: three schemas of the format `uspto` in one file."""
     return b"".join(source.read_bytes() for source in SOURCES)
 
 
@@ -306,7 +306,7 @@ def pairs(path: Path) -> Iterator[tuple[Document, XmlDocument]]:
 
 
 def assert_nothing_is_lost(document: Document, tree: XmlDocument) -> None:
-    """White space, bars between cells and numbers that stand in `citations` aside, each part holds the same characters in order."""
+    """Each part has the same characters in order, except white space, bars between cells and cited numbers."""
     for part, tags in PARTS.items():
         of_part = {number for number, label in enumerate(document.labels) if label == part}
         spans = [number for number in range(len(document.spans)) if document.spans.kind[number] in (Kind.PASSAGE, Kind.TITLE)]

@@ -1,4 +1,4 @@
-"""XML files become trees: documents are cut apart where they end, faults are named with their line, and time is linear in the size."""
+"""XML files become trees: documents are cut apart, faults are named with their line, and time is linear."""
 
 from __future__ import annotations
 
@@ -356,7 +356,8 @@ def test_no_file_takes_more_than_linear_time(hostile: Callable[[int], bytes]) ->
     data = hostile(SIZE // 8)
     short = seconds()
     data = hostile(SIZE)
-    # Eight times the size takes eight times the time, or 64 times where it grows with the square; short times are noise.
+    # Eight times the size takes eight times the time, or 64 times where it grows with the square; short times are
+    # noise.
     assert seconds() < 28 * max(short, 0.02)
 
 

@@ -28,7 +28,7 @@ def only_segment(documents):
 
 
 def content(segment):
-    """Everything the facets of a segment say, as a plain table."""
+    """The documents of each pair of field and value in a segment."""
     facets = segment.facets
     return {
         (field, facets.values.text(key)): facets.documents(np.array([key])).tolist()
@@ -51,8 +51,8 @@ def test_values_as_text(value, texts):
 
 
 def test_objects_become_fields_with_dots():
-    found = metadata_pairs({"a": {"b": {"c": 1}, "d": [2, {"e": 3}]}, "a.b.c": 4})
-    assert sorted(found) == [("a.b.c", "1"), ("a.b.c", "4"), ("a.d", "2"), ("a.d.e", "3")]
+    pairs = metadata_pairs({"a": {"b": {"c": 1}, "d": [2, {"e": 3}]}, "a.b.c": 4})
+    assert sorted(pairs) == [("a.b.c", "1"), ("a.b.c", "4"), ("a.d", "2"), ("a.d.e", "3")]
 
 
 def test_deep_metadata_exhausts_no_stack():
@@ -87,8 +87,8 @@ def test_a_beginning_is_a_range_of_keys():
     texts = ["a", "ab", "abc", "ac", "b", "ab\U0010ffff", "a\xff"]
     facets = only_segment([document("d", field=texts, other="ab")]).facets
     for prefix in ("", "a", "ab", "abc", "abcd", "b", "c", "a\xff"):
-        found = [facets.values.text(key) for key in facets.beginning(facets.keys("field"), prefix.encode())]
-        assert sorted(found) == sorted(text for text in texts if text.startswith(prefix))
+        values = [facets.values.text(key) for key in facets.beginning(facets.keys("field"), prefix.encode())]
+        assert sorted(values) == sorted(text for text in texts if text.startswith(prefix))
     assert list(facets.keys("absent")) == list(facets.beginning(facets.keys("absent"), b"")) == []
 
 
@@ -107,7 +107,7 @@ def test_numbers_of_documents_are_as_narrow_as_the_segment():
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 20])
 def test_a_merge_says_what_a_rebuild_says(tmp_path, chunk):
     documents = [
-        document(f"d{i}", year=2000 + i % 3, **{f"own{i % 4}": "x" * (i % 5)}, ipc=[f"A{i % 2}", f"B{i % 7}"] if i % 3 else None)
+        document(f"d{i}", year=2000 + i % 3, **{f"field{i % 4}": "x" * (i % 5)}, ipc=[f"A{i % 2}", f"B{i % 7}"] if i % 3 else None)
         for i in range(20)
     ]
     index = index_of(documents, [4, 5, 11])
@@ -138,7 +138,7 @@ def test_fields_that_only_deleted_documents_had_are_gone_after_a_merge():
     assert content(segment) == {("year", "2"): [0]}
 
 
-def test_memory_grows_with_what_was_taken():
+def test_memory_grows_with_the_metadata():
     builder = FacetBuilder()
     sizes = [builder.memory]
     for metadata in ({"a": "x"}, {"a": "x"}, {"a": "y" * 1000}):

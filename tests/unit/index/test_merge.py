@@ -1,4 +1,4 @@
-"""What a merge must widen: numbers that fitted each segment and do not fit all of them together."""
+"""A merge widens columns whose numbers fit the type of each segment but not the merged one."""
 
 from perikope.document.tree import TreeBuilder
 from tests.support.collections import index_of
@@ -19,6 +19,6 @@ def test_labels_of_all_segments_together_may_need_wider_numbers():
     for document, first in (("a", 0), ("b", 40_000)):
         segment, local = snapshot.locate(snapshot.find_document(document))
         passages = segment.passages_of(local)
-        for place in (0, 39_999):
-            span = segment.span_of("passage.span", local, passages.start + place)
-            assert segment.label("tag", span) == f"t{first + place}"
+        for number in (0, 39_999):
+            span = segment.span_of("passage.span", local, passages.start + number)
+            assert segment.label("tag", span) == f"t{first + number}"

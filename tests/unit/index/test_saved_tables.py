@@ -1,4 +1,4 @@
-"""Saved tables: found by name, written whole, checked when they are read."""
+"""Saved tables are looked up by name, written atomically and checked when they are read."""
 
 import json
 

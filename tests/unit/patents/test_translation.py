@@ -28,7 +28,7 @@ class _Quiet(ThreadingHTTPServer):
 
 @contextmanager
 def server(answer):
-    """A server on this machine; `answer(path, content)` gives status, headers and body. Yields its address and what it was asked."""
+    """A local server; `answer(path, content)` returns status, headers and body. Yields its address and its requests."""
     asked = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -81,7 +81,7 @@ def test_any_measure_of_tokens(index):
     results = search(index, "pump")
     assert len(results.context(150, tokens=len).text) <= 150
     assert results.context(150, tokens=len).tokens == len(results.context(150, tokens=len).text)
-    # One that counts pieces of words, which do not add up.
+    # A counter of pieces of words: the counts of parts do not add up to the count of the whole.
     assert (len(results.context(40, tokens=lambda text: -(-len(text) // 4)).text) + 3) // 4 <= 40
 
 
@@ -122,10 +122,10 @@ def test_no_hits_and_wrong_budgets(index):
 
 
 def test_where_nothing_fits_it_says_what_the_best_takes(index):
-    found = search(index, "months rotor").context(2)
-    assert (found.text, found.pieces, found.left_out) == ("", (), 2)
-    assert search(index, "months rotor", k=1).context(found.needed).tokens == found.needed
-    assert search(index, "months rotor", k=1).context(found.needed - 1).text == ""
+    empty = search(index, "months rotor").context(2)
+    assert (empty.text, empty.pieces, empty.left_out) == ("", (), 2)
+    assert search(index, "months rotor", k=1).context(empty.needed).tokens == empty.needed
+    assert search(index, "months rotor", k=1).context(empty.needed - 1).text == ""
 
 
 def test_the_length_of_borders():

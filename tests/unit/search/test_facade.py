@@ -122,7 +122,7 @@ def test_a_second_writer_is_told(tmp_path):
     first.commit()
 
 
-def test_places_that_are_no_index_are_named(tmp_path):
+def test_folders_that_are_no_index_are_named(tmp_path):
     with pytest.raises(IndexFormatError, match="is not an index: make one with"):
         Index.open(tmp_path)
     index = Index.create(tmp_path / "index")
@@ -140,13 +140,13 @@ def test_places_that_are_no_index_are_named(tmp_path):
 
 def test_many_threads_see_the_same(index):
     expected = index.search("heat pump descaling").names()
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(index.search("heat pump descaling").names())) for _ in range(8)]
+    rankings = []
+    threads = [threading.Thread(target=lambda: rankings.append(index.search("heat pump descaling").names())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [expected] * 8
+    assert rankings == [expected] * 8
 
 
 def test_parts_have_languages_of_their_own():

@@ -1,4 +1,4 @@
-"""A hit leads back to the place in the file that it was read from."""
+"""A hit can be opened at its location in the file that it was read from."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def index(folder: Path) -> Index:
 
 @pytest.mark.parametrize(("document", "line"), [("n1", 6), ("n2", 7), ("n3", 19), ("n4", 6), ("n5", 6)])
 def test_every_passage_is_found_in_its_file(index: Index, folder: Path, document: str, line: int) -> None:
-    places = []
+    locations = []
     for hit in index.search("magnet rotor valves shaft", k=100, filter=f"id={document}"):
         if hit.document == document:
-            found = open_original(index, hit.name, folder / "docs", format=str(folder / "note.toml"))
-            assert found.place == hit.place
-            assert " ".join(found.text.split()) == hit.text
-            places.append((found.place.path, found.line))
-    assert sorted(places) == [
+            original = open_original(index, hit.name, folder / "docs", format=str(folder / "note.toml"))
+            assert original.place == hit.place
+            assert " ".join(original.text.split()) == hit.text
+            locations.append((original.place.path, original.line))
+    assert sorted(locations) == [
         ("/note[1]/chapter[1]", line - 1),
         ("/note[1]/chapter[1]/par[1]", line),
         ("/note[1]/chapter[1]/par[2]", line + 3),
@@ -88,7 +88,7 @@ def test_says_what_is_missing(index: Index, folder: Path) -> None:
         open_original(index, "n1#@1", folder / "docs", format=profile)
 
 
-def test_other_formats_have_no_places(tmp_path: Path) -> None:
+def test_other_formats_have_no_locations(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Pumps\n\nA magnet.\n", "utf-8")
     index = Index.create(tmp_path / "idx")
     index.add(read(tmp_path / "a.md"))

@@ -1,4 +1,4 @@
-"""Filters restrict and never re-weigh; all documents can be looked into, some at a time."""
+"""Filters leave out results and never change scores; all documents can be searched, in batches."""
 
 import pytest
 from hypothesis import given, settings
@@ -34,7 +34,7 @@ def index():
     )
 
 
-def found(results):
+def documents_of(results):
     return sorted({hit.document for hit in results})
 
 
@@ -56,7 +56,7 @@ def found(results):
 @pytest.mark.parametrize("documents", [10, "all"])
 @pytest.mark.parametrize("model", ["bm25", "qsf_v_title"])
 def test_only_what_may_be_found_is_found(index, options, expected, documents, model):
-    assert found(index.search("pump", model=model, k=100, documents=documents, **options)) == expected
+    assert documents_of(index.search("pump", model=model, k=100, documents=documents, **options)) == expected
 
 
 def test_a_filter_does_not_weigh(index):
@@ -83,7 +83,7 @@ def test_conditions_can_be_counted(index):
 
 
 def test_the_title_is_a_part_where_there_are_parts(index):
-    assert found(index.search("patent EP2", model="qsf_v", fetch_parts={"title": 2.0})) == ["EP1", "EP2", "EP3", "EP4"]
+    assert documents_of(index.search("patent EP2", model="qsf_v", fetch_parts={"title": 2.0})) == ["EP1", "EP2", "EP3", "EP4"]
     assert index.search("EP2", model="qsf_v", fetch_parts={"title": 1.0})[0].document == "EP2"
     assert len(index.search("magnet", model="qsf_v", fetch_parts={"title": 1.0})) == 0
 
@@ -106,7 +106,7 @@ def test_a_topic_may_have_conditions_of_its_own(index):
 
 def test_foreign_candidates_are_filtered_too(index):
     results = index.search("pump", candidates={"EP1": 2.0, "EP3": 1.0}, filter="ipc=G06F")
-    assert found(results) == ["EP3"]
+    assert documents_of(results) == ["EP3"]
 
 
 def test_a_passage_of_all_documents_can_be_explained(index):

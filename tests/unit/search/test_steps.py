@@ -1,4 +1,4 @@
-"""The five steps of a search, each called by itself."""
+"""The five steps of a search, called one by one."""
 
 import pickle
 
@@ -42,7 +42,7 @@ def test_matches_serve_many_models(index):
     for name in ("bm25", "psg_doc", "qsf_section"):
         ranked = search.rank(matches, parse_model(name))
         names = names_of(index.snapshot, matches, ranked.ranking.rows)
-        assert names == [own for own, _ in index.search("magnet pump", model=name).names()]
+        assert names == [other for other, _ in index.search("magnet pump", model=name).names()]
 
 
 def test_a_mistake_in_options_is_told_before_a_query_is_read(index):
@@ -66,9 +66,9 @@ def test_a_mistake_in_options_is_told_before_a_query_is_read(index):
 def test_options_of_a_topic_take_precedence_and_conditions_add_up(index):
     options = SearchOptions(filter="id=d1|d2", ids=["d1", "d3"], browse_query="seal", k=3)
     topic = Topic("1", "pump", options={"filter": "id=d2|d3", "browse_query": "valve"})
-    own = search_for(index.snapshot, topic, options).options
-    assert own.filter == ("id=d1|d2", "id=d2|d3")
-    assert (own.browse_query, own.k, own.ids) == ("valve", 3, ("d1", "d3"))
+    combined = search_for(index.snapshot, topic, options).options
+    assert combined.filter == ("id=d1|d2", "id=d2|d3")
+    assert (combined.browse_query, combined.k, combined.ids) == ("valve", 3, ("d1", "d3"))
     assert search_for(index.snapshot, Topic("1", "pump"), options).options is options
     both = search_for(index.snapshot, Topic("1", "pump", options={"ids": ["d1", "d2"]}), options.updated({"filter": ()}))
     assert {hit.document for hit in both.run(both.prepare("pump rotor valve"))} == {"d1"}

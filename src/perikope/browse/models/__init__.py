@@ -1,7 +1,7 @@
-"""How relevant is a passage, given its context? A model is two pure functions of `Matches`, found here by name.
+"""The registry of models that score passages. A model is two pure functions.
 
-`signals(matches, *, shape parameters)` gives named columns; `combine(signals, *, weights)` gives the score. Signals cost,
-combining is nothing, so a grid over weights computes the signals once.
+`signals(matches, *, shape parameters)` returns named columns; `combine(signals, *, weights)` returns the score. Signals
+are expensive and combining them is cheap, so a grid over weights computes the signals once.
 """
 
 from __future__ import annotations
@@ -23,82 +23,84 @@ Signals = Mapping[str, Column]
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What of documents a model is about: without any of it, it is a simpler one."""
+    """A document feature that a model needs; without it the model reduces to a simpler one."""
 
     of: Literal["titles", "sections", "part", "weighted tags", "logical tags"]
     names: tuple[str, ...] = ()
-    """Of the part, or of tags that were written out."""
+    """Name of the part, or the tags that the user listed."""
     table: str = ""
-    """Where tags are those of a table."""
+    """Name of the table that lists the tags; empty if `names` does."""
 
 
 Needs = Callable[[Mapping[str, object]], Iterable[Need]]
-"""What a model is about, by its parameters."""
+"""Returns the needs of a model with the given parameters."""
 
 
 def needs_titles(parameters: Mapping[str, object]) -> tuple[Need, ...]:
-    """Of models that read titles."""
+    """The needs of a model that reads titles."""
     return (Need("titles"),)
 
 
 def needs_nothing(parameters: Mapping[str, object]) -> tuple[Need, ...]:
-    """Of models that see any text."""
+    """The needs of a model that works on any text."""
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDefinition:
-    """A model as written: its two functions, and the parameters that they declare."""
+    """A registered model: its two functions and their declared parameters."""
 
     name: str
     signals: Callable[..., Signals]
     combine: Callable[..., Column]
     matching_only: bool
-    """Whether a passage without any query term is no result: true of models that see no context."""
+    """Whether passages without a query term are left out of the results: true for models that see no context."""
     shape: Mapping[str, Parameter]
+    """Parameters of `signals`."""
     weights: Mapping[str, Parameter]
+    """Parameters of `combine`."""
     needs: Needs = needs_nothing
 
     @property
     def needs_store(self) -> bool:
-        """Whether it reads vectors that were made before, by `perikope encode`: it then takes the name of a store."""
+        """Whether the model reads vectors that `perikope encode` stored: it then has a parameter `store`."""
         return "store" in self.shape
 
     @property
     def summary(self) -> str:
-        """The first line of the documentation."""
+        """The first line of the model's docstring."""
         return (self.combine.__doc__ or "").strip().split("\n")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model with its parameters; `str` names it so that it can be parsed back."""
+    """A model with the values of its parameters; `parse_model` reads what `str` returns."""
 
     definition: ModelDefinition
     parameters: Mapping[str, object]
 
     @property
     def inner(self) -> tuple[Model, ...]:
-        """The models that it is built of."""
+        """The models among the parameters, such as those that `fuse` combines."""
         values = [value if isinstance(value, tuple) else (value,) for value in self.parameters.values()]
-        return tuple(one for value in values for one in value if isinstance(one, Model))
+        return tuple(item for value in values for item in value if isinstance(item, Model))
 
     @property
     def matching_only(self) -> bool:
-        """Whether a passage without any query term is no result; a model around others does as all of them do."""
+        """Whether passages without a query term are left out; with inner models, whether all of these do so."""
         return all(model.matching_only for model in self.inner) if self.inner else self.definition.matching_only
 
     @property
     def context_free(self) -> bool:
-        """Whether the score of a passage does not depend on which other documents are candidates."""
+        """Whether the score of a passage is independent of the other candidates."""
         return self.definition.matching_only and not self.inner and self.parameters.get("statistics", "collection") == "collection"
 
     def signals(self, matches: Matches) -> Signals:
-        """The named columns, one value a passage."""
+        """The signals by name, each with one value per passage."""
         return self.definition.signals(matches, **{name: self.parameters[name] for name in self.definition.shape})
 
     def combine(self, signals: Signals) -> Column:
-        """The score of each passage from its signals."""
+        """The score of each passage, computed from its signals."""
         return self.definition.combine(signals, **{name: self.parameters[name] for name in self.definition.weights})
 
     def score(self, matches: Matches) -> Column:
@@ -115,7 +117,7 @@ MODELS: Registry[ModelDefinition] = Registry("model", "perikope.browse.models")
 def model(
     signals: Callable[..., Signals], *, matching_only: bool = False, needs: Needs = needs_nothing
 ) -> Callable[[Callable[..., Column]], Callable[..., Column]]:
-    """Register a combination, with the signals it combines, as a model under its function's name."""
+    """Decorator that registers a `combine` function, with its `signals`, as a model under the function's name."""
 
     def register(combine: Callable[..., Column]) -> Callable[..., Column]:
         name = combine.__name__
@@ -126,7 +128,7 @@ def model(
 
 
 def parse_model(text: str | Call | Model) -> Model:
-    """The model that a text names, its parameters checked against their declaration.
+    """The model that a text names, with its parameters checked.
 
     >>> str(parse_model("qsf_v(alpha=0.5)"))
     'qsf_v(mu=1000.0,content="lm",statistics="documents",alpha=0.5)'
@@ -138,7 +140,7 @@ def parse_model(text: str | Call | Model) -> Model:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str, version: int) -> Model:
-    """The same text comes with every search; it is read once per version of the registry."""
+    """Parse a model once per version of the registry, because the same text comes with every search."""
     return _bound(parse(text))
 
 

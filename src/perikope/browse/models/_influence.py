@@ -1,6 +1,6 @@
-"""Why the proximity models give a unit its score: which occurrence decides at which tokens, and how much it comes to.
+"""Explain the scores of the proximity models: which occurrence decides the influence on which tokens.
 
-Every value of the influence is that of one occurrence, or 1 less it: the one that decides among all that the tree compares.
+The influence on a token is that of one occurrence, or 1 minus it: the occurrence that AND, OR and NOT select among all.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 
 LABEL = "mean influence of the query"
 LISTED = 5
-"""How many parts of a sum are named one by one; the others stand together in one line."""
+"""Number of parts of a sum that are listed one by one; one line sums up the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """The influence on some tokens, and what decides it: `slope · influence of an occurrence + offset`, or the offset alone."""
+    """The influence on each token of a unit, as `slope · influence of an occurrence + offset`.
+
+    Leaf and occurrence are -1 and the slope is 0 where no occurrence reaches the token.
+    """
 
     values: Floats
     leaf: Integers
@@ -64,10 +67,10 @@ class _Unit:
             case Not(child):
                 return self.decided(child).negated()
             case And(children) | Or(children):
-                found = [self.decided(child) for child in children]
-                values = np.stack([one.values for one in found])
+                operands = [self.decided(child) for child in children]
+                values = np.stack([operand.values for operand in operands])
                 best = values.argmin(axis=0) if isinstance(tree, And) else values.argmax(axis=0)
-                columns = (np.stack(column) for column in zip(*(_columns(one) for one in found), strict=True))
+                columns = (np.stack(column) for column in zip(*(_columns(operand) for operand in operands), strict=True))
                 return _Decided(*(column[best, np.arange(best.size)] for column in columns))
             case _:
                 return self.of_leaf[self.influence.leaves.index(tree)]
@@ -81,11 +84,11 @@ class _Unit:
             better = curve > values[low:high]
             values[low:high][better] = curve[better]
             occurrence[low:high][better] = entry
-        there = (occurrence >= 0).astype(np.int64)
-        return _Decided(values, np.full(size, leaf), occurrence, there, np.zeros(size, np.int64))
+        slope = (occurrence >= 0).astype(np.int64)
+        return _Decided(values, np.full(size, leaf), occurrence, slope, np.zeros(size, np.int64))
 
     def curve(self, occurrence: int) -> tuple[Floats, int, int]:
-        """What an occurrence gives to tokens of the unit, and from where to where, counted from its first."""
+        """An occurrence's influence on tokens of the unit, and their first and end, counted from its start."""
         influence, shape = self.influence, self.influence.shape
         structure, position = influence.structure, int(influence.matches.position_of_occurrence[occurrence])
         weight, titled = float(influence.weight_of_occurrence[occurrence]), int(influence.titled_of_occurrence[occurrence])
@@ -94,8 +97,8 @@ class _Unit:
             low, high = self._clipped(int(structure.first_token_of_span[titled]), int(structure.end_token_of_span[titled]))
             return np.full(high - low, table[0] if table.size else 0.0), low, high
         low, high = self._clipped(position - table.size + 1, position + table.size)
-        own = self.owner[low:high] == influence.elements.span[influence.run_of_occurrence[occurrence]]
-        return np.where(own, table[np.abs(np.arange(low, high) + self.first - position)], 0.0), low, high
+        same_element = self.owner[low:high] == influence.elements.span[influence.run_of_occurrence[occurrence]]
+        return np.where(same_element, table[np.abs(np.arange(low, high) + self.first - position)], 0.0), low, high
 
     def _clipped(self, first: int, end: int) -> tuple[int, int]:
         low = min(max(first - self.first, 0), self.end - self.first)
@@ -108,13 +111,14 @@ def _columns(decided: _Decided) -> tuple[Array, ...]:
 
 def _owners(runs: Runs, document: int, first: int, end: int) -> Integers:
     """The element of each token from `first` to before `end`."""
-    own = slice(*runs.first_run_of_document[document : document + 2].tolist())
-    begin, stop = np.clip(runs.first_token[own], first, end), np.clip(runs.end_token[own], first, end)
-    owners: Integers = np.repeat(runs.span[own], stop - begin)
+    inside = slice(*runs.first_run_of_document[document : document + 2].tolist())
+    begin, stop = np.clip(runs.first_token[inside], first, end), np.clip(runs.end_token[inside], first, end)
+    owners: Integers = np.repeat(runs.span[inside], stop - begin)
     return owners
 
 
 def explain(influence: Influence, row: int, value: float) -> Node:
+    """The explanation of the mean influence on one row of the matches."""
     unit = _Unit(influence, row)
     size = unit.end - unit.first
     decided = unit.decided(influence.tree)
@@ -138,14 +142,14 @@ def explain(influence: Influence, row: int, value: float) -> Node:
 
 
 def _group(unit: _Unit, key: tuple[int, ...], tokens: list[int], value: float) -> Node:
-    """What one occurrence decides: over which tokens, and how much it comes to."""
+    """The sum of the influence on the tokens that one occurrence decides."""
     leaf, occurrence, slope, offset = key
     first, last = unit.first + tokens[0], unit.first + tokens[-1]
     where = f"token {first}" if first == last else f"{len(tokens)} tokens from {first} to {last}"
     name = _name(unit.influence.leaves[leaf])
     if occurrence < 0:
-        return Node(f"{where}, not reached by {name}" if leaf >= 0 else f"{where}, where NOT gives all it can", value)
-    label = f"{where}, decided by {name} {_place(unit, occurrence)}"
+        return Node(f"{where}, not reached by {name}" if leaf >= 0 else f"{where}, where NOT has its largest value", value)
+    label = f"{where}, decided by {name} {_location(unit, occurrence)}"
     curve, low, _ = unit.curve(occurrence)
     given = math.fsum(curve[token - low] for token in tokens)
     if slope > 0:
@@ -154,7 +158,7 @@ def _group(unit: _Unit, key: tuple[int, ...], tokens: list[int], value: float) -
 
 
 def _weighted(unit: _Unit, label: str, occurrence: int, value: float) -> Node:
-    """A sum of influences as the weight of the tag by what the distances give."""
+    """A sum of influences, as the product of the tag's weight and the sum by distance."""
     height = unit.influence.shape.height(float(unit.influence.weight_of_occurrence[occurrence]))
     if height == 1.0:
         return Node(label, value)
@@ -167,8 +171,8 @@ def _at(unit: _Unit, tree: QueryTree, token: int) -> Node:
     match tree:
         case Not(child):
             inner = _at(unit, child, token)
-            less = Node("1 less it", 1.0 - inner.value, "affine", (inner,), -1.0, 1.0)
-            return Node("NOT", max(0.0, less.value), "max", (less, Node("at least", 0.0)))
+            complement = Node("1 minus it", 1.0 - inner.value, "affine", (inner,), -1.0, 1.0)
+            return Node("NOT", max(0.0, complement.value), "max", (complement, Node("at least", 0.0)))
         case And(children) | Or(children):
             every = isinstance(tree, And)
             nodes = sorted((_at(unit, child, token) for child in children), key=lambda node: node.value if every else -node.value)
@@ -181,15 +185,16 @@ def _at(unit: _Unit, tree: QueryTree, token: int) -> Node:
     occurrence = int(leaf.occurrence[token])
     if occurrence < 0:
         return Node(f"{_name(tree)} does not reach it", 0.0)
-    return _weighted(unit, f"{_name(tree)} {_place(unit, occurrence, token)}", occurrence, float(leaf.values[token]))
+    return _weighted(unit, f"{_name(tree)} {_location(unit, occurrence, token)}", occurrence, float(leaf.values[token]))
 
 
-def _place(unit: _Unit, occurrence: int, token: int | None = None) -> str:
+def _location(unit: _Unit, occurrence: int, token: int | None = None) -> str:
+    """The location of an occurrence in words: its position, its weighted tag, and its distance from `token`."""
     influence = unit.influence
     position = int(influence.matches.position_of_occurrence[occurrence])
     tag = int(influence.tag_of_occurrence[occurrence])
     inside = f" in <{influence.structure.tags[tag]}>" if tag >= 0 else ""
-    title = ", the title of it all" if influence.titled_of_occurrence[occurrence] >= 0 else ""
+    title = ", in the title of the element" if influence.titled_of_occurrence[occurrence] >= 0 else ""
     away = abs(unit.first + token - position) if token is not None else 0
     return f"at {position}{inside}{title}" + (f", {away} away" if away and not title else "")
 

@@ -1,4 +1,4 @@
-"""Browsing without scoring: what a model has to beat (the cheap runs that Beigbeder et al. 2015, section 5.4, compare with)."""
+"""Baselines that do not score passages (those that Beigbeder et al. 2015, section 5.4, compare with)."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from perikope.core.arrays import Integers, Mask
 
 
 def first_section_signals(matches: Matches) -> Signals:
-    """The first section of each document."""
+    """Fetch score, and whether a passage is in the first section of its document."""
     matches.require_passages("first_section")
     top = _top_section(matches.parent_of_section)
     chosen = _first_of_document(matches, _with_passages(matches, top))
-    return _signals(matches, top, chosen, "stands in the first section")
+    return _signals(matches, top, chosen, "in the first section")
 
 
 @model(first_section_signals)
 def first_section(signals: Signals) -> Column:
-    """The first section of each document, documents in the order in which they were fetched, passages in reading order.
+    """The first section of each document, documents by fetch score, passages in reading order.
 
-    `doc(d) + 1 + max doc - min doc` for the passages of the first section right below the document, or for all where it has none, and
-    `doc(d)` for the others, which follow behind: the tie rule puts passages of equal score in reading order.
+    `doc(d) + 1 + max doc - min doc` for the passages of the first section directly below the document, or for all
+    passages if the document has no sections; `doc(d)` for the other passages, which follow after them. Passages of
+    equal score are in reading order by the tie rule.
     """
     return signals["chosen"] + signals["document"]
 
 
 def first_matching_section_signals(matches: Matches) -> Signals:
-    """The first section of each document that holds a query term."""
+    """Fetch score, and whether a passage is in the first section of its document that contains a query term."""
     matches.require_passages("first_matching_section")
     top = _top_section(matches.parent_of_section)
     with_passages = _with_passages(matches, top)
@@ -38,21 +39,21 @@ def first_matching_section_signals(matches: Matches) -> Signals:
     matching[top[np.diff(matches.in_titles.first_entry) > 0]] = True
     matching[top[matches.section_of_passage[np.diff(matches.in_passages.first_entry) > 0]]] = True
     first, first_matching = _first_of_document(matches, with_passages), _first_of_document(matches, with_passages & matching)
-    return _signals(matches, top, np.where(first_matching >= 0, first_matching, first), "stands in the first section that matches")
+    return _signals(matches, top, np.where(first_matching >= 0, first_matching, first), "in the first section with a query term")
 
 
 @model(first_matching_section_signals)
 def first_matching_section(signals: Signals) -> Column:
-    """The first section of each document that holds a query term, documents as fetched, passages in reading order.
+    """The first section of each document with a query term, documents by fetch score, passages in reading order.
 
-    `doc(d) + 1 + max doc - min doc` for the passages of the first section right below the document with a query term in its text or titles,
-    or of the first section where none has one, and `doc(d)` for the others, which follow behind.
+    `doc(d) + 1 + max doc - min doc` for the passages of the first section directly below the document with a query term
+    in its text or titles, or of the first section if no section has one; `doc(d)` for the other passages, which follow.
     """
     return signals["chosen"] + signals["document"]
 
 
 def _top_section(parent: Integers) -> Integers:
-    """The section right below the document that holds each section; the document itself for the document."""
+    """The section directly below the document that contains each section; for the document, itself."""
     top = np.arange(parent.size)
     while True:
         above = parent[top]
@@ -63,17 +64,17 @@ def _top_section(parent: Integers) -> Integers:
 
 
 def _with_passages(matches: Matches, top: Integers) -> Mask:
-    """Whether each section stands right below the document and has passages."""
-    found = np.zeros(top.size, bool)
-    found[top[matches.section_of_passage]] = True
-    return found & (matches.parent_of_section >= 0)
+    """One flag per section: whether it is directly below the document and contains passages."""
+    has_passages = np.zeros(top.size, bool)
+    has_passages[top[matches.section_of_passage]] = True
+    return has_passages & (matches.parent_of_section >= 0)
 
 
 def _first_of_document(matches: Matches, eligible: Mask) -> Integers:
     """The first eligible section of each document, or -1."""
     first = np.full(matches.documents, -1, np.int64)
     sections = np.flatnonzero(eligible)[::-1]
-    first[matches.document_of_section[sections]] = sections  # backwards: of several for one document, the last one written stays
+    first[matches.document_of_section[sections]] = sections  # backwards, so that the first section is written last
     return first
 
 

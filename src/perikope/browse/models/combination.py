@@ -1,9 +1,13 @@
-"""Combinations of features that were learned: a weight for each, or regression trees; kept in tables of the kind `fusion`.
+"""Learned combinations of features: one weight per feature, or regression trees.
 
-    {"method": "linear", "features": {"version": 1, "normalize": "minmax", "names": ["bm25", …]}, "weights": [0.7, …], "training": {…}}
-    {"method": "lambdamart", "features": …, "trees": [{"feature": […], "threshold": […], "left": […], "right": […], "value": […]}, …]}
+Tables of the kind `fusion` store them:
 
-Nodes of a tree are numbered from 0, the root, and children come behind their parents; a leaf has left -1.
+    {"method": "linear", "weights": [0.7, …], "features": …, "training": {…}}
+    {"method": "lambdamart", "trees": [TREE, …], "features": …, "training": {…}}
+
+`features` is `{"version": 1, "normalize": "minmax", "names": ["bm25", …]}`, and a TREE is
+`{"feature": […], "threshold": […], "left": […], "right": […], "value": […]}` with one value per node.
+The nodes of a tree are numbered from 0, the root; children come after their parents; a leaf has left -1.
 """
 
 from __future__ import annotations
@@ -24,13 +28,14 @@ from perikope.kernels.regression_trees import add_trees
 
 KIND = "fusion"
 LARGEST = 1e9
-"""A weight or value of a leaf: a table may come from anywhere."""
+"""Largest absolute weight or leaf value accepted from a table."""
 MOST_NODES = 1 << 20
+"""Largest number of nodes in all trees of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinearCombination:
-    """`Σ w_f · f`."""
+    """The weighted sum of features, `Σ w_f · f`."""
 
     features: tuple[str, ...]
     normalize: FeatureNormalization
@@ -38,20 +43,20 @@ class LinearCombination:
     training: Mapping[str, Any] = field(default_factory=dict)
 
     def contributions(self, features: Signals) -> Signals:
-        """What each of the normalised features adds to the score."""
+        """The contribution of each normalised feature to the score."""
         return {name: weight * features[name] for name, weight in zip(self.features, self.weights, strict=True)}
 
     def values(self) -> dict[str, Any]:
-        """As `write_table` takes it."""
+        """The combination as plain values, for `write_table`."""
         return {"method": "linear", "features": _described(self), "weights": list(self.weights), "training": dict(self.training)}
 
 
 @dataclass(frozen=True, slots=True)
 class RegressionTree:
-    """A regression tree, by node; `value` of an inner node is the mean over what it was learned from."""
+    """A regression tree, one value per node; the `value` of an inner node is the mean over its training examples."""
 
     feature: tuple[int, ...]
-    """Number in the list of features; -1 in leaves."""
+    """Index in the list of features; -1 in leaves."""
     threshold: tuple[float, ...]
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -68,12 +73,12 @@ class TreeCombination:
     training: Mapping[str, Any] = field(default_factory=dict)
 
     def contributions(self, features: Signals) -> Signals:
-        """What each of the normalised features adds to the score, along the paths that a passage takes (Saabas 2014)."""
+        """The contribution of each normalised feature, summed along the paths that a passage takes (Saabas 2014)."""
         columns = [features[name] for name in self.features]
         matrix = np.ascontiguousarray(np.stack([column.values for column in columns], axis=1))
         added: Floats = add_trees(matrix, *self._nodes())
-        found = {name: _decided(added[i], column) for i, (name, column) in enumerate(zip(self.features, columns, strict=True))}
-        return {**found, "base": fact("mean of what was learned from", added[-1])}
+        by_feature = {name: _decided(added[i], column) for i, (name, column) in enumerate(zip(self.features, columns, strict=True))}
+        return {**by_feature, "base": fact("mean of the training examples", added[-1])}
 
     def _nodes(self) -> tuple[Integers, Integers, Floats, Integers, Integers, Floats]:
         first = np.concatenate([[0], np.cumsum([len(tree.value) for tree in self.trees])]).astype(np.int64)
@@ -88,7 +93,7 @@ class TreeCombination:
         return first, feature, threshold, np.where(inner, left + base, -1), np.where(inner, right + base, -1), value
 
     def values(self) -> dict[str, Any]:
-        """As `write_table` takes it."""
+        """The combination as plain values, for `write_table`."""
         trees = [{name: list(getattr(tree, name)) for name in _OF_NODE} for tree in self.trees]
         return {"method": "lambdamart", "features": _described(self), "trees": trees, "training": dict(self.training)}
 
@@ -109,13 +114,13 @@ def _described(combination: Combination) -> dict[str, Any]:
 
 
 def combination_of(table: SavedTable) -> Combination:
-    """The combination that a table holds, checked; one that was learned with other features is refused."""
+    """The combination that a table holds, checked; raises if it was learned with another version of the features."""
     method, described = table.values.get("method"), table.values.get("features")
     if not isinstance(described, dict):
         raise table.damaged('"features" must be an object with version, normalize and names')
     if described.get("version") != VERSION:
         version = described.get("version")
-        raise table.damaged(f"it was learned with version {version!r} of the features, and this program has version {VERSION}")
+        raise table.damaged(f"it was learned with version {version!r} of the features; this program has {VERSION}, so learn it again")
     names, normalize = described.get("names"), described.get("normalize")
     if not _is_normalization(normalize):
         raise table.damaged(f'"normalize" must be one of {", ".join(get_args(FeatureNormalization))}')
@@ -130,7 +135,7 @@ def combination_of(table: SavedTable) -> Combination:
     if method == "linear":
         weights = table.values.get("weights")
         if not _are_numbers(weights) or len(weights) != len(names):
-            raise table.damaged(f'"weights" must be a list of {len(names)} numbers, one for each feature')
+            raise table.damaged(f'"weights" must be a list of {len(names)} numbers, one per feature')
         return LinearCombination(tuple(names), normalize, tuple(map(float, weights)), training)
     if method == "lambdamart":
         return TreeCombination(tuple(names), normalize, _trees(table, len(names)), training)
@@ -157,8 +162,8 @@ def _trees(table: SavedTable, features: int) -> tuple[RegressionTree, ...]:
 
 
 def _tree(table: SavedTable, number: int, tree: object, features: int) -> RegressionTree:
-    # A kernel follows these numbers without looking: children come behind their parents and are there, so every path ends.
-    wrong = table.damaged(f"tree {number} is not as a tree should be")
+    # A kernel follows these numbers without checks: children must exist and come after their parents.
+    wrong = table.damaged(f"tree {number} is not a valid tree")
     if not isinstance(tree, dict) or not all(_are_numbers(tree.get(name)) for name in _OF_NODE):
         raise wrong
     nodes = len(tree["value"])

@@ -1,6 +1,6 @@
-"""What a text itself says of its relevance: the content scores that the models build on, as columns.
+"""Content scores of texts, without context: the columns that contextual models build on.
 
-`content_score` gives any of them by name, for passages, for passages read with the titles above them, and for documents.
+`content_score` returns any of them by name, for passages, for passages with the titles above them, and for documents.
 """
 
 from __future__ import annotations
@@ -21,16 +21,29 @@ from perikope.kernels.passages import likelihoods
 Unit = Literal["passage", "passage with titles", "document"]
 """The texts that are scored."""
 
-# Tuning stays with the published choices: another content score, or other statistics, is another model, to be named.
-Content = Annotated[Literal["lm", "bm25", "psg"], Grid(("lm",))]
-CountedOver = Annotated[Literal["documents", "passages"], Grid(("documents",))]
-Mu = Annotated[float, Range(0, 1e9, low_open=True), Grid((500.0, 1000.0, 2000.0))]
+# Grids hold the published choice only: users who want another content score or other statistics name it.
+Content = Annotated[
+    Literal["lm", "bm25", "psg"],
+    Grid(("lm",)),
+    "Score of a text without context: query likelihood (lm), BM25 (bm25) or tf·idf (psg).",
+]
+CountedOver = Annotated[
+    Literal["documents", "passages"],
+    Grid(("documents",)),
+    "Units over which P(t|C), idf and average length are counted: documents with titles, or passages.",
+]
+Mu = Annotated[
+    float,
+    Range(0, 1e9, low_open=True),
+    Grid((500.0, 1000.0, 2000.0)),
+    "Dirichlet smoothing μ of lm, in tokens; larger values rely more on the collection.",
+]
 
 
 def content_score(
     matches: Matches, unit: Unit, content: Content = "lm", statistics: CountedOver = "documents", *, mu: Mu = 1000.0
 ) -> Column:
-    """The score of each text by itself: `lm` is `similarity`, `bm25` is `okapi` and `psg` is `tf_idf`, each with its formula there."""
+    """The score of each text without context: `lm` is `similarity`, `bm25` is `okapi` and `psg` is `tf_idf`."""
 
     def score() -> Column:
         if content == "lm":
@@ -54,58 +67,62 @@ def fetch_score(matches: Matches) -> Column:
 
 
 def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "passage", statistics: CountedOver = "passages") -> Column:
-    """BM25: `Σ_t w_t · idf(t) · tf (k1 + 1) / (tf + k1 (1 - b + b l / l_avg))`, w_t how often the query has t.
+    """BM25: `Σ_t w_t · idf(t) · tf (k1 + 1) / (tf + k1 (1 - b + b l / l_avg))`, with w_t the weight of t in the query.
 
-    Idf and average length are counted over documents or over passages, whatever is scored. Among documents all passages are short, so that
-    their length hardly matters; that pays where long passages are the relevant ones (Evidence Inference, qsf_v_title: nDCG@10 0.48
-    with the average document, 0.32 with the same idf and the average passage).
+    `statistics` says whether idf and average length are counted over documents or over passages, for any `unit`.
+    Compared with the average document all passages are short, so their length hardly matters. That helps where long
+    passages are relevant (Evidence Inference, qsf_v_title: nDCG@10 0.48 with the average document, 0.32 with the
+    average passage and the same idf).
     """
     text, background = _texts(matches, unit), _background(matches, statistics)
+    frequencies = text.frequencies
     factors = {
-        "weight in the query": matches.weights[text.found.term],
-        f"idf over {statistics}": idf(background.units, background.holding)[text.found.term],
-        "frequency by length": bm25(text.found.count, text.length[text.found.unit], background.average_length, k1, b),
+        "weight in the query": matches.weights[frequencies.term],
+        f"idf over {statistics}": idf(background.units, background.holding)[frequencies.term],
+        "frequency by length": bm25(frequencies.count, text.length[frequencies.unit], background.average_length, k1, b),
     }
-    return sum_over_terms(f"BM25 of the {unit}", matches.query.terms, text.found, factors)
+    return sum_over_terms(f"BM25 of the {unit}", matches.query.terms, frequencies, factors)
 
 
 def tf_idf(matches: Matches, *, unit: Unit = "passage", statistics: CountedOver = "documents") -> Column:
     """`Σ ln(occurrences + 1) · ln(N / N_t)` over the distinct query terms of each text (Carmel 2013, equation 1)."""
     text, background = _texts(matches, unit), _background(matches, statistics)
-    # A term that nothing holds weighs nothing, since it does not occur; one that only titles hold counts as held once.
+    # A term in no unit has no entry below, so its weight does not matter; a term that only titles contain has N_t = 1.
     weight = np.log(max(background.units, 1) / np.maximum(background.holding, 1))
-    factors = {"ln(occurrences + 1)": np.log1p(text.found.count), "ln(N ÷ N_t)": weight[text.found.term]}
-    return sum_over_terms(f"tf·idf of the {unit}", matches.query.terms, text.found, factors)
+    frequencies = text.frequencies
+    factors = {"ln(occurrences + 1)": np.log1p(frequencies.count), "ln(N ÷ N_t)": weight[frequencies.term]}
+    return sum_over_terms(f"tf·idf of the {unit}", matches.query.terms, frequencies, factors)
 
 
 def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", statistics: CountedOver = "documents") -> Column:
     """`Sim(q, x) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_x + μ)))` (Albarede 2021, equation 2).
 
-    P(t|C) is counted over the documents with their titles, or over the passages alone. Terms that were not counted are left out and
-    the query model is renormalised over the rest. The sum is split so that only terms that occur cost anything: `ln(1 + tf / μP(t|C))`
-    each, and one smoothing term a text. A text without any takes a division: the formula as it is written is only there to explain.
+    P(t|C) is counted over the documents with their titles, or over the passages alone. Terms that the collection lacks
+    are left out, and the query model is renormalised over the rest. The sum is split into `ln(1 + tf / μP(t|C))` per
+    term that occurs and one smoothing term per text, so that only terms that occur cost time. Explanations use the
+    formula above.
     """
     text, background = _texts(matches, unit), _background(matches, statistics)
-    found = text.found
+    frequencies = text.frequencies
     seen = background.occurrences > 0
     share = np.where(seen, matches.weights, 0.0)
     share = share / max(share.sum(), 1e-300)
     prior = mu * background.occurrences / max(background.tokens, 1)
     smoothed = float(np.sum(share[seen] * np.log(prior[seen])))
-    # A term that only titles hold is not counted among passages: its share is 0, whatever its prior.
+    # A term that only titles contain is not counted among passages: its share is 0, for any prior.
     prior = np.where(seen, prior, 1.0)
-    factors = {"share of the query": share[found.term], "ln(1 + tf ÷ μP(t|C))": np.log1p(found.count / prior[found.term])}
+    factors = {"share of the query": share[frequencies.term], "ln(1 + tf ÷ μP(t|C))": np.log1p(frequencies.count / prior[frequencies.term])}
     label = f"Sim(q, {unit})"
 
     @cache
     def by_formula() -> Column:
-        matched = sum_over_terms("terms that occur", matches.query.terms, found, factors)
+        matched = sum_over_terms("terms that occur", matches.query.terms, frequencies, factors)
         smoothing = fact("smoothing for length and rarity", smoothed - float(seen.any()) * np.log(text.length + mu))
         return (matched + smoothing).named(f"ln {label}").exp(label)
 
     if not seen.any():
         return by_formula()
-    values: Floats = likelihoods(found.first_entry, np.multiply(*factors.values()), text.length, mu, smoothed)
+    values: Floats = likelihoods(frequencies.first_entry, np.multiply(*factors.values()), text.length, mu, smoothed)
 
     def explain(row: int) -> Node:
         return replace(by_formula().explain(row), value=float(values[row]))
@@ -115,9 +132,9 @@ def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The texts to be scored: what they hold of the query, and how long they are."""
+    """The texts to score: frequencies of the query's terms, and lengths in indexed tokens."""
 
-    found: Frequencies
+    frequencies: Frequencies
     length: Integers
 
 
@@ -132,12 +149,14 @@ def _texts(matches: Matches, unit: Unit) -> _Texts:
 
 @dataclass(frozen=True, slots=True)
 class _Background:
-    """What the collection says of the query's terms, counted over all its documents (with titles) or over all its passages."""
+    """Statistics of the collection, counted over all its documents (with titles) or over all its passages."""
 
     units: int
     tokens: int
     holding: Array
+    """Number of units that contain each query term."""
     occurrences: Array
+    """Number of occurrences of each query term."""
 
     @property
     def average_length(self) -> float:

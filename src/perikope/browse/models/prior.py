@@ -1,4 +1,4 @@
-"""Where a passage stands in its description says how likely it is relevant (Gobeill and Ruch, CLEF-IP 2012)."""
+"""A prior of relevance by the position of a passage in its description (Gobeill and Ruch, CLEF-IP 2012)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TENTHS = 10
 DESCRIPTION = "description"
 UNIFORM = "uniform"
 KIND = "prior"
-"""Of saved tables: `{"weights": [ten numbers]}`."""
+"""Kind of the saved tables, whose values are `{"weights": [ten numbers]}`."""
 LARGEST = 1e9
-"""A weight: learned ones are ratios of shares, and a table may come from anywhere."""
+"""Largest weight accepted from a table."""
 
 
 def read_weights(value: object) -> str | tuple[float, ...]:
-    """`uniform`, the name of a table, or ten numbers."""
+    """The weights as `uniform`, the name of a table, or ten numbers; raises if the value is none of these."""
     if isinstance(value, Call) and not value.arguments and not value.positional:
         value = value.name
     if isinstance(value, str) and value:
@@ -34,13 +34,13 @@ def read_weights(value: object) -> str | tuple[float, ...]:
     good = all(isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number <= LARGEST for number in numbers)
     if len(numbers) != TENTHS or not good:
         shown = str(value) if isinstance(value, Call) else write(value)
-        wanted = f'"uniform", the name of a table, or a list of ten numbers of at least 0 and at most {LARGEST:g}'
-        raise UsageError(f"position_prior: weights must be {wanted}, not {shown}")
+        allowed = f'"uniform", the name of a table, or a list of ten numbers from 0 to {LARGEST:g}'
+        raise UsageError(f"position_prior: weights must be {allowed}, not {shown}")
     return tuple(float(number) for number in numbers)
 
 
 def table_weights(values: Mapping[str, object]) -> tuple[float, ...]:
-    """The weights that a saved table holds, checked."""
+    """The ten weights of a saved table, checked."""
     weights = values.get("weights")
     return tuple(map(float, read_weights(tuple(weights) if isinstance(weights, list) else ())))
 
@@ -52,10 +52,10 @@ Weights = Annotated[tuple[float, ...], Nested(read_weights, describes="uniform, 
 def prior_signals(
     matches: Matches,
     *,
-    base: Base = "pl2(statistics=candidates)",  # type: ignore[assignment]
-    weights: Weights = "uniform",  # type: ignore[assignment]
+    base: Annotated[Base, "Model whose scores are multiplied by the weights."] = "pl2(statistics=candidates)",  # type: ignore[assignment]
+    weights: Annotated[Weights, "Weights of the ten tenths of a description."] = "uniform",  # type: ignore[assignment]
 ) -> Signals:
-    """The score of another model, and what each passage's place multiplies it by."""
+    """The score of another model, and the weight of each passage's position."""
     chosen = read_weights(weights)
     if isinstance(chosen, str) and chosen != UNIFORM:
         chosen = table_weights(matches.table(chosen, KIND).values)
@@ -64,7 +64,7 @@ def prior_signals(
     weight = np.where(tenth >= 0, table[tenth], 1.0)
     if not isinstance(base, Model):
         raise UsageError(f"position_prior: base must be the name of a model, not {base!r}")
-    return {"score": base.score(matches), "prior": fact("weight of its place in the description", weight)}
+    return {"score": base.score(matches), "prior": fact("weight of its position in the description", weight)}
 
 
 def _needs_descriptions(parameters: Mapping[str, object]) -> tuple[Need, ...]:
@@ -73,19 +73,20 @@ def _needs_descriptions(parameters: Mapping[str, object]) -> tuple[Need, ...]:
 
 @model(prior_signals, needs=_needs_descriptions)
 def position_prior(signals: Signals) -> Column:
-    """The score of another model, multiplied in descriptions by the weight of the tenth that the passage stands in.
+    """The score of another model, multiplied by a weight for the tenth of the description that contains the passage.
 
-    `score(p) · W(i)`, i the tenth of the description's tokens in which the middle of p lies, counted over its passages alone; passages of
-    other parts keep their score. W is `uniform`, all 1; ten numbers, `weights=[1,1,…]`; or the name of a table that `perikope learn prior`
-    has saved in the index (Gobeill and Ruch 2012).
+    `score(p) · W(i)`, where i is the tenth of the description that contains the middle of p. Tenths are counted in
+    tokens of the description's passages. Passages of other parts keep their score. W is `uniform` (all 1), ten numbers
+    (`weights=[1,1,…]`), or the name of a table that `perikope learn prior` saved in the index (Gobeill and Ruch 2012).
     """
-    return product("score by its place in the description", signals["score"], signals["prior"])
+    return product("score by its position in the description", signals["score"], signals["prior"])
 
 
 def tenth_of_passage(matches: Matches) -> Integers:
-    """The tenth of the description, from 0, in which the middle of each passage lies; -1 for passages of other parts.
+    """The tenth of the description, from 0, that contains the middle of each passage; -1 for passages of other parts.
 
-    Only tokens of its passages count, each once where elements hold each other: headings and other parts between them do not.
+    Tenths are counted in tokens of the description's passages: headings and other parts between them do not count. If
+    elements overlap, each token counts once.
     """
     tenth = np.full(matches.passages, -1, np.int64)
     if DESCRIPTION not in matches.parts:
@@ -94,7 +95,7 @@ def tenth_of_passage(matches: Matches) -> Integers:
     document, first, end = (
         column[inside] for column in (matches.document_of_passage, matches.first_token_of_passage, matches.end_token_of_passage)
     )
-    # All documents on one line, so that one pass from left to right finds what of each range lies behind the end of those before.
+    # All documents on one axis: one pass finds the tokens of each range that no earlier range contains.
     apart = document.astype(np.int64) * (int(end.max(initial=0)) + 1)
     order = np.argsort(apart + first, kind="stable")
     inside, document, first, end = inside[order], document[order], (apart + first)[order], (apart + end)[order]
@@ -102,16 +103,16 @@ def tenth_of_passage(matches: Matches) -> Integers:
     added = np.maximum(end - np.maximum(first, reached), 0)
     of_document = np.bincount(document, added, minlength=matches.documents).astype(np.int64)
     before = np.cumsum(added) - added - np.maximum(reached - first, 0) - (np.cumsum(of_document) - of_document)[document]
-    # In whole numbers: a middle on the border of two tenths is in the second, whatever its rounding.
+    # In integers, so that a middle on the border of two tenths is always in the second one.
     tokens = np.maximum(of_document[document], 1)
     tenth[inside] = np.minimum(TENTHS * (2 * before + end - first) // (2 * tokens), TENTHS - 1)
     return tenth
 
 
 def learn_prior(relevant_tenths: Iterable[int], returned_tenths: Iterable[int]) -> tuple[float, ...]:
-    """The weights of the ten tenths: `W(i) = P_qrel(i) / P_run(i)`, 1 where the run has nothing.
+    """The weights of the ten tenths: `W(i) = P_qrel(i) / P_run(i)`, or 1 if the run returned no passage of tenth i.
 
-    Takes the tenth (from 0) of each relevant description passage and of each description passage that a run returned.
+    The arguments are the tenths (from 0) of the relevant and of the returned passages of descriptions.
 
     >>> learn_prior([0, 9, 9, 9], [0, 0, 0, 9])[::9]
     (0.3333333333333333, 3.0)

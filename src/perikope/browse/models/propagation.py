@@ -1,6 +1,8 @@
-"""Relevance that flows through the document's tree (Albarede et al., Passage retrieval in context, CORIA 2021).
+"""Models that propagate relevance through the document's tree.
 
-The models stand first, then the columns that they combine, then what is needed to explain them.
+Source: Albarede et al., Passage retrieval in context, CORIA 2021.
+
+The file has the models first, then the columns that they combine, then the explanations of these columns.
 """
 
 from __future__ import annotations
@@ -30,14 +32,32 @@ from perikope.kernels.propagation import (
 )
 
 Share = Annotated[float, Range(0, 1), Grid(step=0.1)]
-Sigma = Annotated[float, Range(0, low_open=True), Grid((0.5, 1.0, 2.0, 5.0))]
-# Tuning stays with the published choices, as in `content`.
-Aggregate = Annotated[Literal["average", "maximum"], Grid(("average",))]
-AggregateByDistance = Annotated[Literal["average", "maximum", "weighted"], Grid(("average",))]
-Weight = Annotated[Literal["gauss", "triangle", "exponential", "inverse", "step"], Grid(("gauss",))]
+Sigma = Annotated[
+    float,
+    Range(0, low_open=True),
+    Grid((0.5, 1.0, 2.0, 5.0)),
+    "Width σ of the weight, in edges of the tree; larger values reach farther.",
+]
+# Grids hold the published choice only, as in `content`.
+Aggregate = Annotated[
+    Literal["average", "maximum"],
+    Grid(("average",)),
+    "How the score of a section follows from the passages and sections directly below it.",
+]
+AggregateByDistance = Annotated[
+    Literal["average", "maximum", "weighted"],
+    Grid(("average",)),
+    "How weighted scores are combined: average, maximum, or sum divided by the sum of weights.",
+]
+Weight = Annotated[
+    Literal["gauss", "triangle", "exponential", "inverse", "step"],
+    Grid(("gauss",)),
+    "Function that weights a score by its distance in the tree.",
+]
+ShareOfPassage = Annotated[Share, "Weight α of the passage; its context has weight 1 - α."]
 
 LISTED = 10
-"""How many contributions an explanation names one by one; the rest stand together in one line."""
+"""Number of contributions that an explanation lists one by one; one line sums up the others."""
 
 
 def _document(matches: Matches, content: Content, statistics: CountedOver, mu: float) -> Column:
@@ -50,9 +70,9 @@ def _document(matches: Matches, content: Content, statistics: CountedOver, mu: f
 def _in_context(
     matches: Matches, passage: Column, content: Content, statistics: CountedOver, mu: float, context: Column | None = None
 ) -> Signals:
-    """The score of the passage, of its document and of what else is around it, normalised each on its own."""
-    found = {"content": min_max(passage), "document": _document(matches, content, statistics, mu)}
-    return found if context is None else {**found, "context": min_max(context)}
+    """The scores of the passage, of its document and of its further context, each min-max normalised."""
+    signals = {"content": min_max(passage), "document": _document(matches, content, statistics, mu)}
+    return signals if context is None else {**signals, "context": min_max(context)}
 
 
 def _mix(signals: Signals, alpha: float, beta: float) -> Column:
@@ -61,18 +81,18 @@ def _mix(signals: Signals, alpha: float, beta: float) -> Column:
 
 
 def passage_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm", statistics: CountedOver = "documents") -> Signals:
-    """Similarity of the passage and of its document, normalised each on its own."""
+    """Similarity of the passage and of its document, each min-max normalised."""
     return _in_context(matches, content_score(matches, "passage", content, statistics, mu=mu), content, statistics, mu)
 
 
 @model(passage_signals)
-def qsf_v(signals: Signals, *, alpha: Share = 0.8) -> Column:
+def qsf_v(signals: Signals, *, alpha: Annotated[Share, "Weight α of the passage; its document has weight 1 - α."] = 0.8) -> Column:
     """The passage mixed with its document.
 
-    `QSF_v = α · Sim°(q, g) + (1 - α) · Sim°(q, d)`, where `Sim(q, x) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_x + μ)))` and ° is min-max
-    normalisation over the candidates (Albarede et al. 2021, equations 2 to 4). `content` is this likelihood, `lm`, or in its place `bm25`
-    or `psg`, as the models of these names have them. `statistics` are what P(t|C), idf and the average length are counted over: whole
-    `documents` with their titles, or `passages`.
+    `QSF_v = α · Sim°(q, g) + (1 - α) · Sim°(q, d)`, where `Sim(q, x) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_x + μ)))`
+    and ° is min-max normalisation over the candidates (Albarede et al. 2021, equations 2 to 4). `content` replaces this
+    likelihood (`lm`) by `bm25` or `psg`, as in the models of these names. `statistics` says whether P(t|C), idf and the
+    average length are counted over `documents` with their titles or over `passages`.
     """
     return alpha * signals["content"] + (1 - alpha) * signals["document"]
 
@@ -83,11 +103,11 @@ def titled_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm"
 
 
 @model(titled_signals, needs=needs_titles)
-def qsf_v_title(signals: Signals, *, alpha: Share = 0.9) -> Column:
-    """The passage, read with the titles of the sections it stands in, mixed with its document.
+def qsf_v_title(signals: Signals, *, alpha: Annotated[Share, "Weight α of the passage; its document has weight 1 - α."] = 0.9) -> Column:
+    """The passage, with the titles of the sections that contain it, mixed with its document.
 
-    `QSF_v_title = α · Sim_title°(q, g) + (1 - α) · Sim°(q, d)`, Sim and ° as in qsf_v, the titles appended to the passage
-    (Albarede et al. 2021, equations 5 and 6). `content` and `statistics` are as in qsf_v.
+    `QSF_v_title = α · Sim_title°(q, g) + (1 - α) · Sim°(q, d)`, with Sim and ° as in qsf_v and the titles appended to
+    the passage (Albarede et al. 2021, equations 5 and 6). `content` and `statistics` are as in qsf_v.
     """
     return alpha * signals["content"] + (1 - alpha) * signals["document"]
 
@@ -104,22 +124,27 @@ def section_signals(
     statistics: CountedOver = "documents",
     aggregate: Aggregate = "average",
 ) -> Signals:
-    """Similarity of the passage with its titles, of its document, and of the section right above it."""
+    """Similarity of the passage with its titles, of its document, and of the section directly above it."""
     matches.require_passages("qsf_section")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
-    # A section without passages of its own lies between those below it: the extremes are the same over all sections.
+    # A section without direct passages lies between its subsections in value, so the extremes do not change.
     section = section_scores(matches, passage, aggregate).at(matches.section_of_passage)
     return _in_context(matches, passage, content, statistics, mu, section)
 
 
 @model(section_signals, needs=_needs_sections)
-def qsf_section(signals: Signals, *, alpha: Share = 0.6, beta: Share = 0.1) -> Column:
-    """The passage, read with its titles, mixed with its document and with the section it stands in.
+def qsf_section(
+    signals: Signals,
+    *,
+    alpha: ShareOfPassage = 0.6,
+    beta: Annotated[Share, "Weight β of the document in the context; the section has weight 1 - β."] = 0.1,
+) -> Column:
+    """The passage, with its titles, mixed with its document and with the section that contains it.
 
-    `QSF_section = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · Sim_sec°(q, s))`, s the section right above g, and
-    `Sim_sec(q, s)` the average (or maximum) of Sim_title of the passages and of Sim_sec of the sections right below s; a section
-    without any passage does not count (Albarede et al. 2021, equations 7 and 8). `content` and `statistics` are as in qsf_v. Elements that
-    hold one another cannot be scored: what is right below a section is its passages.
+    `QSF_section = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · Sim_sec°(q, s))`, where s is the section
+    directly above g, and `Sim_sec(q, s)` is the average (or maximum) of Sim_title of the passages and of Sim_sec of the
+    sections directly below s. Sections without passages do not count (Albarede et al. 2021, equations 7 and 8).
+    `content` and `statistics` are as in qsf_v. The model ranks passages, not elements.
     """
     return _mix(signals, alpha, beta)
 
@@ -134,7 +159,7 @@ def section_propagate_signals(
     weight: Weight = "gauss",
     sigma: Sigma = 5.0,
 ) -> Signals:
-    """Similarity of the passage with its titles, of its document, and what all sections above it pass on by distance."""
+    """Similarity of the passage with its titles, of its document, and of all sections above, by distance."""
     matches.require_passages("qsf_section_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     sections = section_scores(matches, passage, "maximum" if aggregate == "maximum" else "average")
@@ -143,14 +168,21 @@ def section_propagate_signals(
 
 
 @model(section_propagate_signals, needs=_needs_sections)
-def qsf_section_propagate(signals: Signals, *, alpha: Share = 0.6, beta: Share = 0.3) -> Column:
-    """The passage, read with its titles, mixed with its document and with all sections above it, the nearest most.
+def qsf_section_propagate(
+    signals: Signals,
+    *,
+    alpha: ShareOfPassage = 0.6,
+    beta: Annotated[Share, "Weight β of the document in the context; the sections above have weight 1 - β."] = 0.3,
+) -> Column:
+    """The passage, with its titles, mixed with its document and with all sections above it, weighted by proximity.
 
-    `QSF_sectionPropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where `propag(q, g)` is the average
-    (or maximum) over all sections s above g of `Sim_sec(q, s) · w(x)`, x the distance in edges. `weight` is `gauss`, `exp(-x² / 2σ²)`, the
-    paper's; `triangle`, `max(0, 1 - x / σ)`; `exponential`, `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. The
-    aggregate is that of Sim_sec too; `weighted` divides the sum by that of the weights, instead of by the number, and averages in Sim_sec
-    (Albarede et al. 2021, equations 9, 10 and 13). `content` and `statistics` are as in qsf_v; passages alone can be scored.
+    `QSF_sectionPropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where
+    `propag(q, g)` is the average (or maximum) over all sections s above g of `Sim_sec(q, s) · w(x)`, with x the
+    distance in edges. `weight` is `gauss`, `exp(-x² / 2σ²)`, as in the paper; `triangle`, `max(0, 1 - x / σ)`;
+    `exponential`, `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. `aggregate` applies to Sim_sec
+    too; `weighted` divides the sum by the sum of the weights instead of the number of sections, and averages in Sim_sec
+    (Albarede et al. 2021, equations 9, 10 and 13). `content` and `statistics` are as in qsf_v. The model ranks
+    passages, not elements.
     """
     return _mix(signals, alpha, beta)
 
@@ -165,7 +197,7 @@ def passage_propagate_signals(
     weight: Weight = "gauss",
     sigma: Sigma = 5.0,
 ) -> Signals:
-    """Similarity of the passage with its titles, of its document, and what all other passages of the document pass on by distance."""
+    """Similarity of the passage with its titles, of its document, and of the other passages, weighted by distance."""
     matches.require_passages("qsf_passage_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     context = propagated_from_passages(matches, passage, Decay(weight, sigma), aggregate)
@@ -173,15 +205,22 @@ def passage_propagate_signals(
 
 
 @model(passage_propagate_signals, needs=needs_titles)
-def qsf_passage_propagate(signals: Signals, *, alpha: Share = 0.5, beta: Share = 0.2) -> Column:
-    """The passage, read with its titles, mixed with its document and with all other passages of it, the nearest most.
+def qsf_passage_propagate(
+    signals: Signals,
+    *,
+    alpha: ShareOfPassage = 0.5,
+    beta: Annotated[Share, "Weight β of the document in the context; the other passages have weight 1 - β."] = 0.2,
+) -> Column:
+    """The passage, with its titles, mixed with its document and with its other passages, weighted by proximity.
 
-    `QSF_passagePropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where `propag(q, g)` is the average
-    (or maximum) over the other passages g' of the document of `Sim_title(q, g') · w(x)`, x the distance in edges of the tree of sections
-    and passages; an only passage has 0. `weight` is `gauss`, `exp(-x² / 2σ²)`, the paper's; `triangle`, `max(0, 1 - x / σ)`; `exponential`,
-    `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. The aggregate `weighted` divides the sum by that of the weights,
-    instead of by the number: then a passage with many others close by is not ahead for that alone (Albarede et al. 2021, equations 11 to
-    13). `content` and `statistics` are as in qsf_v; passages alone can be scored.
+    `QSF_passagePropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where
+    `propag(q, g)` is the average (or maximum) over the other passages g' of the document of `Sim_title(q, g') · w(x)`,
+    with x the distance in edges of the tree of sections and passages; it is 0 for the only passage of a document.
+    `weight` is `gauss`, `exp(-x² / 2σ²)`, as in the paper; `triangle`, `max(0, 1 - x / σ)`; `exponential`,
+    `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. The aggregate `weighted` divides the sum by the
+    sum of the weights instead of the number of passages: then a passage does not gain merely from having many passages
+    nearby (Albarede et al. 2021, equations 11 to 13). `content` and `statistics` are as in qsf_v. The model ranks
+    passages, not elements.
     """
     return _mix(signals, alpha, beta)
 
@@ -193,15 +232,15 @@ _FORMULAS: Mapping[str, Callable[[Floats], Array]] = {
     "inverse": lambda x: 1.0 / (1.0 + x),
     "step": lambda x: x <= 1.0,
 }
-"""Weight by distance ÷ σ."""
+"""Weight as a function of distance ÷ σ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """How relevance fades with the distance d: 1 at distance 0, never rising, faster for a smaller σ.
+    """A weight by distance d, in edges: 1 at distance 0, never rising, and falling faster for a smaller σ.
 
-    `gauss` exp(-d² / 2σ²), the paper's · `triangle` max(0, 1 - d / σ) · `exponential` exp(-d / σ) · `inverse` 1 / (1 + d / σ) ·
-    `step` 1 up to σ, then 0.
+    `gauss` exp(-d² / 2σ²), as in the paper · `triangle` max(0, 1 - d / σ) · `exponential` exp(-d / σ) ·
+    `inverse` 1 / (1 + d / σ) · `step` 1 up to σ, then 0.
     """
 
     name: str
@@ -209,21 +248,21 @@ class Decay:
 
     def at(self, distance: Array) -> Floats:
         """The weight of each distance."""
-        with np.errstate(over="ignore"):  # far beyond a tiny σ: infinitely far, and the weight is 0
+        with np.errstate(over="ignore"):  # distance ÷ a tiny σ may overflow to infinity, where the weight is 0
             return _FORMULAS[self.name](np.asarray(distance, np.float64) / self.sigma).astype(np.float64)
 
     def table(self, first: int, last: int) -> Floats:
-        """The weights of the distances from `first` to `last`, without the zeros at the end: what is so far away adds nothing."""
+        """The weights of the distances from `first` to `last`, without the zeros at the end."""
         return np.trim_zeros(self.at(np.arange(first, max(first, last) + 1)), "b")
 
     @property
     def factor(self) -> float | None:
-        """What each further edge multiplies the weight by, where that is always the same."""
+        """The factor by which each further edge multiplies the weight, or None if it is not constant."""
         return math.exp(-1 / self.sigma) if self.name == "exponential" else None
 
 
 def section_scores(matches: Matches, passage: Column, aggregate: Aggregate) -> Column:
-    """Each section as the average or maximum of the passages and sections right below it; one without any passage has 0."""
+    """For each section, the average or maximum of the passages and sections directly below it; 0 without passages."""
     values, count = aggregate_children(passage.values, matches.section_of_passage, matches.parent_of_section, aggregate == "maximum")
 
     def explain(section: int) -> Node:
@@ -237,16 +276,17 @@ def section_scores(matches: Matches, passage: Column, aggregate: Aggregate) -> C
             name = outline.name_of_passage(int(passages[i])) if is_passage else outline.name_of_section(int(below[i - passages.size]))
             return Node(name, float(parts[i]))
 
-        label = f"{outline.name_of_section(section)}, {aggregate} of what is right below"
+        label = f"{outline.name_of_section(section)}, {aggregate} of what is directly below"
         return _aggregated(label, float(values[section]), parts, part, aggregate)
 
     return Column("score of the section", values, explain)
 
 
 def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
-    """For each passage the average, weighted mean or maximum, over all sections above it, of their value weighted by distance.
+    """For each passage, the average, weighted mean or maximum of all sections above it, weighted by distance.
 
-    Time grows with sections × depth, no further than the weight reaches; with the sections alone where the weight is exponential.
+    Time is linear in sections × depth, with the depth limited by the reach of the weight; for the exponential weight it
+    is linear in sections.
     """
     parent, section_of_passage, maximum = matches.parent_of_section, matches.section_of_passage, aggregate == "maximum"
     depth = _depth(matches)
@@ -282,11 +322,12 @@ def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, a
 
 
 def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
-    """For each passage the average, weighted mean or maximum, over the other passages of its document, of their value weighted by distance.
+    """For each passage, the average, weighted mean or maximum of its document's other passages, weighted by distance.
 
-    Two passages are two edges further apart than their sections. So sections exchange their sums or maxima, and only the passages
-    of one section are looked at one by one. Time grows with passages + sections × depth, no further than the weight reaches (a
-    Gaussian is 0 in float64 from 38.6 σ on); with passages + sections where the weight is exponential.
+    The distance of two passages is that of their sections plus two edges. So sections exchange their sums or maxima,
+    and only passages of the same section are compared one by one. Time is linear in passages + sections × depth, with
+    the depth limited by the reach of the weight (a Gaussian is 0 in float64 from 38.6 σ on); for the exponential weight
+    it is linear in passages + sections.
     """
     parent, section_of_passage, maximum = matches.parent_of_section, matches.section_of_passage, aggregate == "maximum"
     nearest = float(decay.at(np.array(2)))
@@ -294,18 +335,18 @@ def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, ag
     others = (np.diff(matches.first_passage_of_document) - 1)[matches.document_of_section]
 
     def received(given: Floats) -> Floats:
-        """What each passage gets of what every passage has: the average or maximum."""
+        """The average or maximum that each passage receives from the other passages' values."""
         of_section, siblings = from_others_in_group(given, section_of_passage, parent.size, maximum)
         if decay.factor is None:
             elsewhere = from_other_sections(of_section, parent, table, maximum)
         else:
             elsewhere = nearest * from_other_sections_by_factor(of_section, parent, decay.factor, maximum)
-        found: Floats = from_other_passages(siblings, nearest, elsewhere, section_of_passage, others, maximum)
-        return found
+        result: Floats = from_other_passages(siblings, nearest, elsewhere, section_of_passage, others, maximum)
+        return result
 
     values = received(passage.values)
     if aggregate == "weighted":
-        values = _divided(values, received(np.ones(values.size)))  # both are averages over as many
+        values = _divided(values, received(np.ones(values.size)))  # both are averages over the same number of passages
     label = f"{_CALLED[aggregate]} of the other passages, by distance"
 
     def explain(row: int) -> Node:
@@ -328,25 +369,25 @@ _CALLED = {"average": "average", "maximum": "maximum", "weighted": "weighted mea
 
 
 def _divided(total: Floats, weight: Floats) -> Floats:
-    """Sums by their weights; 0 where nothing is near enough to have any."""
+    """Sums divided by their weights; 0 where the weight is 0, because nothing is near enough."""
     return np.divide(total, weight, out=np.zeros(total.size), where=weight > 0)
 
 
 def _depth(matches: Matches) -> Integers:
-    """How many sections hold each section, itself counted: what stands above its passages."""
+    """The depth of each section: the number of sections that contain it, itself included."""
     depth: Integers = sum_ancestors(np.ones(matches.parent_of_section.size, np.int64), matches.parent_of_section)
     return depth
 
 
 def _weighted(label: str, node: Node, weight: float, value: float) -> Node:
-    """A contribution: something's value by the weight of its distance."""
+    """A contribution: the value of a node multiplied by the weight of its distance."""
     return Node(label, float(value), "product", (node, Node("weight of the distance", float(weight))))
 
 
 def _aggregated(
     label: str, value: float, parts: Floats, part: Callable[[int], Node], aggregate: AggregateByDistance, weight: Floats | None = None
 ) -> Node:
-    """Why an average or maximum has its value: the largest parts one by one, then what the others come to."""
+    """The explanation of an average or maximum: the largest parts one by one, then the sum or maximum of the others."""
     order = np.argsort(-parts, kind="stable")
     nodes = [part(int(i)) for i in order[:LISTED]]
     rest = parts[order[LISTED:]]
@@ -362,7 +403,7 @@ def _aggregated(
 
 
 class SectionOutline:
-    """The sections and passages of one document, to name them in explanations: passages by their number in reading order."""
+    """Names of one document's sections and passages in explanations; passages are numbered in reading order."""
 
     def __init__(self, matches: Matches, document: int) -> None:
         self.passages = range(*matches.document_of_passage.searchsorted([document, document + 1]).tolist())
@@ -373,19 +414,19 @@ class SectionOutline:
         self._section = matches.section_of_passage[self.passages.start : self.passages.stop] - first
 
     def passages_in(self, section: int) -> Integers:
-        """The passages right below a section."""
+        """The passages directly below a section."""
         return np.flatnonzero(self._section == section - self.sections.start) + self.passages.start
 
     def sections_in(self, section: int) -> Integers:
-        """The sections right below a section."""
+        """The sections directly below a section."""
         return np.flatnonzero(np.array(self._parent) == section - self.sections.start) + self.sections.start
 
     def name_of_passage(self, passage: int) -> str:
-        """A passage by its number."""
+        """The name of a passage, by its number."""
         return f"passage {passage - self.passages.start + 1}"
 
     def name_of_section(self, section: int) -> str:
-        """A section by the passages that it holds."""
+        """The name of a section, by the numbers of its passages."""
         if section == self.sections.start:
             return "the whole document"
         inside = np.zeros(len(self.sections), bool)
@@ -395,7 +436,7 @@ class SectionOutline:
         return f"section of passage {numbers[0]}" + (f" to {numbers[-1]}" if numbers.size > 1 else "")
 
     def distances(self, passage: int) -> Integers:
-        """Edges between a passage and every passage of the document."""
+        """The number of edges between a passage and each passage of the document."""
         distance = np.full(len(self.sections), -1, np.int64)
         above, steps = int(self._section[passage - self.passages.start]), 0
         while above >= 0:

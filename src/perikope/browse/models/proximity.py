@@ -1,4 +1,7 @@
-"""The nearer the words of a Boolean query stand, and the better the tags that mark them (Beigbeder, Géry and Largeron 2015)."""
+"""Proximity models: the words of a Boolean query score by their distance and by the tags that mark them.
+
+Source: Beigbeder, Géry and Largeron 2015.
+"""
 
 from __future__ import annotations
 
@@ -43,27 +46,27 @@ from perikope.query.boolean import And, Near, Not, Or, QueryTree, Same, Word, wo
 ALL = "all"
 INLINE = "tags"
 _NEGLIGIBLE = 1e-12
-"""Of the height of a shape that never ends: what is less is left out."""
+"""Influence below this share of its height counts as 0, so that a Gaussian ends."""
 
 
 def read_weights(value: object) -> str | Call:
-    """The name of a table, or weights written out: `tags(b=1.4,title=1.5)`."""
+    """The name of a table, or weights written out as `tags(b=1.4,title=1.5)`; raises if the value is neither."""
     if isinstance(value, Call) and value.name == INLINE and value.arguments and not value.positional:
         wrong = [tag for tag, weight in value.arguments.items() if not is_weight(weight)]
         if wrong:
             raise UsageError(f"the weight of the tag {wrong[0]!r} must be a number from 0 to {LARGEST:g}")
         return value
     if isinstance(value, Call) and value.name == INLINE and not value.positional:
-        raise UsageError("tags() has no weights; write them as tags(b=1.4,title=1.5)")
+        raise UsageError("tags() has no weights; write tags and weights as tags(b=1.4,title=1.5)")
     if isinstance(value, Call) and not value.arguments and not value.positional:
         value = value.name
     if isinstance(value, str) and value:
         return value
-    raise UsageError(f"weights must be the name of a table, or such as tags(b=1.4,title=1.5), not {_shown(value)}")
+    raise UsageError(f"weights must be the name of a table, or weights such as tags(b=1.4,title=1.5), not {_shown(value)}")
 
 
 def read_logical(value: object) -> str | tuple[str, ...]:
-    """`all`, a list of tags, or one name: that of a table that says which tags are logical, or of a tag."""
+    """Logical elements as `all`, a list of tags, or one name: of a table that lists logical tags, or of a tag."""
     if isinstance(value, Call) and not value.arguments and not value.positional:
         value = value.name
     if isinstance(value, tuple):
@@ -79,12 +82,31 @@ def _shown(value: object) -> str:
     return str(value) if isinstance(value, Call) else write(value)
 
 
-Width = Annotated[int, Range(1, 100_000), Grid((50, 100, 200, 400))]
-ShapeName = Annotated[Literal["triangle", "gauss", "cosine", "circle", "rectangle"], Grid(("triangle",))]
-Logical = Annotated[Any, Nested(read_logical, describes="all, a tag, a list of tags, or the name of a table"), Grid((ALL,))]
-Titles = Annotated[Literal[False, True], Grid((False,))]
+Width = Annotated[
+    int,
+    Range(1, 100_000),
+    Grid((50, 100, 200, 400)),
+    "Width k of an occurrence's influence, in tokens; larger values reach farther.",
+]
+ShapeName = Annotated[
+    Literal["triangle", "gauss", "cosine", "circle", "rectangle"],
+    Grid(("triangle",)),
+    "How the influence of an occurrence falls with distance.",
+]
+Logical = Annotated[
+    Any,
+    Nested(read_logical, describes="all, a tag, a list of tags, or the name of a table"),
+    Grid((ALL,)),
+    "Elements that bound influence: an occurrence reaches only tokens of the same element.",
+]
+Titles = Annotated[
+    Literal[False, True], Grid((False,)), "Whether a word in a title has full influence on the whole element with that title."
+]
 Weights = Annotated[
-    Any, Nested(read_weights, describes="the name of a table, or weights such as tags(b=1.4,title=1.5)"), Grid(("beigbeder2015",))
+    Any,
+    Nested(read_weights, describes="the name of a table, or weights such as tags(b=1.4,title=1.5)"),
+    Grid(("beigbeder2015",)),
+    "Weights of tags; words that a tag with a larger weight marks have more influence.",
 ]
 PUBLISHED = "beigbeder2015"
 
@@ -92,7 +114,7 @@ PUBLISHED = "beigbeder2015"
 def proximity_signals(
     matches: Matches, *, k: Width = 200, shape: ShapeName = "triangle", logical: Logical = ALL, titles: Titles = False
 ) -> Signals:
-    """The mean influence of the query."""
+    """The mean influence of the query on the tokens of each unit."""
     return {"influence": Influence(matches, Shape(shape, k, "none"), logical, titles, {}).column()}
 
 
@@ -112,21 +134,23 @@ def _needs_weighted_tags(parameters: Mapping[str, object]) -> Iterator[Need]:
 
 @model(proximity_signals, needs=_needs_elements)
 def prox(signals: Signals) -> Column:
-    """The influence of the Boolean query on the text, the higher the nearer its words stand to each other.
+    """The mean influence of the Boolean query on the text, which is higher the nearer its words are to each other.
 
-    `Σ_x p_q(x) ÷ number of tokens x of the unit`, with `p_t(x) = max over occurrences i of t of max(0, (k - |x - i|) / k)` for a word,
-    AND the minimum, OR the maximum and NOT `max(0, 1 - p)` at each token. An occurrence reaches only tokens whose deepest logical element
-    is its own; `logical` names their tags. A phrase counts as a word that is as long as it is, and so do NEAR, ADJ and SAME, at the words
-    of what they find inside one element. Words without operators are joined by AND. `shape` says how influence falls with x = distance ÷
-    k: `triangle`, `max(0, 1 - x)`, the paper's; `gauss`, `exp(-x² / 2)`; `cosine`, `(1 + cos πx) / 2` up to 1; `circle`, `√(1 - x²)` up
-    to 1; or `rectangle`, 1 up to 1. With `titles`, a word in a title has its full influence on the whole element that is so called
-    (Beigbeder, Géry and Largeron 2015, equations 2 to 6).
+    `Σ_x p_q(x) ÷ number of tokens x of the unit`, with
+    `p_t(x) = max over occurrences i of t of max(0, (k - |x - i|) / k)` for a word, the minimum for AND, the maximum for
+    OR and `max(0, 1 - p)` for NOT at each token. An occurrence reaches only tokens with the same deepest logical
+    element; `logical` names the tags of these elements. A phrase, NEAR, ADJ or SAME counts as one word, which occurs at
+    all words of its matches inside one element. Words without operators are joined by AND. `shape` says how influence
+    falls with x = distance ÷ k: `triangle`, `max(0, 1 - x)`, as in the paper; `gauss`, `exp(-x² / 2)`; `cosine`,
+    `(1 + cos πx) / 2` up to 1; `circle`, `√(1 - x²)` up to 1; or `rectangle`, 1 up to 1. With `titles`, a word in a
+    title has its full influence on the whole element with that title (Beigbeder, Géry and Largeron 2015, equations 2 to
+    6).
     """
     return signals["influence"]
 
 
 def _weighed(weighs: Literal["height", "both"]) -> Callable[..., Signals]:
-    """The signals of a model in which the weights of tags multiply the height of influence, or its height and width."""
+    """Make the signals of a model in which tag weights multiply the height of influence, or height and width."""
 
     def signals(
         matches: Matches,
@@ -137,7 +161,7 @@ def _weighed(weighs: Literal["height", "both"]) -> Callable[..., Signals]:
         logical: Logical = ALL,
         titles: Titles = False,
     ) -> Signals:
-        """The mean influence of the query, by the weights of tags."""
+        """The mean influence of the query, with weights of tags."""
         return {"influence": Influence(matches, Shape(shape, k, weighs), logical, titles, _weights(matches, weights)).column()}
 
     return signals
@@ -145,20 +169,21 @@ def _weighed(weighs: Literal["height", "both"]) -> Callable[..., Signals]:
 
 @model(_weighed("height"), needs=_needs_weighted_tags)
 def prox_h(signals: Signals) -> Column:
-    """As prox, where the tag that marks an occurrence says how high its influence is.
+    """As prox, with influence that is multiplied by the weight of the tag that marks the occurrence.
 
-    `p_t(x) = max over i of max(0, w (k - |x - i|) / k)`, w the weight of the deepest tag around i that has one, and 1 where none has. The
-    weights are a table that was learned (`perikope learn tags`), by name, or written out as `tags(b=1.4,title=1.5)`; `beigbeder2015` are
-    the published ones (Beigbeder, Géry and Largeron 2015, equation 9).
+    `p_t(x) = max over i of max(0, w (k - |x - i|) / k)`, with w the weight of the deepest weighted tag around i, or 1
+    if there is none. `weights` is the name of a learned table (`perikope learn tags`), or weights such as
+    `tags(b=1.4,title=1.5)`; `beigbeder2015` are the published ones (Beigbeder, Géry and Largeron 2015, equation 9).
     """
     return signals["influence"]
 
 
 @model(_weighed("both"), needs=_needs_weighted_tags)
 def prox_hw(signals: Signals) -> Column:
-    """As prox_h, where the tag that marks an occurrence says how high its influence is and how far it goes.
+    """As prox_h, with tag weights that multiply both the height and the width of influence.
 
-    `p_t(x) = max over i of max(0, (w k - |x - i|) / k)`, w as in prox_h (Beigbeder, Géry and Largeron 2015, equation 10).
+    `p_t(x) = max over i of max(0, (w k - |x - i|) / k)`, with w as in prox_h (Beigbeder, Géry and Largeron 2015,
+    equation 10).
     """
     return signals["influence"]
 
@@ -171,7 +196,7 @@ def _weights(matches: Matches, weights: object) -> Mapping[str, float]:
 
 
 def _logical_tags(matches: Matches, logical: object) -> tuple[str, ...] | None:
-    tags = read_logical(logical)  # a list comes as it was written
+    tags = read_logical(logical)
     if tags == ALL:
         return None
     if not isinstance(tags, str):
@@ -179,7 +204,7 @@ def _logical_tags(matches: Matches, logical: object) -> tuple[str, ...] | None:
     try:
         return tag_table(matches.table(tags, KIND)).logical
     except UsageError:
-        return (tags,)  # a tag; that the index has it is looked at before (`perikope.browse.requirements`)
+        return (tags,)  # a tag; `perikope.browse.requirements` has checked that the index has it
 
 
 _SHAPES: Mapping[str, Callable[[Floats], Array]] = {
@@ -193,10 +218,10 @@ _SHAPES: Mapping[str, Callable[[Floats], Array]] = {
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How influence falls with the distance d in tokens, from 1, by x = d / k.
+    """How influence falls from 1 with x = d / k, where d is the distance in tokens.
 
-    `triangle` max(0, 1 - x), the paper's · `gauss` exp(-x² / 2) · `cosine` (1 + cos πx) / 2 up to 1 · `circle` √(1 - x²) up to 1 ·
-    `rectangle` 1 up to 1 (the curves of de Kretser and Moffat 1999, and of Lv and Zhai 2009).
+    `triangle` max(0, 1 - x), as in the paper · `gauss` exp(-x² / 2) · `cosine` (1 + cos πx) / 2 up to 1 ·
+    `circle` √(1 - x²) up to 1 · `rectangle` 1 up to 1 (de Kretser and Moffat 1999; Lv and Zhai 2009).
     """
 
     name: str
@@ -205,20 +230,20 @@ class Shape:
     """What the weight of a tag multiplies: nothing, the height, or the height and k."""
 
     def height(self, weight: float) -> float:
-        """At the occurrence itself."""
+        """The influence at the occurrence itself."""
         return 1.0 if self.weighs == "none" else weight
 
     def curve(self, weight: float, distances: Integers) -> Floats:
-        """Influence by distance, as a share of the height."""
+        """Influence at each distance, as a share of the height."""
         width = self.k * weight if self.weighs == "both" else self.k
         if width <= 0:
             return np.zeros(distances.size)
-        with np.errstate(over="ignore"):  # infinitely far: no influence
+        with np.errstate(over="ignore"):  # distance ÷ a tiny width may overflow to infinity, where influence is 0
             values = np.asarray(_SHAPES[self.name](distances / width), np.float64)
         return np.where(values < _NEGLIGIBLE, 0.0, values)
 
     def table(self, weight: float, tokens: int) -> Floats:
-        """Influence by distance, no further than it goes, or than documents of so many tokens."""
+        """Influence at distances from 0 up to its reach, in documents of at most `tokens` tokens."""
         return np.trim_zeros(self.height(weight) * self.curve(weight, np.arange(tokens)), "b")
 
 
@@ -236,12 +261,12 @@ class Influence:
 
     @cached_property
     def run_of_occurrence(self) -> Integers:
-        """The run of its element that holds each occurrence."""
+        """The run of a logical element that contains each occurrence."""
         return self.elements.of(self.matches.position_of_occurrence, self.matches.first_occurrence_of_document)
 
     @cached_property
     def tag_of_occurrence(self) -> Integers:
-        """The deepest tag with a weight around each occurrence, or -1."""
+        """The deepest weighted tag around each occurrence, or -1."""
         if not self._weights:
             return np.full(self.matches.position_of_occurrence.size, -1, np.int64)
         span = self._spans_of_occurrences(self.structure.tagged(self._weights))
@@ -249,18 +274,18 @@ class Influence:
 
     @cached_property
     def weight_of_occurrence(self) -> Floats:
-        """The weight of that tag, and 1 where there is none."""
-        found: Floats = self._weight_of_tag[self.tag_of_occurrence]
-        return found
+        """The weight of the deepest weighted tag around each occurrence, or 1 if there is none."""
+        weights: Floats = self._weight_of_tag[self.tag_of_occurrence]
+        return weights
 
     @cached_property
     def _weight_of_tag(self) -> Floats:
-        """Of each tag, and at last where there is none."""
+        """The weight of each tag; the last value, 1, is for occurrences without a weighted tag (-1)."""
         return np.array([*(self._weights.get(tag, 1.0) for tag in self.structure.tags), 1.0])
 
     @cached_property
     def titled_of_occurrence(self) -> Integers:
-        """The span whose title holds each occurrence, or -1; none where titles reach no further than other text."""
+        """The span whose title contains each occurrence, or -1; all are -1 unless `titles` is set."""
         if not self._titles:
             return np.full(self.matches.position_of_occurrence.size, -1, np.int64)
         span = self._spans_of_occurrences(self.structure.kind_of_span == int(Kind.TITLE))
@@ -272,21 +297,21 @@ class Influence:
 
     @cached_property
     def entries(self) -> list[Integers]:
-        """The occurrences that each leaf has."""
+        """The numbers of the occurrences of each leaf, in order."""
         matches = self.matches
         terms = {term: number for number, term in enumerate(matches.query.terms)}
         by_term = np.argsort(matches.term_of_occurrence.astype(np.int16), kind="stable")
         first = np.concatenate([[0], np.cumsum(np.bincount(matches.term_of_occurrence, minlength=len(terms)))])
         if any(not isinstance(leaf, Word) for leaf in self.leaves):
-            view, place = _by_element(self)
+            view, original_number = _by_element(self)
             evaluation = BooleanEvaluator(view)
 
         def of(leaf: QueryTree) -> Integers:
             if isinstance(leaf, Word):
                 numbers = sorted({terms[term] for term in leaf.terms if term in terms})
-                found = [by_term[first[number] : first[number + 1]] for number in numbers]
-                return found[0] if len(found) == 1 else np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
-            return np.sort(place[_words_of_matches(evaluation, leaf)])
+                occurrences = [by_term[first[number] : first[number + 1]] for number in numbers]
+                return occurrences[0] if len(occurrences) == 1 else np.sort(np.concatenate([np.zeros(0, np.int64), *occurrences]))
+            return np.sort(original_number[_words_of_matches(evaluation, leaf)])
 
         return [of(leaf) for leaf in self.leaves]
 
@@ -318,10 +343,10 @@ class Influence:
 
 
 def _by_element(influence: Influence) -> tuple[Matches, Integers]:
-    """The matches with logical elements in the place of documents, and where each of their occurrences stands among those of documents.
+    """The matches with logical elements as documents, and for each occurrence its number in the original matches.
 
-    What a phrase, NEAR or SAME finds lies in one element, as influence does. Passages stand in the place of whatever is ranked: SAME is
-    about them.
+    A match of a phrase, NEAR or SAME lies inside one element, as influence does. The rows are passages whatever is
+    ranked, because SAME refers to passages.
     """
     matches, structure, runs = influence.matches, influence.structure, influence.elements
     element = runs.span[influence.run_of_occurrence]
@@ -356,7 +381,10 @@ def _by_element(influence: Influence) -> tuple[Matches, Integers]:
 
 
 def _words_of_matches(evaluation: BooleanEvaluator, tree: QueryTree) -> Mask:
-    """Which occurrences are words of what a phrase, NEAR or SAME finds; of SAME all its words in a passage in which it holds."""
+    """One flag per occurrence: whether it is a word of a match of a phrase, NEAR or SAME.
+
+    For SAME, these are all its words in the passages in which it holds.
+    """
     matches = evaluation.matches
     wanted = {term for word, negated in words_of(tree) if not negated for term in word.terms}
     counts = np.array([term in wanted for term in matches.query.terms], bool)
@@ -365,15 +393,15 @@ def _words_of_matches(evaluation: BooleanEvaluator, tree: QueryTree) -> Mask:
         rows = np.flatnonzero(evaluation.inside(tree))
         for first, end in zip(matches.first_occurrence_of_passage[rows], matches.end_occurrence_of_passage[rows], strict=True):
             marked[first:end] = True
-        found: Mask = marked & counts[matches.term_of_occurrence]
-        return found
+        words: Mask = marked & counts[matches.term_of_occurrence]
+        return words
     for stretches in evaluation.widest(tree) if isinstance(tree, Near) else [evaluation.stretches(tree)]:
         marked |= covered(stretches, evaluation.occurrences(), counts)
     return marked
 
 
 def _leaves(tree: QueryTree) -> Iterator[QueryTree]:
-    """What has occurrences: words, and what is found as one is."""
+    """The nodes of a tree that have occurrences: words, and phrases, NEAR, ADJ and SAME, which count as words."""
     match tree:
         case And(children) | Or(children):
             for child in children:
@@ -385,7 +413,7 @@ def _leaves(tree: QueryTree) -> Iterator[QueryTree]:
 
 
 def _compile(tree: QueryTree, leaves: Sequence[QueryTree]) -> tuple[Integers, int]:
-    """The program of a tree, and how high its stack grows."""
+    """The program that evaluates a tree, as (instruction, argument) rows, and the largest height of its stack."""
     number = {leaf: i for i, leaf in enumerate(leaves)}
     steps: list[tuple[int, int]] = []
     highest = 0
@@ -395,7 +423,7 @@ def _compile(tree: QueryTree, leaves: Sequence[QueryTree]) -> tuple[Integers, in
         highest = max(highest, height)
         match node:
             case And(children):
-                # What is not wanted comes last: it is looked at only where the rest has any influence.
+                # Negated operands come last: they are evaluated only if the others have any influence.
                 wanted = [child for child in children if not isinstance(child, Not)]
                 unwanted = [child for child in children if isinstance(child, Not)]
                 ends = []

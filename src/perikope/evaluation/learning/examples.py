@@ -156,7 +156,7 @@ def group_of(
     taken[ranking.rows[: sampling.depth]] = True
     taken[list(rows_of_judged.values())] = True
     # In the order of ids: how the index came to be must not decide which passages are drawn.
-    by_id = np.lexsort((np.arange(matches.passages), matches.place_of_document()[matches.document_of_passage]))
+    by_id = np.lexsort((np.arange(matches.passages), matches.id_rank_of_document()[matches.document_of_passage]))
     rest = by_id[~taken[by_id]]
     generator = np.random.default_rng([sampling.seed, zlib.crc32(qid.encode())])
     drawn = generator.choice(rest, min(sampling.others, rest.size), replace=False)

@@ -44,8 +44,10 @@ class Relevant(Protocol):
         """Start and length of each stretch; what stands in two of them is relevant once."""
 
 
-Beta = Annotated[float, Range(0, low_open=True)]
-Tolerance = Annotated[int | None, Range(1)]
+Beta = Annotated[float, Range(0, low_open=True), "Weight β of recall in the F of a document; above 1, recall counts more."]
+Tolerance = Annotated[
+    int | None, Range(1), "Irrelevant characters after which the reader leaves a document; none reads all that is returned."
+]
 
 
 @measure("iP", level="characters")

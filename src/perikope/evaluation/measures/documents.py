@@ -12,7 +12,7 @@ from perikope.core.names import document_name
 from perikope.core.parameters import Range
 from perikope.evaluation.measures.declaration import measure
 
-Rel = Annotated[int, Range(1)]
+Rel = Annotated[int, Range(1), "Lowest grade that counts as relevant."]
 
 
 @measure("PRES")

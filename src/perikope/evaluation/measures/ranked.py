@@ -13,7 +13,7 @@ from typing import Annotated
 from perikope.core.parameters import Range
 from perikope.evaluation.measures.declaration import measure
 
-Rel = Annotated[int, Range(1)]
+Rel = Annotated[int, Range(1), "Lowest grade that counts as relevant."]
 
 
 @measure("nDCG", aliases=("NDCG",))

@@ -1,1 +1,1 @@
-"""Vectors of passages on the disk: codes, files, bringing them up to date."""
+"""Stores of passage vectors on disk: how vectors are coded, read, and updated with the index."""

@@ -1,9 +1,9 @@
-"""How vectors are kept: as bytes, and what is found of them for some passages.
+"""Codes: how vectors of d values are stored as bytes.
 
-float16    2 · d bytes a vector
-int8       d bytes and two for the scale
-residual   the nearest of up to 65,536 centroids in two bytes, two for the scale, and of what is left two bits a dimension:
-d / 4 + 4 bytes, 36 for d = 128 (Santhanam et al. 2022, ColBERTv2, whose vectors all have length 1)
+float16    2 · d bytes per vector
+int8       d bytes, and two bytes for the scale
+residual   two bytes for the nearest centroid, two for the scale, and two bits per value for the difference from the
+           centroid: d / 4 + 4 bytes, 36 for d = 128 (ColBERTv2: Santhanam et al. 2022, whose vectors have length 1)
 """
 
 from __future__ import annotations
@@ -25,41 +25,43 @@ from perikope.kernels.vectors import CENTRED, PLAIN, SCALED, unpack_halves, unpa
 Code = Literal["float16", "int8", "residual"]
 CODES: tuple[Code, ...] = get_args(Code)
 LEVELS = 4
-"""Of a residual: two bits a dimension."""
+"""Values that a residual can take per dimension, which fit two bits."""
 _MOST_CENTROIDS = 1 << 13
 _ROUNDS = 6
+"""Iterations of k-means."""
 _LARGEST = 6e4
-"""What float16 can hold, about."""
+"""Limit of values in a vector, slightly below the largest float16."""
 
 
 HALVES: Floats32 = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-"""The number that each pattern of float16 stands for."""
+"""(65536,) The value of each bit pattern of float16."""
 _OF_INTEGERS: Floats32 = np.where(np.isfinite(HALVES), HALVES, np.float32(np.inf)).astype(np.float32) / np.float32(127)
 
 
 @dataclass(frozen=True)
 class Codebook:
-    """How vectors become bytes and back; centroids and levels are there for `residual` alone."""
+    """Packs vectors into bytes and unpacks them. Centroids and levels are used by `residual` only."""
 
     code: Code
     dimension: int
+    """Values per vector."""
     centroids: Floats32
-    """Of length 1."""
+    """(centroids, dimension), each of length 1."""
     levels: Floats32
-    """The four values of a residual's dimension."""
+    """(4,) The values that a residual can take, in increasing order."""
 
     @classmethod
     def fit(cls, code: Code, dimension: int, sample: Floats32, *, seed: int = 1) -> Codebook:
-        """Made for vectors like those of a sample; their lengths do not matter."""
+        """Fit a codebook to `sample` (vectors, dimension), whose lengths do not matter; centroids depend on `seed`."""
         if code not in CODES:
             raise unknown("code of vectors", code, CODES)
         if code == "residual" and dimension % 4:
-            raise UsageError(f"a residual code needs vectors whose number of values is a multiple of 4, not {dimension}")
+            raise UsageError(f"the code residual needs a dimension that is a multiple of 4, not {dimension}")
         directions, lengths = _directions(sample)
         directions = directions[lengths > 0]
         if code != "residual" or not directions.shape[0]:
             return cls(code, dimension, np.zeros((1 if code == "residual" else 0, dimension), np.float32), np.zeros(LEVELS, np.float32))
-        # As ColBERTv2 has it: a number of centroids that grows with the root of the number of vectors, here of the sample.
+        # As in ColBERTv2, the number of centroids grows with the square root of the number of vectors in the sample.
         count = int(min(_MOST_CENTROIDS, max(1, 2 ** round(np.log2(8 * np.sqrt(directions.shape[0])))), directions.shape[0]))
         centroids = _cluster(directions, count, seed)
         residuals = (directions - centroids[nearest(directions, centroids)]).ravel()
@@ -68,18 +70,18 @@ class Codebook:
 
     @property
     def head(self) -> int:
-        """How many bytes of a row belong to all of its values."""
+        """Bytes at the start of a packed vector that belong to all of its values: scale and centroid."""
         return {"float16": PLAIN, "int8": SCALED, "residual": CENTRED}[self.code]
 
     @property
-    def bytes_a_token(self) -> int:
-        """How many bytes a vector takes."""
+    def bytes_per_vector(self) -> int:
+        """Bytes of a packed vector."""
         return self.head + {"float16": 2 * self.dimension, "int8": self.dimension, "residual": self.dimension // 4}[self.code]
 
     def pack(self, vectors: Floats32) -> Bytes:
-        """Bytes of vectors, a row each."""
+        """Pack `vectors` (vectors, dimension) into rows of bytes (vectors, bytes per vector)."""
         if vectors.size and not float(np.abs(vectors).max()) < _LARGEST:
-            raise UsageError("vectors must be finite, and their values below 60,000: this encoder gives others")
+            raise UsageError("the encoder returns vectors that cannot be stored: values must be finite and below 60,000")
         if self.code == "float16":
             return vectors.astype("<f2").view(np.uint8)
         if self.code == "int8":
@@ -87,31 +89,34 @@ class Codebook:
             rounded = np.clip(np.rint(vectors * (127 / scale.astype(np.float32)[:, None])), -127, 127).astype(np.int8)
             return np.concatenate([scale[:, None].view(np.uint8), rounded.view(np.uint8)], axis=1)
         directions, lengths = _directions(vectors)
-        own = nearest(directions, self.centroids)
-        residuals = directions - self.centroids[own]
+        centroid = nearest(directions, self.centroids)
+        residuals = directions - self.centroids[centroid]
         bits = np.searchsorted((self.levels[1:] + self.levels[:-1]) / 2, residuals).astype(np.uint8)
-        # What comes back is made as long as what was given.
-        scale = lengths / np.maximum(np.linalg.norm(self.centroids[own] + self.levels[bits], axis=1), 1e-8)
+        # The scale gives the unpacked vector the length of the original.
+        scale = lengths / np.maximum(np.linalg.norm(self.centroids[centroid] + self.levels[bits], axis=1), 1e-8)
         four = bits.reshape(bits.shape[0], self.dimension // 4, 4)
         packed = four[:, :, 0] | four[:, :, 1] << 2 | four[:, :, 2] << 4 | four[:, :, 3] << 6
-        head = np.stack([own.astype("<u2"), np.minimum(scale, _LARGEST).astype("<f2").view("<u2")], axis=1)
+        head = np.stack([centroid.astype("<u2"), np.minimum(scale, _LARGEST).astype("<f2").view("<u2")], axis=1)
         return np.concatenate([head.view(np.uint8), packed.astype(np.uint8)], axis=1)
 
     def unpack(self, rows: Bytes) -> Floats32:
-        """Vectors of bytes."""
+        """Unpack `rows` (vectors, bytes per vector) into vectors (vectors, dimension)."""
         vectors = np.empty((rows.shape[0], self.dimension), np.float32)
         self.unpack_values(rows, vectors)
         if self.head:
             vectors *= self._scales(rows)
         if self.code == "residual":
-            own = np.ascontiguousarray(rows[:, :2]).view("<u2")[:, 0].astype(np.int64)
-            if own.size and int(own.max()) >= self.centroids.shape[0]:
+            centroid = np.ascontiguousarray(rows[:, :2]).view("<u2")[:, 0].astype(np.int64)
+            if centroid.size and int(centroid.max()) >= self.centroids.shape[0]:
                 raise damaged()
-            vectors += self.centroids[own] * self._scales(rows)
+            vectors += self.centroids[centroid] * self._scales(rows)
         return vectors
 
     def unpack_values(self, rows: Bytes, vectors: Floats32) -> None:
-        """What follows the head of each row: without the scale, and of a residual code without the centroid."""
+        """Write the values of `rows` (vectors, bytes per vector) to `vectors` (vectors, dimension), without the head.
+
+        So the scale is not applied, and in a residual code the centroid is not added.
+        """
         if self.code == "residual":
             unpack_residuals(rows, self._values_of_byte, vectors.view(np.complex128))
         elif self.code == "int8":
@@ -121,104 +126,113 @@ class Codebook:
 
     @property
     def scale_of_half(self) -> Floats32:
-        """What values are multiplied with, by the two bytes that say so."""
+        """(65536,) The factor of a vector's values, by the bit pattern of its scale."""
         return _OF_INTEGERS if self.code == "int8" else HALVES
 
     def _scales(self, rows: Bytes) -> Floats32:
+        """The factors (vectors, 1) of packed vectors (vectors, bytes per vector)."""
         return self.scale_of_half[np.ascontiguousarray(rows[:, self.head - 2 : self.head]).view("<u2")]
 
     @cached_property
     def _values_of_byte(self) -> NDArray[np.complex128]:
-        """The four values that a byte stands for, as one of 16 bytes."""
+        """(256,) The four float32 values of each byte, as one complex number of 16 bytes."""
         byte = np.arange(256)
         four = self.levels[np.stack([byte >> shift & 3 for shift in (0, 2, 4, 6)], axis=1)].astype(np.float32)
         return np.ascontiguousarray(four).view(np.complex128)[:, 0]
 
 
 def damaged(folder: Path | None = None, what: str = "") -> InputError:
-    """The error for a store, or for vectors, that cannot be."""
-    told = f" ({what})" if what else ""
+    """The error for a damaged store; `what` names the damage. Without `folder`, the store is not known."""
+    detail = f" ({what})" if what else ""
     if folder is None:
-        return InputError("a store of vectors is damaged: `perikope check INDEX` says which; remove it, and `perikope encode` again")
-    return InputError(f"is no store of vectors, or is damaged{told}: remove this folder, and `perikope encode` again", path=folder)
+        return InputError("a store of vectors is damaged: find it with `perikope check INDEX`, remove it, and run `perikope encode` again")
+    return InputError(f"is not a store of vectors, or is damaged{detail}: remove it, and run `perikope encode` again", path=folder)
 
 
 def nearest(vectors: Floats32, centroids: Floats32, *, at_once: int = 1 << 12) -> Integers:
-    """The centroid with the largest dot product, for vectors of length 1 the nearest direction."""
-    found = np.zeros(vectors.shape[0], np.int64)
+    """The centroid with the largest dot product per vector, (vectors,); the nearest one for vectors of length 1.
+
+    `vectors` is (vectors, dimension), `centroids` (centroids, dimension); `at_once` vectors are compared per batch.
+    """
+    numbers = np.zeros(vectors.shape[0], np.int64)
     for start in range(0, vectors.shape[0], at_once):
-        piece = slice(start, start + at_once)
-        found[piece] = (vectors[piece] @ centroids.T).argmax(axis=1)
-    return found
+        batch = slice(start, start + at_once)
+        numbers[batch] = (vectors[batch] @ centroids.T).argmax(axis=1)
+    return numbers
 
 
 def _directions(vectors: Floats32) -> tuple[Floats32, Floats32]:
-    """Vectors of length 1, and the lengths that they had."""
+    """`vectors` (vectors, dimension) scaled to length 1, and their original lengths (vectors,)."""
     lengths = np.linalg.norm(vectors, axis=1).astype(np.float32)
     return vectors / np.maximum(lengths, 1e-12)[:, None], lengths
 
 
 def _cluster(sample: Floats32, count: int, seed: int) -> Floats32:
-    """Spherical k-means: directions around which the vectors lie."""
+    """`count` centroids (count, dimension) of `sample` (vectors, dimension) by spherical k-means."""
     generator = np.random.default_rng(seed)
     centroids = sample[np.sort(generator.choice(sample.shape[0], count, replace=False))].copy()
     for _ in range(_ROUNDS):
-        own = nearest(sample, centroids)
-        order = np.argsort(own, kind="stable")
-        used, first = np.unique(own[order], return_index=True)
+        centroid = nearest(sample, centroids)
+        order = np.argsort(centroid, kind="stable")
+        used, first = np.unique(centroid[order], return_index=True)
         sums = np.add.reduceat(sample[order], first, axis=0)
         centroids[used] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-8)
     return centroids
 
 
 def _fit_levels(residuals: Floats32, levels: Floats32) -> Floats32:
-    """The four values with the smallest squared error (Lloyd 1982), from a first guess."""
+    """The four values (4,) that represent `residuals` (n,) with the smallest squared error (Lloyd 1982).
+
+    `levels` (4,) is the first guess.
+    """
     for _ in range(12):
-        own = np.searchsorted((levels[1:] + levels[:-1]) / 2, residuals)
-        count = np.bincount(own, minlength=LEVELS)
-        means = np.bincount(own, residuals, minlength=LEVELS) / np.maximum(count, 1)
+        level = np.searchsorted((levels[1:] + levels[:-1]) / 2, residuals)
+        count = np.bincount(level, minlength=LEVELS)
+        means = np.bincount(level, residuals, minlength=LEVELS) / np.maximum(count, 1)
         levels = np.sort(np.where(count > 0, means, levels)).astype(np.float32)
     return levels
 
 
 @dataclass(frozen=True, slots=True)
 class CodedDocument:
-    """The vectors of a document as they lie in the store."""
+    """The packed vectors of a document, as they are in the store."""
 
     rows: Bytes
+    """(vectors, bytes per vector)"""
     position: Unsigned16
-    """Which token of its text each vector is of."""
+    """(vectors,) The position of each vector's token in its text."""
     count: Unsigned16
-    """How many vectors each passage has."""
+    """(passages,) The number of vectors per passage."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The vectors of some passages, document by document; packed until they are asked for."""
+class PackedVectors:
+    """The packed vectors of the passages of some documents."""
 
     codebook: Codebook
-    pieces: Sequence[CodedDocument]
+    documents: Sequence[CodedDocument]
     first_vector: Integers
-    """Where each passage's begin; one value more than there are passages."""
-    first_of_piece: Integers
-    """Where each piece's vectors begin; one value more than there are pieces."""
-    first_passage_of_piece: Integers
+    """(passages + 1,) Where the vectors of each passage begin."""
+    first_vector_of_document: Integers
+    """(documents + 1,) Where the vectors of each document begin."""
+    first_passage_of_document: Integers
+    """(documents + 1,) Where the passages of each document begin."""
 
     @classmethod
-    def of(cls, codebook: Codebook, pieces: Sequence[CodedDocument]) -> Found:
-        """Of pieces, one a document."""
-        counts = np.concatenate([np.zeros(0, np.int64), *(piece.count for piece in pieces)])
-        sizes = [np.array([getattr(piece, name).shape[0] for piece in pieces], np.int64) for name in ("rows", "count")]
-        return cls(codebook, pieces, *(offsets(column) for column in (counts, *sizes)))
+    def of(cls, codebook: Codebook, documents: Sequence[CodedDocument]) -> PackedVectors:
+        """The packed vectors of documents, with the offsets of passages and documents."""
+        counts = np.concatenate([np.zeros(0, np.int64), *(document.count for document in documents)])
+        sizes = [np.array([getattr(document, name).shape[0] for document in documents], np.int64) for name in ("rows", "count")]
+        return cls(codebook, documents, *(offsets(column) for column in (counts, *sizes)))
 
     @property
     def passages(self) -> int:
-        """How many there are."""
+        """The number of passages."""
         return self.first_vector.size - 1
 
     def vectors(self, passage: int) -> tuple[Floats32, Integers]:
-        """Those of a passage, and which tokens of its text they are of."""
-        number = int(np.searchsorted(self.first_passage_of_piece, passage, "right")) - 1
-        first, end = (self.first_vector[passage : passage + 2] - self.first_of_piece[number]).tolist()
-        piece = self.pieces[number]
-        return self.codebook.unpack(piece.rows[first:end]), piece.position[first:end].astype(np.int64)
+        """The unpacked vectors of a passage (vectors, dimension), and their token positions (vectors,)."""
+        number = int(np.searchsorted(self.first_passage_of_document, passage, "right")) - 1
+        first, end = (self.first_vector[passage : passage + 2] - self.first_vector_of_document[number]).tolist()
+        document = self.documents[number]
+        return self.codebook.unpack(document.rows[first:end]), document.position[first:end].astype(np.int64)

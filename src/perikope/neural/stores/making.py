@@ -1,4 +1,4 @@
-"""Making stores: which encoder, what is kept of a passage, and under which name; a store is brought up to date as it was made."""
+"""Make a store of vectors with an encoder, or update one with the settings that it was made with."""
 
 from __future__ import annotations
 
@@ -19,40 +19,47 @@ from perikope.neural.stores.store import FOLDER, MANIFEST, VectorStore
 from perikope.neural.stores.update import DocumentEncoder, TextSource, update_store_from
 
 _MADE_OF = ("model*.safetensors", "config.json", "tokenizer.json", SETTINGS, CONTEXT_WEIGHTS, CONTEXT_SETTINGS, RANKER)
-"""Files of a folder that decide what vectors are; training keeps others beside them."""
+"""Files in the folder of an encoder or ranker that its vectors depend on."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodeOptions:
-    """What a store is made with; what is left out is as the store has it, or as it is best for its kind."""
+    """Settings of a store. Those that are not given are taken from the existing store, or have the default below."""
 
     name: str = ""
+    """Name of the store; by default `dense` with `pooled`, `hgat` for a ranker with graph attention, else `colbert`."""
     encoder: str = ""
-    """A name or a folder; one of a trained ranker that sees passages in their documents makes a store of that."""
+    """Name or folder of the encoder, all-MiniLM-L6-v2 by default. The folder of a trained ranker with graph attention
+    makes a store of vectors in context."""
     dimension: int | None = None
+    """Values per token vector, 128 by default; 0 keeps the encoder's width. A trained encoder has its own."""
     code: Code | None = None
+    """How vectors are packed: `float16`, `int8` or `residual`. The default is `residual`, which takes the fewest bytes;
+    with `pooled` it is `float16`."""
     heading_path: bool | None = None
+    """Whether the text of a passage follows its heading path; by default as the ranker was trained, else true."""
     pooled: bool = False
-    """One vector a passage."""
+    """Whether to keep one vector per passage, the mean over its tokens, instead of one per token."""
     device: str = ""
+    """`cpu`, `cuda` or another name that torch knows; by default a GPU if there is one."""
     runtime: str | None = None
-    """Of token vectors: see `Encoder.load`; torch where not given."""
+    """Program that computes token vectors: `torch` (default), `onnx` or `onnx-int8`; see `Encoder.load`."""
 
 
 def encode_index(snapshot: Snapshot, options: EncodeOptions, on_document: Callable[[int], None] = lambda passages: None) -> VectorStore:
-    """Make a store of an index, or bring it up to date."""
+    """Make a store for an index, or update it; `on_document` is called with the number of passages of each document."""
     name = options.name or _default_name(options)
     folder = snapshot.folder / FOLDER / name
     old = VectorStore(folder) if (folder / MANIFEST).is_file() else None
     if old is not None and old.kind == "own":
-        raise UsageError(f"the store {name!r} holds vectors of your own; bring it up to date with perikope.neural.models.add_vectors")
+        raise UsageError(f"the store {name!r} holds vectors of your own; update it with perikope.neural.models.add_vectors")
     pooled = options.pooled or (old is not None and old.kind == "pooled")
     known = "torch" if old is None else str(old.facts.get("runtime", "torch"))
     runtime = options.runtime or known
     if pooled and runtime != "torch":
-        raise UsageError(f"one vector a passage is computed by torch alone: leave out {runtime}")
+        raise UsageError(f"pooled vectors are computed by torch only: leave out the runtime {runtime}")
     if pooled and options.dimension is not None:
-        raise UsageError("one vector a passage is as long as the encoder's own: leave out --dimension")
+        raise UsageError("pooled vectors always have the encoder's width: leave out --dimension")
     ranker = _load(options, old, pooled, runtime)
     if options.dimension is not None and ranker.encoder.dimension != (options.dimension or ranker.encoder.width):
         raise UsageError(f"vectors of this encoder have {ranker.encoder.dimension} values: leave out --dimension, or choose another --name")
@@ -74,6 +81,7 @@ def encode_index(snapshot: Snapshot, options: EncodeOptions, on_document: Callab
 
 
 def _default_name(options: EncodeOptions) -> str:
+    """The name of a store by its kind."""
     if options.pooled:
         return POOLED_STORE
     has_context = bool(options.encoder) and (Path(options.encoder) / CONTEXT_SETTINGS).is_file()
@@ -81,15 +89,16 @@ def _default_name(options: EncodeOptions) -> str:
 
 
 def _load(options: EncodeOptions, old: VectorStore | None, pooled: bool, runtime: str) -> SavedRanker:
-    """The encoder of the store, where it is there: the same name later means the same vectors."""
+    """Load the encoder of the existing store, so that its vectors stay comparable, else that of the options."""
     if old is not None:
         return load_ranker(encoder_folder(old), device=options.device, runtime=runtime)
-    # One vector a passage is not projected.
+    # Pooled vectors are not projected.
     dimension = 0 if pooled else DIMENSION if options.dimension is None else options.dimension
     return load_ranker(Path(options.encoder or DEFAULT), dimension=dimension, device=options.device, runtime=runtime)
 
 
 def _source_of(ranker: SavedRanker, pooled: bool) -> tuple[DocumentEncoder, dict[str, Any]]:
+    """The encoder of documents, and for vectors in context the variant and α that the store's manifest keeps."""
     if pooled:
         from perikope.neural.pooled_vectors import encode_pooled
 
@@ -99,12 +108,15 @@ def _source_of(ranker: SavedRanker, pooled: bool) -> tuple[DocumentEncoder, dict
     from perikope.neural.context_vectors import ContextSource, alpha_of, variant_of
 
     if ranker.context.dimension != ranker.encoder.dimension:
-        raise UsageError(f"the attention takes vectors of {ranker.context.dimension} values, the encoder gives {ranker.encoder.dimension}")
+        raise UsageError(
+            f"the ranker's graph attention needs vectors of {ranker.context.dimension} values, but its encoder has "
+            f"{ranker.encoder.dimension}: train again"
+        )
     return ContextSource(ranker), {"variant": variant_of(ranker.context), "alpha": alpha_of(ranker)}
 
 
 def _made_by(options: EncodeOptions, old: VectorStore | None) -> dict[str, Any]:
-    """Which encoder: its name, and of a folder the hash of what it is made of, since another may lie there later."""
+    """The encoder's name and, for a folder, a hash of its files, because they may change."""
     if old is not None and not options.encoder:
         return {name: old.facts.get(name) for name in ("encoder", "weights")}
     name = options.encoder or DEFAULT

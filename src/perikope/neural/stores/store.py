@@ -1,11 +1,13 @@
-"""Vectors of all passages of an index, computed once, kept compactly and mapped into memory; ranking looks them up.
+"""A store of vectors: the vectors of all passages of an index, computed once, packed, and mapped into memory.
 
-A store is a folder `neural/NAME` of the index: the encoder that made it, files of vectors for each time that it was brought up to date
-(`storing`), and a manifest, replaced atomically. A document is known by the hash of all that its vectors depend on: what is there already
-is not encoded again, however the index was merged meanwhile. Where the documents of each segment lie is written down when they are encoded.
+A store is a folder `neural/NAME` of the index. It holds a copy of the encoder, one folder of vectors per update
+(`update`), and a manifest that is replaced atomically. The key of a document is a hash of everything that its vectors
+depend on. So a document is encoded only once, even if segments are merged. The rows of each segment's documents are
+saved when they are encoded, so that a search does not compute keys.
 
-What is kept of a passage is its kind: a vector a token (`tokens`), the same as graph attention sees the passage in its document (`context`,
-and in late fusion those of the passage alone beside them), one vector (`pooled`), or one that a user brought (`own`).
+The kind of a store says which vectors it has: one per token (`tokens`); one per token in the context of the document,
+by graph attention (`context`), with late fusion also those of the passage alone; one per passage (`pooled`); or one per
+passage that the user supplied (`own`).
 """
 
 from __future__ import annotations
@@ -25,40 +27,42 @@ from perikope.core.errors import InputError, UsageError
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.segments import Segment
-from perikope.neural.stores.codebook import CODES, LEVELS, Codebook, CodedDocument, Found, damaged
+from perikope.neural.stores.codebook import CODES, LEVELS, Codebook, CodedDocument, PackedVectors, damaged
 from perikope.neural.triples import passages_of, with_path
 
 FOLDER = "neural"
-"""Of an index."""
+"""Folder of the stores in an index."""
 MANIFEST = "store.json"
 ENCODER = "encoder"
 VERSION = 3
 Kind = Literal["tokens", "context", "pooled", "own"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _OPTIONS: Mapping[Kind, str] = {"tokens": "", "context": " --encoder FOLDER", "pooled": " --pooled", "own": " --pooled"}
-"""Of `perikope encode`, by what it makes."""
+"""Options of `perikope encode` that make a store of each kind."""
 VECTORS, CONTENT = "vectors", "content"
-"""The matrices of a passage: those it is ranked by, and in late fusion those of the passage alone."""
+"""Names of a passage's matrices: that which models rank by and, with late fusion, that of the passage alone."""
 KEY = 16
-"""Bytes of what a document is known by."""
+"""Length of a document's key, in bytes."""
 
 
 class VectorStore:
-    """The vectors of an index, by segment and document; opened, read, and brought up to date."""
+    """An open store of vectors."""
 
     def __init__(self, folder: Path) -> None:
+        """Open the store in a folder, and check its manifest and small files."""
         self.folder = folder
         try:
             self.content: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
             if self.content["version"] != VERSION:
                 raise InputError(
-                    f"is a store of version {self.content['version']!r}, this program reads {VERSION}: make it again", path=folder
+                    f"has version {self.content['version']!r}, this program reads {VERSION}: remove it, and run `perikope encode` again",
+                    path=folder,
                 )
             if self.content["code"] not in CODES or self.content["kind"] not in KINDS or VECTORS not in self.content["matrices"]:
                 raise ValueError("kind")
             self.hashes: dict[str, str] = dict(self.content["hashes"])
             self.codebooks = {name: self._codebook(name) for name in self.content["matrices"]}
-            widths = {name: book.bytes_a_token for name, book in self.codebooks.items()}
+            widths = {name: book.bytes_per_vector for name, book in self.codebooks.items()}
             self._files = [_VectorFile(folder / entry, widths) for entry in self.content["files"]]
             self._keys = self._array(self.content["keys"], np.uint8, (None, KEY))
             self._rows_of_key = self._array(self.content["rows"], np.int64, (self._keys.shape[0], 2))
@@ -69,7 +73,7 @@ class VectorStore:
 
     @classmethod
     def open(cls, index: Path, name: str, kind: Kind = "tokens") -> VectorStore:
-        """A store of an index by its name; where it is not there, the error says how one of this kind is made."""
+        """Open a store of an index by its name; if there is none, the error names the command that makes one."""
         check_name(name)
         folder = index / FOLDER / name
         if not (folder / MANIFEST).is_file():
@@ -79,114 +83,120 @@ class VectorStore:
 
     @property
     def name(self) -> str:
-        """That models call for."""
+        """The name that models use in `store=NAME`."""
         return self.folder.name
 
     @property
     def kind(self) -> Kind:
-        """What is kept of a passage."""
-        found: Kind = self.content["kind"]
-        return found
+        """Which vectors the store has: `tokens`, `context`, `pooled` or `own`."""
+        kind: Kind = self.content["kind"]
+        return kind
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What made the vectors: the encoder's name, and of `context` its variant and α."""
+        """How the vectors were made: encoder, hash of its weights, runtime, and for `context` the variant and α."""
         return dict(self.content["facts"])
 
     @property
     def codebook(self) -> Codebook:
-        """Of the vectors that passages are ranked by."""
+        """The codebook of the vectors that passages are ranked by."""
         return self.codebooks[VECTORS]
 
     @property
-    def bytes_a_token(self) -> int:
-        """Of all matrices."""
-        return sum(book.bytes_a_token for book in self.codebooks.values())
+    def bytes_per_token(self) -> int:
+        """Bytes of the packed vectors of one token, in all matrices."""
+        return sum(book.bytes_per_vector for book in self.codebooks.values())
 
     @property
     def heading_path(self) -> bool:
-        """Whether passages were encoded behind the titles above them."""
+        """Whether the text of a passage followed its heading path when it was encoded."""
         return bool(self.content["heading_path"])
 
     @property
     def encoder(self) -> Path | None:
-        """The folder of the encoder; None for vectors that a user brought."""
+        """The folder of the store's encoder; None for vectors that the user supplied."""
         return self.folder / ENCODER if (self.folder / ENCODER).is_dir() else None
 
     @property
     def tokens(self) -> int:
-        """How many vectors a matrix has, those of documents that have gone included."""
+        """The number of vectors per matrix, including those of documents that were deleted."""
         return sum(file.rows[VECTORS].shape[0] for file in self._files)
 
     @property
     def documents(self) -> int:
-        """How many documents it knows."""
+        """The number of documents that have vectors."""
         return int(self._keys.shape[0])
 
     @cached_property
     def known(self) -> dict[bytes, tuple[int, int]]:
-        """File and number in it of each document, by what it is known by."""
+        """The file of each document and its number in that file, by the document's key."""
         return {
             key.tobytes(): (file, number) for key, (file, number) in zip(np.asarray(self._keys), self._rows_of_key.tolist(), strict=True)
         }
 
     def missing(self, snapshot: Snapshot) -> int:
-        """How many documents of an index have no vectors here."""
+        """The number of documents of an index that have no vectors in the store."""
         return sum(int((self.rows_of(snapshot, segment)[segment.alive, 0] < 0).sum()) for segment in snapshot.segments)
 
-    def find(self, snapshot: Snapshot, documents: Integers, matrix: str = VECTORS) -> Found:
-        """The vectors of all passages of some documents, by their numbers, in order."""
-        pieces = []
+    def find(self, snapshot: Snapshot, documents: Integers, matrix: str = VECTORS) -> PackedVectors:
+        """The vectors of all passages of `documents` (documents,), given by their numbers, in order."""
+        coded = []
         for number in documents.tolist():
             segment, local = snapshot.locate(number)
-            file, own = self.rows_of(snapshot, segment)[local].tolist()
+            file, number_in_file = self.rows_of(snapshot, segment)[local].tolist()
             if file < 0:
                 raise UsageError(
-                    f"the store {self.name!r} has no vectors of document {segment.document_id(local)!r}: "
-                    f"the index has changed; bring it up to date with `perikope encode {snapshot.folder} --name {self.name}`"
+                    f"the store {self.name!r} has no vectors of document {segment.document_id(local)!r}, because the index has "
+                    f"changed; update the store with `perikope encode {snapshot.folder} --name {self.name}`"
                 )
-            pieces.append(self._files[file].document(own, matrix))
-        return Found.of(self.codebooks[matrix], pieces)
+            coded.append(self._files[file].document(number_in_file, matrix))
+        return PackedVectors.of(self.codebooks[matrix], coded)
 
     def rows_of(self, snapshot: Snapshot, segment: Segment) -> Integers:
-        """File and number in it of each document of a segment, or -1."""
-        found = self._rows_of_segment.get(segment)
-        if found is None:
-            found = self._rows_of_segment[segment] = self._locate(snapshot, segment)
-        return found
+        """File and number in the file of each document of a segment, (documents, 2); -1 if it has no vectors."""
+        rows = self._rows_of_segment.get(segment)
+        if rows is None:
+            rows = self._rows_of_segment[segment] = self._locate(snapshot, segment)
+        return rows
 
     def _locate(self, snapshot: Snapshot, segment: Segment) -> Integers:
+        """Compute `rows_of`: from the saved rows of the segment, and by key for documents that may have changed."""
         saved = self._saved_rows(segment)
-        found = np.full((segment.documents, 2), -1, np.int64) if saved is None else saved[:, :2].copy()
+        rows = np.full((segment.documents, 2), -1, np.int64) if saved is None else saved[:, :2].copy()
         unsure = segment.alive.copy()
         if saved is not None:
-            # A segment never changes, but what its documents cite may lie in others.
+            # A segment never changes, but documents cited by its documents may be in other segments.
             unsure &= (saved[:, 2] != 0) & (snapshot.manifest.fingerprint != self.content["index"])
         for local in np.flatnonzero(unsure).tolist():
-            found[local] = self.known.get(document_key(snapshot, segment, local, self.kind, self.heading_path), (-1, -1))
-        return found
+            rows[local] = self.known.get(document_key(snapshot, segment, local, self.kind, self.heading_path), (-1, -1))
+        return rows
 
     def _saved_rows(self, segment: Segment) -> Integers | None:
-        """What was written down when the documents of a segment were encoded: file, number, and whether others matter."""
+        """Saved rows of a segment (documents, 3): file, number in the file, and 1 if vectors depend on other documents.
+
+        None if the store has none for this segment.
+        """
         entry = self.content["segments"].get(segment.entry["file"])
         if entry is None or entry["checksum"] != segment.entry["checksum"]:
             return None
         try:
-            found = self._array(entry["rows"], np.int64, (segment.documents, 3))
-            self._check_rows(found[found[:, 0] >= 0])
+            rows = self._array(entry["rows"], np.int64, (segment.documents, 3))
+            self._check_rows(rows[rows[:, 0] >= 0])
         except FileNotFoundError:
-            return None  # the store was brought up to date meanwhile
+            return None  # the store was updated meanwhile
         except (OSError, ValueError):
-            raise InputError("is damaged (rows of a segment): make it again", path=self.folder) from None
-        return found
+            raise damaged(self.folder, "rows of a segment") from None
+        return rows
 
     def _check_rows(self, rows: Integers) -> None:
+        """Raise an error if `rows` (n, at least 2) name a file or a document that does not exist."""
         counts = np.array([file.documents for file in self._files], np.int64)
         file, number = rows[:, 0], rows[:, 1]
         if rows.size and (int(file.min()) < 0 or int(file.max()) >= counts.size or int(number.min()) < 0 or np.any(number >= counts[file])):
             raise ValueError("rows")
 
     def _codebook(self, matrix: str) -> Codebook:
+        """Read the codebook of a matrix."""
         dimension = int(self.content["dimension"])
         centroids = self._array(f"{matrix}-centroids.npy", np.float32, (None, dimension))
         levels = self._array(f"{matrix}-levels.npy", np.float32, (LEVELS,))
@@ -195,27 +205,29 @@ class VectorStore:
         return Codebook(self.content["code"], dimension, centroids, levels)
 
     def damaged_files(self) -> list[str]:
-        """The files of the store that are not as they were written, or gone; all of them are read."""
+        """Names of the files that are missing or have another hash than when they were written; reads all files."""
         return [name for name, known in self.hashes.items() if not (self.folder / name).is_file() or hash_of(self.folder / name) != known]
 
     def _array(self, name: str, kind: Any, shape: tuple[int | None, ...]) -> Array:
-        # These decide about every vector, and are small: a byte that is wrong is found when the store is opened.
+        """Read a file with an array of a given type and shape, where None allows any length of an axis."""
+        # All vectors depend on these files, and they are small: their hashes are checked when the store is opened.
         if name in self.hashes and hash_of(self.folder / name) != self.hashes[name]:
             raise ValueError(name)
-        found = np.load(self.folder / name, allow_pickle=False)
+        array = np.load(self.folder / name, allow_pickle=False)
         if (
-            found.dtype != kind
-            or found.ndim != len(shape)
-            or any(wanted not in (None, own) for wanted, own in zip(shape, found.shape, strict=True))
+            array.dtype != kind
+            or array.ndim != len(shape)
+            or any(wanted not in (None, length) for wanted, length in zip(shape, array.shape, strict=True))
         ):
             raise ValueError(name)
-        return np.asarray(found)
+        return np.asarray(array)
 
 
 class _VectorFile:
-    """Vectors of some documents: bytes of each matrix, tokens and counts, mapped."""
+    """The vectors of one update, mapped into memory: bytes of each matrix, token positions and counts."""
 
     def __init__(self, folder: Path, widths: Mapping[str, int]) -> None:
+        """`widths` has the bytes per vector of each matrix."""
         self.rows: dict[str, Bytes] = {name: _mapped(folder / f"{name}.npy") for name in widths}
         self._position, self._count = _mapped(folder / "positions.npy"), _mapped(folder / "counts.npy")
         self._first_passage = np.load(folder / "documents.npy", allow_pickle=False).astype(np.int64)
@@ -238,23 +250,26 @@ class _VectorFile:
 
     @property
     def documents(self) -> int:
-        """How many there are."""
+        """The number of documents."""
         return self._first_passage.size - 1
 
     def document(self, number: int, matrix: str) -> CodedDocument:
-        """What is kept of a document."""
+        """The packed vectors of a document, by its number in the file."""
         first, end = self._first_passage[number : number + 2].tolist()
         inside = slice(int(self._first_row[first]), int(self._first_row[end]))
         return CodedDocument(self.rows[matrix][inside], self._position[inside], self._count[first:end])
 
 
 def _mapped(path: Path) -> Array:
-    # As a plain array: kernels are compiled for these.
+    # As a plain array, not a `memmap`: kernels are compiled for plain arrays.
     return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def document_key(snapshot: Snapshot, segment: Segment, local: int, kind: Kind, heading_path: bool) -> bytes:
-    """A hash of what the vectors of a document depend on: its id, names and texts as they are encoded; of `context` the whole graph."""
+    """The key of a document: a hash of its id, names and encoded texts of its passages, and for `context` its graph.
+
+    `local` is the number of the document in the segment.
+    """
     digest = hashlib.blake2b(digest_size=KEY)
     document = segment.document_id(local)
     pieces: list[str] = [document]
@@ -279,7 +294,7 @@ def _add(digest: Any, data: bytes) -> None:
 
 
 def check_stores(index: Path) -> tuple[int, list[str]]:
-    """How many stores an index has, and what is wrong with them, a line each; all their files are read."""
+    """The number of stores of an index, and one line per problem with them; reads all their files."""
     problems = []
     names = store_names(index)
     for name in names:
@@ -289,24 +304,24 @@ def check_stores(index: Path) -> tuple[int, list[str]]:
         except InputError as error:
             problems.append(str(error))
             continue
-        problems += [f"{folder / file}: is damaged, or gone" for file in wrong]
-        problems += [f"{folder}: remove it, and `perikope encode` again"] if wrong else []
+        problems += [f"{folder / file}: is damaged or missing" for file in wrong]
+        problems += [f"{folder}: remove it, and run `perikope encode` again"] if wrong else []
     return len(names), problems
 
 
 def store_names(index: Path) -> list[str]:
-    """The stores of an index."""
-    place = index / FOLDER
-    return sorted(one.name for one in place.iterdir() if (one / MANIFEST).is_file()) if place.is_dir() else []
+    """The names of the stores of an index, sorted."""
+    folder = index / FOLDER
+    return sorted(store.name for store in folder.iterdir() if (store / MANIFEST).is_file()) if folder.is_dir() else []
 
 
 def written_passages(snapshot: Snapshot, document: int, heading_path: bool) -> list[str]:
-    """The passages of a document as they are encoded."""
+    """The texts of a document's passages as they are encoded, behind their heading paths if `heading_path` is set."""
     segment, local = snapshot.locate(document)
     return [with_path(path if heading_path else (), text) for _, text, path in passages_of(segment, local, segment.document_id(local))]
 
 
 def hash_of(path: Path) -> str:
-    """The hash of a file."""
+    """The BLAKE2 hash of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -1,4 +1,4 @@
-"""Making a store of vectors, and bringing it up to date: what is new is encoded, packed and written before the manifest names it."""
+"""Make or update a store of vectors: encode and pack new documents, then replace the manifest."""
 
 from __future__ import annotations
 
@@ -35,53 +35,59 @@ from perikope.neural.stores.store import (
 )
 
 _SAMPLE = 1 << 17
+"""Vectors that codebooks are fitted to."""
 _SAMPLED_PASSAGES = 32
-"""Of a document."""
+"""Maximum passages per document in that sample."""
 _DOCUMENTS_AT_ONCE = 64
+"""Documents that are encoded together."""
 
 Encode = Callable[[Sequence[str]], Iterator[tuple[int, Floats32, Integers]]]
-"""Of texts: the number of each, its vectors, and which tokens they are of; in any order."""
+"""Takes texts and yields, in any order, the number of each text, its vectors (vectors, dimension), and their token
+positions (vectors,)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The vectors of a passage: one matrix or several of the same tokens, and which tokens of its text they are of."""
+    """The vectors of a passage."""
 
     matrices: tuple[Floats32, ...]
+    """One or more matrices (vectors, dimension) for the same tokens."""
     position: Integers
+    """(vectors,) The position of each vector's token in the text."""
 
 
 class DocumentEncoder(Protocol):
-    """What makes vectors of documents."""
+    """Encodes the passages of documents for a store."""
 
     @property
     def kind(self) -> Kind:
-        """What is kept of a passage."""
+        """The kind of store that the vectors are for."""
 
     @property
     def dimension(self) -> int:
-        """How many values a vector has."""
+        """Values per vector."""
 
     @property
     def heading_path(self) -> bool:
-        """Whether passages are encoded behind the titles above them."""
+        """Whether the text of a passage follows its heading path when it is encoded."""
 
     @property
     def matrices(self) -> tuple[str, ...]:
-        """The names of the matrices of a passage."""
+        """The names of the matrices that each passage has."""
 
     def encode(self, snapshot: Snapshot, documents: Sequence[int]) -> Iterable[list[Encoded]]:
-        """Of documents, by their numbers, in order: the vectors of each passage."""
+        """The vectors of each passage of each document, in order; documents are given by their numbers."""
 
     def sample(self, snapshot: Snapshot, document: int, passages: Sequence[int]) -> list[Encoded]:
-        """The vectors of some passages of a document."""
+        """The vectors of some passages of a document, given by their numbers in it."""
 
 
 @dataclass(frozen=True)
 class TextSource:
-    """Passages that are encoded one by one, by their texts."""
+    """A `DocumentEncoder` that encodes each passage alone, by its text."""
 
     texts: Encode
+    """Encodes texts."""
     dimension: int
     heading_path: bool = True
     kind: Kind = "tokens"
@@ -90,9 +96,9 @@ class TextSource:
     def encode(self, snapshot: Snapshot, documents: Sequence[int]) -> Iterable[list[Encoded]]:
         """See `DocumentEncoder`."""
         texts = [self._written(snapshot, document) for document in documents]
-        found = self._encoded([text for own in texts for text in own])
+        encoded = self._encoded([text for texts_of_document in texts for text in texts_of_document])
         first = np.cumsum([0, *map(len, texts)]).tolist()
-        return [found[start:end] for start, end in pairwise(first)]
+        return [encoded[start:end] for start, end in pairwise(first)]
 
     def sample(self, snapshot: Snapshot, document: int, passages: Sequence[int]) -> list[Encoded]:
         """See `DocumentEncoder`."""
@@ -103,10 +109,10 @@ class TextSource:
         return written_passages(snapshot, document, self.heading_path)
 
     def _encoded(self, texts: Sequence[str]) -> list[Encoded]:
-        found = [Encoded((np.zeros((0, self.dimension), np.float32),), np.zeros(0, np.int64))] * len(texts)
+        encoded = [Encoded((np.zeros((0, self.dimension), np.float32),), np.zeros(0, np.int64))] * len(texts)
         for number, vectors, position in self.texts(texts):
-            found[number] = Encoded((vectors,), position)
-        return found
+            encoded[number] = Encoded((vectors,), position)
+        return encoded
 
 
 def update_store(
@@ -119,7 +125,10 @@ def update_store(
     kind: Kind = "tokens",
     **options: Any,
 ) -> VectorStore:
-    """As `update_store_from`, of what encodes texts one by one."""
+    """Make or update a store with a function that encodes texts; `options` are those of `update_store_from`.
+
+    `dimension` is the number of values per vector.
+    """
     return update_store_from(snapshot, name, TextSource(encode, dimension, heading_path, kind), **options)
 
 
@@ -134,103 +143,123 @@ def update_store_from(
     on_document: Callable[[int], None] = lambda passages: None,
     seed: int = 1,
 ) -> VectorStore:
-    """Make a store, or bring it up to date: documents that it does not know are encoded, those that are gone are forgotten.
+    """Make a store, or update it: encode documents that it does not know, and drop those that were deleted.
 
-    A store keeps the code, the path and the encoder that it was made with; `facts` say which those are, and others are refused. The code is
-    fitted to a sample of the vectors of the first time.
+    - `source`: encodes documents.
+    - `code`: how vectors are packed. The codebook is fitted to a sample of the vectors of the first update.
+    - `save_encoder`: writes the encoder to a folder; None for vectors that the user supplies.
+    - `facts`: how the vectors are made, kept in the manifest. An update with other facts, another code, or vectors of
+      another kind or dimension is refused.
+    - `on_document`: called with the number of passages of each document that is encoded.
+    - `seed`: decides the sample and the centroids.
     """
     check_name(name)
     folder = snapshot.folder / FOLDER / name
     files.make_folder(folder)
     with take_lock(folder, advice=""):
-        return _update(snapshot, folder, source, code, save_encoder, dict(facts or {}), on_document, seed)
+        return _Update(snapshot, folder, source, code, dict(facts or {}), on_document, seed).run(save_encoder)
 
 
-def _update(
-    snapshot: Snapshot,
-    folder: Path,
-    source: DocumentEncoder,
-    code: Code,
-    save_encoder: Callable[[Path], None] | None,
-    facts: dict[str, Any],
-    on_document: Callable[[int], None],
-    seed: int,
-) -> VectorStore:
-    wanted = {
-        "kind": source.kind,
-        "code": code,
-        "heading_path": source.heading_path,
-        "dimension": source.dimension,
-        "matrices": list(source.matrices),
-        "facts": facts,
-    }
-    old = VectorStore(folder) if (folder / MANIFEST).is_file() else None
-    # A code cannot be fitted to nothing: what was made of an index without passages is made anew.
-    is_fitted = old is not None and old.tokens > 0
-    if old is not None and (wrong := [name for name in old.damaged_files() if not name.startswith(f"{ENCODER}/")]):
-        raise damaged(folder, ", ".join(wrong[:3]))
-    differing = [key for key, value in wanted.items() if old is not None and old.content.get(key) != value]
-    if old is not None and differing:
-        own = ", ".join(f"{key} {old.content.get(key)!r}" for key in differing)
-        raise UsageError(f"the store {folder.name!r} was made differently ({own}); give it another name, or remove {folder}")
-    if save_encoder is not None and not (folder / ENCODER).is_dir():
-        with files.replacing_path(folder / ENCODER) as temporary:
-            save_encoder(temporary)
-    kept, new, documents_of_segment = _compare(snapshot, source, old)
-    entries = list(old.content["files"]) if old is not None else []
-    ready: dict[int, list[Encoded]] = {}
-    if old is not None and is_fitted:
-        codebooks = old.codebooks
-    else:
-        codebooks, ready = _fit(snapshot, new, source, code, seed)
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """One update of a store, under its lock; see `update_store_from`."""
+
+    snapshot: Snapshot
+    folder: Path
+    source: DocumentEncoder
+    code: Code
+    facts: dict[str, Any]
+    on_document: Callable[[int], None]
+    seed: int
+
+    def run(self, save_encoder: Callable[[Path], None] | None) -> VectorStore:
+        """Encode new documents and replace the manifest."""
+        settings = {
+            "kind": self.source.kind,
+            "code": self.code,
+            "heading_path": self.source.heading_path,
+            "dimension": self.source.dimension,
+            "matrices": list(self.source.matrices),
+            "facts": self.facts,
+        }
+        old = self._open_old(settings)
+        # A codebook cannot be fitted without vectors: a store of an index without passages is made again.
+        fitted = old if old is not None and old.tokens > 0 else None
+        if save_encoder is not None and not (self.folder / ENCODER).is_dir():
+            with files.replacing_path(self.folder / ENCODER) as temporary:
+                save_encoder(temporary)
+        location_of_key, new, documents_of_segment = _compare(self.snapshot, self.source, old)
+        entries = list(old.content["files"]) if old is not None else []
+        codebooks, ready = self._codebooks(fitted, new)
+        if new:
+            entry = f"batch-{secrets.token_hex(8)}"
+            _write(self.folder / entry, self.snapshot, list(new.values()), self.source, codebooks, ready, self.on_document)
+            location_of_key |= {key: (len(entries), number) for number, key in enumerate(new)}
+            entries.append(entry)
+        # Files without documents are dropped; the others keep their order.
+        used = sorted({file for file, _ in location_of_key.values()})
+        new_number = {file: number for number, file in enumerate(used)}
+        location_of_key = {key: (new_number[file], number) for key, (file, number) in sorted(location_of_key.items())}
+        content = {
+            "perikope": "vectors",
+            "version": VERSION,
+            **settings,
+            "files": [entries[file] for file in used],
+            **_write_rows(self.folder, self.snapshot, location_of_key, documents_of_segment),
+            "index": self.snapshot.manifest.fingerprint,
+        }
+        content["hashes"] = _hashes(self.folder, content, fitted)
+        with files.replacing_binary(self.folder / MANIFEST) as file:
+            file.write(json.dumps(content).encode())
+        _tidy(self.folder, content)
+        return VectorStore(self.folder)
+
+    def _open_old(self, settings: Mapping[str, Any]) -> VectorStore | None:
+        """The existing store, if any; raises an error if it is damaged or was made with other settings."""
+        if not (self.folder / MANIFEST).is_file():
+            return None
+        old = VectorStore(self.folder)
+        if wrong := [name for name in old.damaged_files() if not name.startswith(f"{ENCODER}/")]:
+            raise damaged(self.folder, ", ".join(wrong[:3]))
+        if differing := [key for key, value in settings.items() if old.content.get(key) != value]:
+            values = ", ".join(f"{key} {old.content.get(key)!r}" for key in differing)
+            raise UsageError(
+                f"the store {self.folder.name!r} was made differently ({values}); give it another name, or remove {self.folder}"
+            )
+        return old
+
+    def _codebooks(self, fitted: VectorStore | None, new: Mapping[bytes, int]) -> tuple[dict[str, Codebook], dict[int, list[Encoded]]]:
+        """The codebooks of the store, or new ones, which are written; and the documents encoded to fit them."""
+        if fitted is not None:
+            return fitted.codebooks, {}
+        codebooks, ready = _fit(self.snapshot, new, self.source, self.code, self.seed)
         for matrix, book in codebooks.items():
-            for part, values in (("centroids", book.centroids), ("levels", book.levels)):
-                with files.replacing_binary(folder / f"{matrix}-{part}.npy") as file:
+            for name, values in (("centroids", book.centroids), ("levels", book.levels)):
+                with files.replacing_binary(self.folder / f"{matrix}-{name}.npy") as file:
                     np.save(file, values)
-    if new:
-        entry = f"batch-{secrets.token_hex(8)}"
-        _write(folder / entry, snapshot, list(new.values()), source, codebooks, ready, on_document)
-        kept |= {key: (len(entries), number) for number, key in enumerate(new)}
-        entries.append(entry)
-    # A file that no document uses any more goes; the others keep their order.
-    used = sorted({file for file, _ in kept.values()})
-    place = {file: number for number, file in enumerate(used)}
-    kept = {key: (place[file], number) for key, (file, number) in sorted(kept.items())}
-    content = {
-        "perikope": "vectors",
-        "version": VERSION,
-        **wanted,
-        "files": [entries[file] for file in used],
-        **_write_rows(folder, snapshot, kept, documents_of_segment),
-        "index": snapshot.manifest.fingerprint,
-    }
-    content["hashes"] = _hashes(folder, content, old if is_fitted else None)
-    with files.replacing_binary(folder / MANIFEST) as file:
-        file.write(json.dumps(content).encode())
-    _tidy(folder, content)
-    return VectorStore(folder)
+        return codebooks, ready
 
 
 def _write_rows(
-    folder: Path, snapshot: Snapshot, kept: Mapping[bytes, tuple[int, int]], documents_of_segment: Sequence[Located]
+    folder: Path, snapshot: Snapshot, location_of_key: Mapping[bytes, tuple[int, int]], documents_of_segment: Sequence[Located]
 ) -> dict[str, Any]:
-    """Write where the vectors of every document lie, by what it is known by and by segment; returns the names for the manifest."""
+    """Write file and number of every document, by key and by segment; returns the file names for the manifest."""
     stamp = secrets.token_hex(8)
-    _save(folder / f"keys-{stamp}.npy", np.frombuffer(b"".join(kept), np.uint8).reshape(-1, KEY))
-    _save(folder / f"rows-{stamp}.npy", np.array(list(kept.values()), np.int64).reshape(-1, 2))
+    _save(folder / f"keys-{stamp}.npy", np.frombuffer(b"".join(location_of_key), np.uint8).reshape(-1, KEY))
+    _save(folder / f"rows-{stamp}.npy", np.array(list(location_of_key.values()), np.int64).reshape(-1, 2))
     segments = {}
     for number, (segment, documents) in enumerate(zip(snapshot.segments, documents_of_segment, strict=True)):
         rows = np.full((segment.documents, 3), -1, np.int64)
         for local, (key, alone) in documents.items():
-            rows[local] = *kept[key], not alone
+            rows[local] = *location_of_key[key], not alone
         _save(folder / f"segment-{stamp}-{number}.npy", rows)
         segments[segment.entry["file"]] = {"checksum": segment.entry["checksum"], "rows": f"segment-{stamp}-{number}.npy"}
     return {"keys": f"keys-{stamp}.npy", "rows": f"rows-{stamp}.npy", "segments": segments}
 
 
 def _hashes(folder: Path, content: Mapping[str, Any], old: VectorStore | None) -> dict[str, str]:
-    """Of every file that a store is made of; those that were there before have not changed since."""
-    names = [content["keys"], content["rows"], *(own["rows"] for own in content["segments"].values())]
+    """The hash of every file of a store by name; files that the old store names have not changed since."""
+    names = [content["keys"], content["rows"], *(entry["rows"] for entry in content["segments"].values())]
     names += [f"{matrix}-{part}.npy" for matrix in content["matrices"] for part in ("centroids", "levels")]
     for inside in (*content["files"], ENCODER):
         names += sorted(f"{inside}/{path.name}" for path in (folder / inside).glob("*") if path.is_file())
@@ -239,31 +268,35 @@ def _hashes(folder: Path, content: Mapping[str, Any], old: VectorStore | None) -
 
 
 Located = dict[int, tuple[bytes, bool]]
-"""Of the living documents of a segment: what each is known by, and whether it depends on no other document."""
+"""For each document of a segment that is not deleted: its key, and whether its vectors depend on no other document."""
 
 
 def _compare(
     snapshot: Snapshot, source: DocumentEncoder, old: VectorStore | None
 ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int], list[Located]]:
-    """What a store knows already, the numbers of the documents that are new, and the documents of every segment."""
-    kept: dict[bytes, tuple[int, int]] = {}
+    """Compare an index with a store by the keys of documents.
+
+    Returns file and number of the documents that the store has, the numbers of those that are new, and the documents of
+    every segment.
+    """
+    location_of_key: dict[bytes, tuple[int, int]] = {}
     new: dict[bytes, int] = {}
-    of_segment: list[Located] = []
+    documents_of_segment: list[Located] = []
     for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
-        own: Located = {}
+        documents: Located = {}
         for local in np.flatnonzero(segment.alive).tolist():
             key = document_key(snapshot, segment, local, source.kind, source.heading_path)
-            own[local] = key, source.kind != "context" or not segment.record(local).get("cites")
+            documents[local] = key, source.kind != "context" or not segment.record(local).get("cites")
             if old is not None and key in old.known:
-                kept[key] = old.known[key]
+                location_of_key[key] = old.known[key]
             else:
                 new[key] = base + local
-        of_segment.append(own)
-    return kept, new, of_segment
+        documents_of_segment.append(documents)
+    return location_of_key, new, documents_of_segment
 
 
 def _save(path: Path, values: Array) -> None:
-    """Write an array so that it is on disk before anything names it."""
+    """Write an array to a new file and sync it, before the manifest names it."""
     file = files.NewFile(path)
     try:
         np.lib.format.write_array(file, np.ascontiguousarray(values), allow_pickle=False)
@@ -274,7 +307,10 @@ def _save(path: Path, values: Array) -> None:
 
 
 def _tidy(folder: Path, content: Mapping[str, Any]) -> None:
-    """Remove what the manifest does not name any more, and what a stopped program was writing; what a reader holds goes the next time."""
+    """Remove files that the manifest no longer names, and those of an interrupted update.
+
+    A file that a reader holds open is removed by a later update.
+    """
     files.remove_temporaries(folder)
     named = {*content["files"], content["keys"], content["rows"], *(entry["rows"] for entry in content["segments"].values())}
     for path in folder.iterdir():
@@ -288,7 +324,10 @@ def _tidy(folder: Path, content: Mapping[str, Any]) -> None:
 def _fit(
     snapshot: Snapshot, documents: Mapping[bytes, int], source: DocumentEncoder, code: Code, seed: int
 ) -> tuple[dict[str, Codebook], dict[int, list[Encoded]]]:
-    """Codes for vectors like those of some documents, drawn by chance; and what was encoded whole on the way."""
+    """Codebooks fitted to a random sample of the vectors of `documents`, numbers by key.
+
+    Also returns the vectors of documents that were encoded completely for it, by number.
+    """
     whole: dict[int, list[Encoded]] = {}
     empty = np.zeros((0, source.dimension), np.float32)
     if code != "residual":
@@ -296,21 +335,22 @@ def _fit(
     generator = np.random.default_rng(seed)
     sample: list[list[Floats32]] = [[empty] for _ in source.matrices]
     count = 0
-    # In the order of hashes: how the index came to be must not decide.
+    # Sorted by key, so that the sample does not depend on how the index was built.
     ordered = [documents[key] for key in sorted(documents)]
-    for place in generator.permutation(len(ordered)).tolist():
-        segment, local = snapshot.locate(ordered[place])
+    for index in generator.permutation(len(ordered)).tolist():
+        document = ordered[index]
+        segment, local = snapshot.locate(document)
         passages = len(segment.passages_of(local))
         chosen = np.sort(generator.permutation(passages)[:_SAMPLED_PASSAGES]).tolist()
-        found = source.sample(snapshot, ordered[place], chosen)
+        encoded = source.sample(snapshot, document, chosen)
         if len(chosen) == passages:
-            whole[ordered[place]] = found
-        for own, matrices in zip(sample, zip(*(one.matrices for one in found), strict=True), strict=False):
-            own += matrices
-        count += sum(one.position.size for one in found)
+            whole[document] = encoded
+        for vectors, matrices in zip(sample, zip(*(passage.matrices for passage in encoded), strict=True), strict=False):
+            vectors += matrices
+        count += sum(passage.position.size for passage in encoded)
         if count >= _SAMPLE:
             break
-    books = [Codebook.fit(code, source.dimension, np.concatenate(own)[:_SAMPLE], seed=seed) for own in sample]
+    books = [Codebook.fit(code, source.dimension, np.concatenate(vectors)[:_SAMPLE], seed=seed) for vectors in sample]
     return dict(zip(source.matrices, books, strict=True)), whole
 
 
@@ -323,7 +363,10 @@ def _write(
     ready: dict[int, list[Encoded]],
     on_document: Callable[[int], None],
 ) -> None:
-    """Encode documents, by their numbers, into a new folder; what is ready is not encoded again."""
+    """Encode documents, given by their numbers, and write their vectors to a new folder.
+
+    `ready` has the vectors of documents that are encoded already, by number.
+    """
     folder.mkdir()
     counts: list[int] = []
     positions: list[Integers] = []
@@ -348,7 +391,7 @@ def _write(
             for writer in writers.values():
                 writer.close()
         for name, book in codebooks.items():
-            _with_header(folder / f"{name}.bin", folder / f"{name}.npy", (sum(counts), book.bytes_a_token))
+            _with_header(folder / f"{name}.bin", folder / f"{name}.npy", (sum(counts), book.bytes_per_vector))
         _save(folder / "positions.npy", np.concatenate([np.zeros(0, np.int64), *positions]).astype(np.uint16))
         _save(folder / "counts.npy", np.array(counts, np.uint16))
         _save(folder / "documents.npy", np.array(first_passage, np.int64))
@@ -358,7 +401,7 @@ def _write(
 
 
 def _with_header(data: Path, path: Path, shape: tuple[int, int]) -> None:
-    """Bytes as a file that numpy maps."""
+    """Turn a file of bytes into one that numpy can map: add a header with the shape, then remove the original."""
     file = files.NewFile(path)
     try:
         with data.open("rb") as source:

@@ -1,4 +1,4 @@
-"""What fusion takes, what it refuses, and how it explains itself."""
+"""Fusion of models and learned combinations: accepted parameters, errors and explanations."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def index():
         ("fuse(weights=1)", "weights must be a list"),
         ("fuse(normalize=l2)", "unknown value of fuse's normalize"),
         ("rrf(k=-1)", "k=-1.0 is out of range"),
-        ("learned(name=5)", "name must be that of a table"),
+        ("learned(name=5)", "name must be the name of a table"),
         ("learned(name=nothing)", "unknown table of fusion 'nothing'; valid: even"),
         ("fuse(models=[bm25,psg],weights=[1,2,3])", "there are 2 models and 3 weights"),
         ("fuse(models=[bm25,psg],weights=[0,0])", "no model has a weight above 0"),
@@ -66,7 +66,7 @@ def test_only_models_without_context_leave_out_what_does_not_match(index):
     assert not parse_model("fuse(models=[bm25,qsf_v])").matching_only
     assert len(index.search("seal", model="rrf(models=[bm25,lm])")) == 1
     assert len(index.search("seal", model="rrf(models=[bm25,qsf_v])")) == 3
-    # What is fused depends on the candidates, whatever it is made of.
+    # A fused score depends on the candidates, even if its models do not.
     assert not parse_model("rrf(models=[bm25,lm])").context_free
 
 
@@ -80,9 +80,9 @@ def test_the_rank_stands_in_the_label(index):
     for number in range(len(results)):
         node = results.explain(number)
         for child in node.children:
-            found = re.match(r"1 ÷ \(10 \+ (\d+)\): rank \1 by (bm25|qsf_v)", child.label)
-            assert found is None or child.value == pytest.approx(1 / (10 + int(found[1])))
-            assert found is not None or (child.label == "not ranked by bm25" and child.value == 0)
+            match = re.match(r"1 ÷ \(10 \+ (\d+)\): rank \1 by (bm25|qsf_v)", child.label)
+            assert match is None or child.value == pytest.approx(1 / (10 + int(match[1])))
+            assert match is not None or (child.label == "not ranked by bm25" and child.value == 0)
     assert any(child.label == "not ranked by bm25" for number in range(len(results)) for child in results.explain(number).children)
 
 
@@ -102,15 +102,15 @@ def test_features_are_finite_and_stand_between_their_extremes(index):
 
 def test_features_of_structure():
     index = index_of([plain_document("d1", "Pumps", "magnet", "a rotor of a pump", "pumps")], stopwords="none")
-    found = {name: column.values.tolist() for name, column in features(index.search("pump rotor", model="bm25").matches).items()}
-    assert found["matched"] == [0.0, 1.0, 0.5]
-    assert found["titles"] == [0.5, 0.5, 0.5]
-    # Tokens: the title, then 1, 5 and 1.
-    assert found["position"] == [1.5 / 8, 4.5 / 8, 7.5 / 8]
-    assert found["depth"] == [1.0, 1.0, 1.0]
-    assert found["siblings"] == pytest.approx([np.log(4)] * 3)
-    assert found["length"] == pytest.approx(np.log([2, 6, 2]))
-    assert found["in_list"] == found["in_claims"] == [0.0, 0.0, 0.0]
+    values = {name: column.values.tolist() for name, column in features(index.search("pump rotor", model="bm25").matches).items()}
+    assert values["matched"] == [0.0, 1.0, 0.5]
+    assert values["titles"] == [0.5, 0.5, 0.5]
+    # Lengths in tokens: title, then passages.
+    assert values["position"] == [1.5 / 8, 4.5 / 8, 7.5 / 8]
+    assert values["depth"] == [1.0, 1.0, 1.0]
+    assert values["siblings"] == pytest.approx([np.log(4)] * 3)
+    assert values["length"] == pytest.approx(np.log([2, 6, 2]))
+    assert values["in_list"] == values["in_claims"] == [0.0, 0.0, 0.0]
 
 
 def test_a_saved_combination_is_used_by_its_name(index):
@@ -171,8 +171,8 @@ def tree(**changed):
         (linear(method="forest"), '"method" must be'),
         (linear(training=[]), '"training" must be'),
         (linear(method="lambdamart"), '"trees" must be'),
-        (linear(method="lambdamart", trees=[5]), "tree 1 is not as a tree should be"),
-        (tree(left=[0, -1, -1]), "tree 1"),  # its own parent: a path without an end
+        (linear(method="lambdamart", trees=[5]), "tree 1 is not a valid tree"),
+        (tree(left=[0, -1, -1]), "tree 1"),  # a node is its own child: the path would not end
         (tree(left=[3, -1, -1]), "tree 1"),
         (tree(right=[-1, -1, -1]), "tree 1"),
         (tree(left=[1.0, -1, -1]), "tree 1"),
@@ -197,7 +197,7 @@ def test_a_good_tree_is_taken():
 
 
 def test_elements_are_refused(index):
-    with pytest.raises(UsageError, match="learned scores passages"):
+    with pytest.raises(UsageError, match="learned ranks passages only"):
         index.search("magnet", model="learned", elements=True)
 
 
@@ -232,5 +232,5 @@ def test_models_that_are_fused_share_what_they_have_in_common(index):
         assert parse_model(name).score(shared).values.tolist() == parse_model(name).score(matches).values.tolist()
     made = []
     assert [one.once("key", lambda: made.append(0) or len(made)) for one in (shared, shared, matches, matches)] == [1, 1, 2, 3]
-    # A copy may have other columns: it begins anew.
+    # A copy may have other columns, so it does not share results.
     assert [replace(shared).once("key", lambda: 7) for _ in range(2)] == [7, 7]

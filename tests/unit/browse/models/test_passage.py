@@ -1,4 +1,4 @@
-"""Passages mixed with the score of their document, whatever sign that has."""
+"""Passages mixed with the score of their document, for positive and negative scores."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""PLM at its edges: what it says of itself, and what it refuses."""
+"""Edge cases of `plm` and `psg_neighbor`: explanations and errors."""
 
 import math
 from dataclasses import replace
@@ -58,7 +58,7 @@ def test_a_passage_without_a_word_has_nothing_but_its_document(index, kernel, un
 
 
 def test_a_title_is_context_too(index):
-    """The document's title holds the only occurrence that is near the first passage."""
+    """The document's title contains the only occurrence near the first passage."""
     titled = index_of([plain_document("d1", "Pump", "A seal.", *["Nothing here."] * 50, "Pump"), FILLER])
     untitled = index_of([plain_document("d1", "Seal", "A seal.", *["Nothing here."] * 50, "Pump"), FILLER])
     scores = [{hit.passage: hit.score for hit in one.search("pump", model="plm(sigma=5,lam=0)", k=100)} for one in (titled, untitled)]
@@ -89,14 +89,14 @@ def test_a_parameter_that_is_wrong_is_refused(model, message):
 
 
 def test_neighbours_leave_something_for_the_passage(index):
-    with pytest.raises(UsageError, match="they may be 1 at most"):
+    with pytest.raises(UsageError, match="add up to more than 1"):
         index.search("pump", model="psg_neighbor(left=0.75,right=0.5)")
     assert len(index.search("pump", model="psg_neighbor(left=0.75,right=0.25)")) == 4
 
 
 def test_characters_of_matches_without_texts_are_refused(index):
     matches = replace(index.search("pump").matches, characters=Matches.__dataclass_fields__["characters"].default)
-    with pytest.raises(UsageError, match="count in tokens"):
+    with pytest.raises(UsageError, match="use unit=token"):
         parse_model("plm(unit=char)").score(matches)
 
 

@@ -1,4 +1,4 @@
-"""The position prior: how it is written, and how it is learned."""
+"""The position prior: its parameters, the tenths of passages, and learning."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_it_stands_around_any_model():
 @pytest.mark.parametrize("weights", ["[1,2,3]", "[1,1,1,1,1,1,1,1,1,-1]", '["a",1,1,1,1,1,1,1,1,1]', "[]"])
 def test_weights_are_uniform_or_ten_numbers(weights):
     index = index_of([plain_document("d1", "Pump", "A pump.")])
-    with pytest.raises(UsageError, match="a list of ten numbers of at least 0"):
+    with pytest.raises(UsageError, match="a list of ten numbers from 0"):
         index.search("pump", model=f"position_prior(weights={weights})")
 
 
@@ -52,7 +52,7 @@ def test_tenths_are_counted_in_tokens_and_by_the_middle():
             builder.passage("pump " * length)
     index = index_of([builder.build(), plain_document("d2", "Pump", "pump")])
     matches = index.search("pump").matches
-    # Of 100 tokens, the middles are at 20, 45, 65 and 90: a border belongs to the tenth that begins there.
+    # The middles are at 20, 45, 65 and 90 of 100 tokens: a border belongs to the tenth that begins there.
     assert sorted(tenth_of_passage(matches).tolist()) == [-1, -1, 2, 4, 6, 9]
     assert set(matches.parts) == {"abstract", "description", ""}
 
@@ -69,7 +69,7 @@ def test_what_stands_between_pieces_of_a_description_does_not_count():
         builder.passage("pump " * 20)
     index = index_of([builder.build()])
     assert tenth_of_passage(index.search("pump").matches).tolist() == [1, 3, -1, 7]
-    # Elements that hold each other: every token once.
+    # Elements overlap, and each token counts once.
     matches = index.search("pump", model="bm25", elements=True).matches
     tenths = dict(zip(matches.span_of_passage.tolist(), tenth_of_passage(matches).tolist(), strict=True))
     assert [tenth for _, tenth in sorted(tenths.items())] == [-1, 0, 0, 1, -1, -1, 5, 9]

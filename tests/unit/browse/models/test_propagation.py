@@ -1,4 +1,4 @@
-"""How relevance fades, what stays linear, and what explanations say."""
+"""Weights by distance, linear time, and explanations of the propagation models."""
 
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ TREES = {
 
 
 def one_document(parent, section_of_passage):
-    """The structure of one document, as the columns need it."""
+    """Matches with the structure of one document, as far as the propagation columns need it."""
     return SimpleNamespace(
         documents=1,
         parent_of_section=np.asarray(parent, np.int64),
@@ -100,15 +100,15 @@ def test_an_exponential_weight_by_its_factor_equals_it_by_its_table(aggregate, m
 
     by_factor = both()
     monkeypatch.setattr(Decay, "factor", None)
-    for found, expected in zip(by_factor, both(), strict=True):
-        assert found == pytest.approx(expected, rel=1e-12, abs=0)
+    for values, expected in zip(by_factor, both(), strict=True):
+        assert values == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 def test_small_scores_beside_a_large_one_keep_their_digits():
     matches = one_document([-1, 0, 0], [1, 1, 2])
     score = fact("score", np.array([1e9, 1e-9, 3e-9]))
-    found = propagated_from_passages(matches, score, Decay("inverse", 1.0), "average").values
-    assert found[0] == pytest.approx((1e-9 / 3 + 3e-9 / 5) / 2, rel=1e-12)
+    values = propagated_from_passages(matches, score, Decay("inverse", 1.0), "average").values
+    assert values[0] == pytest.approx((1e-9 / 3 + 3e-9 / 5) / 2, rel=1e-12)
 
 
 @pytest.mark.parametrize("aggregate", ["average", "maximum", "weighted"])
@@ -155,7 +155,7 @@ def test_an_explanation_names_the_passages_that_contribute_most(aggregate):
 
 
 def test_by_the_sum_of_weights_many_neighbours_are_not_worth_more_than_few():
-    # Passage 0 has one other beside it in its section, passage 2 has three; all say the same.
+    # Passage 0 has one sibling and passage 2 has three; all have the same score.
     matches = one_document([-1, 0, 0], [1, 1, 2, 2, 2, 2])
     score = fact("score", np.full(6, 0.25))
     for weight in ("gauss", "exponential", "inverse"):
@@ -174,8 +174,8 @@ def test_an_explanation_names_the_sections_above_and_what_they_hold():
     assert [label for label in labels if label.startswith("at distance")] == ["at distance 1", "at distance 2", "at distance 3"]
     last = 2 * LISTED + 2
     for section in (f"section of passage {last}", f"section of passage 2 to {last}", "the whole document"):
-        assert f"{section}, average of what is right below" in labels
-    # The passage and the section right below the root count; the empty section does not.
+        assert f"{section}, average of what is directly below" in labels
+    # The passage and the section directly below the root count; the empty section does not.
     assert "sum of 2" in labels
 
 

@@ -1,4 +1,4 @@
-"""What the proximity models take, and how they read queries."""
+"""The proximity models: their parameters, and how they evaluate queries."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def scores(index, query, model, **options):
         ("prox(logical=nothing)", "unknown table of tags 'nothing'"),
         ("prox(titles=maybe)", "titles"),
         ("prox_h(weights=5)", "weights must be the name of a table"),
-        ("prox_h(weights=tags())", "has no weights; write them as tags"),
+        ("prox_h(weights=tags())", "has no weights; write tags and weights as tags"),
         ("prox_h(weights=tags(b=-1))", "weight of the tag 'b' must be a number from 0"),
         ('prox_hw(weights=tags(b="x"))', "weight of the tag 'b' must be a number from 0"),
         ("prox_h(weights=absent)", "unknown table of tags 'absent'"),
@@ -63,9 +63,9 @@ def test_words_without_operators_are_joined_by_and(index):
 
 
 def test_a_phrase_is_one_word_as_long_as_it_is(index):
-    found = scores(index, '"near the rotor"', "prox(k=2)")
+    score_of_element = scores(index, '"near the rotor"', "prox(k=2)")
     # Tokens 0 to 3 of the item: the word before it, then the three of the phrase.
-    assert found["d1#/article[1]/sec[1]/list[1]/item[1]"] == pytest.approx((0.5 + 3) / 4)
+    assert score_of_element["d1#/article[1]/sec[1]/list[1]/item[1]"] == pytest.approx((0.5 + 3) / 4)
     assert scores(index, '"rotor near"', "prox(k=2)") == {}
 
 
@@ -74,7 +74,7 @@ def test_near_and_same_count_where_they_hold(index):
     near = scores(index, "magnet NEAR/3 rotor", "prox(k=1)")
     assert near[item] == pytest.approx(2 / 4)
     assert scores(index, "magnet NEAR/2 rotor", "prox(k=1)") == {}
-    # Side by side, but in two elements.
+    # The words are adjacent, but in two elements.
     assert scores(index, "rotor ADJ/1 magnet", "prox(k=1)") == {}
     assert scores(index, '"rotor magnets"', "prox(k=1)") == {}
     same = scores(index, "magnet SAME drives", "prox(k=1)")
@@ -86,9 +86,9 @@ def test_near_and_same_count_where_they_hold(index):
 def test_titles_reach_the_whole_element(index):
     item = "d1#/article[1]/sec[1]/list[1]/item[2]"
     assert item not in scores(index, "rotor AND heat", "prox")
-    found = scores(index, "rotor AND heat", "prox(titles=true,k=3)")
-    # "the heat of a pump", where heat reaches two words to each side.
-    assert found[item] == pytest.approx((2 / 3 + 1 + 2 / 3 + 1 / 3) / 5)
+    score_of_element = scores(index, "rotor AND heat", "prox(titles=true,k=3)")
+    # In "the heat of a pump", heat reaches two words to each side.
+    assert score_of_element[item] == pytest.approx((2 / 3 + 1 + 2 / 3 + 1 / 3) / 5)
     everywhere = scores(index, "pump", "prox(titles=true)")
     assert set(everywhere.values()) == {1.0}
     assert scores(index, "pump", "prox_h(titles=true,weights=tags(title=1.5))")["d1#/article[1]/sec[1]/p[1]"] == 1.5
@@ -104,13 +104,13 @@ def test_logical_elements_bound_the_reach(index):
     item = "d1#/article[1]/sec[1]/list[1]/item[2]"
     assert item not in scores(index, "near", "prox")
     assert item in scores(index, "near", "prox(logical=[list])")
-    # Nothing but the document itself is left: all its words are near each other.
+    # Only the document is a logical element, so all its words can reach each other.
     assert item in scores(index, "drives", "prox(logical=[article])") == scores(index, "drives", "prox(logical=article)")
     assert scores(index, "drives", "prox(logical=beigbeder2015)").keys() >= {"d1#/article[1]/sec[1]/p[1]"}
 
 
 def test_rescored_documents(index):
-    """Documents come by a mix of their fetch score and of what the model gives to each as a whole."""
+    """Documents are ordered by a mix of their fetch score and of the model's score of the whole document."""
     options = {"model": "prox", "group_by_document": "fetch", "elements": ["article", "document"]}
     fetched = [hit.document for hit in index.search("magnet rotor", **options)]
     assert fetched == ["d2", "d1"]

@@ -1,143 +1,123 @@
-"""The walk through an XML document: goes through its elements once, asks the profile what each means, and builds the document."""
+"""The traversal of an XML document: goes through it once, asks profile and walk, and builds the document."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from perikope.document.tree import Document, Kind, Place, TreeBuilder
 from perikope.formats._inline import Inline, Run
-from perikope.formats._profile import BLOCKS, LIFTED, Element, Profile, Role, Rule, text_of
+from perikope.formats._profile import BLOCKS, LIFTED, Profile, Role, Rule
 from perikope.formats._source import Source, is_running_number, language_or_nothing
 from perikope.formats._xml import XmlDocument, whole_text
+from perikope.formats._xpaths import Element, text_of
+from perikope.formats.walks import Added, Block, Front, Heading, Replacement, Walk
 
 
-class Walk:
-    """Goes through the elements of one document once and builds it; schemas that need more than a profile extend it."""
+def read_document(walk: Walk, tree: XmlDocument, source: Source) -> Document:
+    """The document that a walk makes of a tree."""
+    return _Traversal(walk, front_of(walk, tree, source), source).document()
 
-    def __init__(self, profile: Profile, tree: XmlDocument, source: Source) -> None:
-        self.profile, self.root, self.source = profile, tree.root, source
-        self.language = next(iter(self.found("language")), "")
-        self.builder = TreeBuilder(
-            self.document_id() or (source.id if tree.is_alone else f"{source.id}:{tree.first_line}"),
-            title=next(iter(self.found("title")), ""),
-            tag=str(tree.root.tag),
-            language=language_or_nothing(self.language) or source.language,
-            metadata=self.metadata(),
-            cites=list(dict.fromkeys(self.found("cites"))),
+
+def front_of(walk: Walk, tree: XmlDocument, source: Source) -> Front:
+    """What a walk knows about a document before its text is read; without an id, the file and the line are the id."""
+    front = walk.front()
+    return front if front.id else front._replace(id=source.id if tree.is_alone else f"{source.id}:{tree.first_line}")
+
+
+class _Traversal:
+    """The state of the traversal of one document."""
+
+    def __init__(self, walk: Walk, front: Front, source: Source) -> None:
+        self._walk, self._front, self._source = walk, front, source
+        self._profile, self._root = walk.profile, walk.root
+        self._builder = TreeBuilder(
+            front.id,
+            title=front.title,
+            tag=str(self._root.tag),
+            language=language_or_nothing(front.language) or source.language,
+            metadata=front.metadata,
         )
         self._inline = Inline()
         self._offset = 0
         self._ids: set[str] = set()
+        self._added: list[Added] = []
+        self._outline = 1
         self._label, self._label_place = "", Place("", 0, 0)
         self._lifted: list[tuple[Element, str, int]] = []
         self._rules: dict[str, dict[str, Rule]] = {}
         self._keeps_blocks = self._keeps_space = self._in_cell = False
         self._lifted_here: list[tuple[Element, int]] = []
         self._held: list[str] = []
-        self._with_blocks = _around_blocks(profile, tree.root) if profile.semantic else set()
+        self._with_blocks = _around_blocks(self._profile, self._root) if self._profile.semantic else set()
         self._around: list[_Container] = []
         self._titles: dict[str, str] | None = None
-        """Titles by the ids of what has them, once they are asked for."""
-
-    # What a schema may do in its own way.
-
-    def document_id(self) -> str:
-        """The id that the document has by itself, if any."""
-        return next(iter(self.found("id")), "")
-
-    def metadata(self) -> dict[str, object]:
-        """The metadata that the profile names."""
-        found: dict[str, object] = {}
-        for key, where in self.profile.metadata.items():
-            values = list(dict.fromkeys(where.values(self.root)))
-            if values:
-                found[key] = values[0] if len(values) == 1 else values
-        return found
-
-    def heading_level(self, element: Element, rule: Rule, run: Run) -> int:
-        """The level of the heading that an element is; 0 where it is a passage."""
-        return rule.level
-
-    def tag_of(self, element: Element) -> str:
-        """The tag that a section, heading or passage gets: that of its element."""
-        return str(element.tag)
-
-    def part_of(self, element: Element, rule: Rule) -> str:
-        """The part of the document that begins with an element, if any."""
-        return rule.part
-
-    def citation_of(self, element: Element, rule: Rule, run: Run) -> str:
-        """How people cite a passage, after the document's own name."""
-        return _filled(rule.citation, element) if rule.citation else ""
-
-    def id_of(self, element: Element) -> str:
-        """The id that an element has by itself, if any."""
-        return next((id for attribute in self.profile.ids if (id := element.get(attribute))), "")
-
-    def passage_added(self, number: int, element: Element, run: Run) -> None:
-        """Told of every passage, so that more can be noted of it."""
-
-    def finish(self) -> None:
-        """Told when all elements were read."""
-
-    # The walk.
+        """Titles by the ids of the elements that have them; None until one is needed."""
 
     def document(self) -> Document:
-        """The document."""
-        root = self.root
+        """Go through all elements, then add what they refer to."""
+        root = self._root
         path = f"/{root.tag}[1]"
-        self._around.append(_Container(0, str(root.tag), path, bool(self.found("title"))))
+        self._around.append(_Container(0, str(root.tag), path, bool(self._front.title)))
         self._place(0, path, 0)
         self._blocks(root, path)
         self._flush()
         self._leave_label()
-        self.builder.close_headings()
+        self._builder.close_headings()
         self._place(0, path, 0)
-        self.finish()
-        document = self.source.finish(self.builder)
+        links = self._walk.links(self._front, self._added)
+        for span, target in links.references:
+            self._builder.refer(target, span)
+        self._builder.cites = list(links.cites)
+        document = self._source.finish(self._builder)
         known = set(document.span_ids.values())
         inside = tuple(reference for reference in document.references if reference[1] in known)
         return document if len(inside) == len(document.references) else replace(document, references=inside)
 
-    def found(self, key: str) -> list[str]:
-        """What the paths of the profile under a key find; those of the first that finds anything, except for citations: all."""
-        everything: list[str] = []
-        for where in self.profile.paths[key]:
-            everything += where.values(self.root)
-            if everything and key != "cites":
-                break
-        return everything
-
     def _blocks(self, element: Element, path: str) -> None:
-        """The content of an element that may hold blocks."""
+        """Read the content of an element that may hold blocks."""
         self._loose(element.text)
         counts: dict[str, int] = {}
         rules = self._rules_inside(element)
+        leading: _LeadingTitle | None = None
         for child in element:
             tag = child.tag
             counts[tag] = number = counts.get(tag, 0) + 1
-            self._block(child, f"{path}/{tag}[{number}]", rules.get(tag) or self._rule(child, rules))
+            child_path, rule = f"{path}/{tag}[{number}]", rules.get(tag) or self._rule(child, rules)
+            if rule.leads and self._leads(child, rule):
+                # The section that follows adds it.
+                leading = _LeadingTitle(child, child_path, self._offset)
+                self._offset += _length(child)
+            else:
+                self._block(child, child_path, rule, leading)
+                leading = None
             self._loose(child.tail)
 
     def _rules_inside(self, element: Element) -> dict[str, Rule]:
-        """What tags mean right inside an element, as far as it was seen."""
+        """What tags mean directly inside an element, as far as they were met."""
         return self._rules.setdefault(element.tag, {})
 
     def _rule(self, element: Element, rules: dict[str, Rule]) -> Rule:
-        """What an element means, noted for the next one of its kind where its tag and its parent's are all that matters."""
-        rule, is_general = self.profile.rule_of(element)
+        """What an element means; kept in `rules` if only its tag and its parent's tag decide."""
+        rule, is_general = self._profile.rule_of(element)
         if is_general:
             rules[element.tag] = rule
         return rule
 
-    def _block(self, element: Element, path: str, rule: Rule) -> None:
+    def _block(self, element: Element, path: str, rule: Rule, leading: _LeadingTitle | None = None) -> None:
+        """Read an element among blocks; `leading` is a title before it that belongs to it."""
+        if element.tag in self._walk.replaced and (replacement := self._walk.replacement(element, path, self._offset, self._run_at)):
+            self._replace(element, path, replacement)
+            return
         match rule.role:
+            case Role.PASSAGE if rule.notice and rule.notice.fullmatch(text_of(element)):
+                self._offset += _length(element)
             case Role.PASSAGE | Role.ROW | Role.HEADING:
                 self._passage(element, path, rule)
             case Role.SECTION | Role.ELEMENT:
-                self._container(element, path, rule)
+                self._container(element, path, rule, leading)
+            case Role.TITLE if rule.leads:
+                self._passage(element, path, rule)
             case Role.TITLE:
                 if rule.labelled_by and (label := element.get(rule.labelled_by)) and not whole_text(element).lstrip().startswith(label):
                     self._flush()
@@ -167,29 +147,42 @@ class Walk:
             case None:
                 self._blocks(element, path)
 
-    def _container(self, element: Element, path: str, rule: Rule) -> None:
+    def _container(self, element: Element, path: str, rule: Rule, leading: _LeadingTitle | None = None) -> None:
         self._flush()
         start = self._offset
         kind = Kind.ELEMENT if rule.role in (Role.ELEMENT, Role.SEMANTIC) else Kind.SECTION
         if kind is Kind.SECTION and self._is_hollow(element, rule):
-            # A reference list, say, of which nothing is text: a section without anything cannot be found, nor referred to.
+            # A reference list without text, for example: an empty section cannot be found, nor referred to.
             self._offset += _length(element)
             return
-        number = self.builder.open(
-            kind, self.tag_of(element), id=self._new_id(element), part=self.part_of(element, rule), language=self._language_of(element)
+        number = self._builder.open(
+            kind,
+            self._profile.tag_of(element),
+            id=self._new_id(Block(element, rule, self._within()))[1],
+            part=rule.part,
+            language=self._profile.language_of(element),
         )
         around = _Container(number, str(element.tag), path, kind is Kind.ELEMENT, name=self._around[-1].name)
         self._around.append(around)
         if rule.titled_by and (title := " ".join((element.get(rule.titled_by) or "").split())):
-            self.builder.title(title)
+            self._builder.title(title)
             around.has_title = True
+        if leading:
+            inside, self._offset = self._offset, leading.offset
+            self._title(leading.element, leading.path)
+            self._offset = inside
         self._blocks(element, path)
         self._flush()
         self._leave_label()
-        self.builder.close_headings(since=number)
+        self._builder.close_headings(since=number)
         self._around.pop()
-        self.builder.close()
+        self._builder.close()
         self._place(number, path, start)
+
+    def _leads(self, title: Element, rule: Rule) -> bool:
+        """Whether the section that a title stands before follows it and has content."""
+        section = title.getnext()
+        return section is not None and section.tag == rule.leads and not self._is_hollow(section, self._profile.rule(section))
 
     def _title(self, element: Element, path: str) -> None:
         self._flush()
@@ -198,11 +191,12 @@ class Walk:
         text = self._labelled(run).text
         around = self._around[-1]
         if text and around.has_title:
-            self._place(self.builder.passage(text, self.tag_of(element), id=self._new_id(element)), path, start)
+            id = self._new_id(Block(element, self._profile.rule(element), self._within(), text))[1]
+            self._place(self._builder.passage(text, self._profile.tag_of(element), id=id), path, start)
         elif text:
-            self._place(self.builder.title(text), path, start)
+            self._place(self._builder.title(text), path, start)
             for target in run.refs:
-                self.builder.refer(target)
+                self._builder.refer(target)
             around.has_title = True
         self._release()
 
@@ -212,54 +206,110 @@ class Walk:
         self._keeps_blocks, self._keeps_space = rule.whole, rule.preformatted
         run = self._gathered(element, path)
         self._keeps_blocks = self._keeps_space = False
-        level = self.heading_level(element, rule, run)
-        if level and run.text:
-            number = self.builder.heading(level, self._labelled(run).text, self.tag_of(element), id=self._new_id(element))
-            self._place(number, path, start)
+        block = Block(element, rule, self._within(), run.text, self._outline)
+        heading = self._walk.heading(block) if run.text else None
+        if heading:
+            self._add_heading(block, heading, self._labelled(run).text, path, start)
         elif run.text.strip(" |"):
-            citation = self.citation_of(element, rule, run) or self._around[-1].name
-            run = self._labelled(run)
-            part, language, id = self.part_of(element, rule), self._language_of(element), self._new_id(element)
-            number = self.builder.passage(
-                run.text, self.tag_of(element), id=id, part=part, language=language, marks=run.marks, refs=run.refs
-            )
-            self._place(number, path, start)
-            if citation:
-                self.builder.citations[number] = citation
-            self._around[-1].has_title = True
-            for held in self._held:
-                self.builder.hold(held, number)
-            self.passage_added(number, element, run)
+            self._add_passage(block, run, path, start)
         self._held.clear()
         self._release()
 
+    def _add_heading(self, block: Block, heading: Heading, text: str, path: str, start: int) -> None:
+        element = block.element
+        name, id = self._new_id(block)
+        span = self._builder.heading(heading.level, text, self._profile.tag_of(element), id=id)
+        self._outline = heading.outline
+        self._place(span, path, start)
+        self._added.append(Added(span, element, text, name, id, block.within, True))
+
+    def _add_passage(self, block: Block, run: Run, path: str, start: int) -> None:
+        element, around, profile = block.element, self._around[-1], self._profile
+        citation = self._walk.citation(block) or around.name
+        run = self._labelled(run)
+        name, id = self._new_id(block)
+        span = self._builder.passage(
+            run.text,
+            profile.tag_of(element),
+            id=id,
+            part=block.rule.part,
+            language=profile.language_of(element),
+            marks=run.marks,
+            refs=run.refs,
+        )
+        self._place(span, path, start)
+        if citation:
+            self._builder.citations[span] = citation
+        around.has_title = True
+        for held in self._held:
+            self._builder.hold(held, span)
+        self._added.append(Added(span, element, run.text, name, id, block.within, False))
+
+    def _replace(self, element: Element, path: str, replacement: Replacement) -> None:
+        """Add what a walk has made of an element."""
+        self._flush()
+        start = self._offset
+        section = self._builder.open(Kind.SECTION, replacement.section, part=replacement.section) if replacement.section else 0
+        within = replacement.section or self._within()
+        for piece in replacement.pieces:
+            if piece.is_title:
+                # The title of the document is the first span after the document itself.
+                self._builder.places[1] = piece.place
+                continue
+            id = self._free_id(piece.id)
+            span = self._builder.passage(
+                piece.run.text,
+                piece.tag,
+                id=id,
+                part=piece.part,
+                language=piece.language,
+                marks=piece.run.marks,
+                refs=piece.run.refs,
+            )
+            self._builder.places[span] = piece.place
+            if piece.citation:
+                self._builder.citations[span] = piece.citation
+            self._added.append(Added(span, element, piece.run.text, piece.id, id, within, False))
+        self._offset = start + _length(element)
+        if section:
+            self._builder.close()
+            self._place(section, path, start)
+        self._release()
+
+    def _run_at(self, element: Element, path: str, offset: int) -> Run:
+        """The text and marks of an element that begins at an offset; see `RunOf`."""
+        after, self._offset = self._offset, offset
+        run = self._gathered(element, path)
+        self._offset = after
+        return run
+
     def _gathered(self, element: Element, path: str) -> Run:
-        """The text of an element that becomes one block, with its marks."""
+        """The text and marks of an element that becomes one block."""
         self._gather(element)
         self._settle_lifted(element, path)
         return self._inline.take(keep=self._keeps_space)
 
     def _settle_lifted(self, element: Element, path: str) -> None:
-        """Give the blocks that were met inside an element their paths: they are few, so that paths are not kept on the way to them."""
+        """Give the blocks that were met inside an element their XPaths; they are few, so these are not tracked."""
         if self._lifted_here:
             paths = _paths_inside(element, path)
             self._lifted += [(block, paths[block], offset) for block, offset in self._lifted_here]
             self._lifted_here = []
 
     def _release(self) -> None:
-        """Blocks that stood inside a passage follow it: a passage holds none."""
+        """Read the blocks that were met inside a passage after it: a passage holds no blocks."""
         if not self._lifted:
             return
         lifted, self._lifted = self._lifted, []
         after = self._offset
         for element, path, offset in lifted:
             self._offset = offset
-            self._block(element, path, self.profile.rule(element))
+            self._block(element, path, self._profile.rule(element))
             self._flush()
         self._offset = after
 
     def _loose(self, text: str | None) -> None:
-        """Text that stands directly inside an element that holds blocks."""
+        """Read text directly inside an element that holds blocks."""
         if text:
             around = self._around[-1]
             if not around.loose_from:
@@ -271,14 +321,14 @@ class Walk:
             self._offset += len(text)
 
     def _run(self, element: Element, path: str, rule: Rule) -> None:
-        """An inline element among blocks."""
+        """Read an inline element among blocks."""
         around = self._around[-1]
         around.loose_from = around.loose_from or self._offset + 1
         self._inside(element, rule)
         self._settle_lifted(element, path)
 
     def _flush(self) -> None:
-        """Make a passage of the loose text so far."""
+        """Make a passage of the loose text so far, if any."""
         around = self._around[-1]
         if not around.loose_from:
             return
@@ -286,15 +336,15 @@ class Walk:
         start, around.loose_from = around.loose_from - 1, 0
         if run.text:
             run = self._labelled(run)
-            number = self.builder.passage(run.text, around.tag, marks=run.marks, refs=run.refs)
+            number = self._builder.passage(run.text, around.tag, marks=run.marks, refs=run.refs)
             self._place(number, around.path, start)
             if around.name:
-                self.builder.citations[number] = around.name
+                self._builder.citations[number] = around.name
             around.has_title = True
         self._release()
 
     def _gather(self, element: Element) -> None:
-        """The text of an element that holds no blocks, with its marks."""
+        """Collect the text and marks of an element that becomes one block."""
         inline, text, keep = self._inline, element.text, self._keeps_space
         if text:
             inline.text(text, keep=keep)
@@ -310,12 +360,12 @@ class Walk:
                 self._offset += len(tail)
 
     def _inside(self, element: Element, rule: Rule) -> None:
-        """An element inside a passage."""
+        """Collect the text and marks of an element inside a passage."""
         inline, role = self._inline, rule.role
         if role is None:
             self._gather(element)
         elif role is Role.CELL:
-            # Only cells with text are set off from each other: the empty ones say where the columns are, not what they hold.
+            # Only cells with text are separated: empty ones have no content to find.
             if _has_text(element):
                 inline.separate()
             around, self._in_cell = self._in_cell, True
@@ -341,7 +391,7 @@ class Walk:
             self._offset += _length(element)
             inline.text(" ")
         elif role in BLOCKS:
-            if self._keeps_blocks and (id := self._new_id(element)):
+            if self._keeps_blocks and (id := self._new_id(Block(element, rule, self._within()))[1]):
                 self._held.append(id)
             self._gap()
             self._gather(element)
@@ -351,7 +401,7 @@ class Walk:
             inline.text(" ")
 
     def _gap(self) -> None:
-        """A new line, except in a row, which is one."""
+        """Begin a new line; in a row, which is one line, write a space."""
         if self._in_cell:
             self._inline.text(" ")
         else:
@@ -365,41 +415,41 @@ class Walk:
             self._inline.text(", ".join(map(self._name_of, targets)))
 
     def _name_of(self, id: str) -> str:
-        """The title of what has an id, else the id: so do readers, and style sheets, call it."""
+        """The title of the element with an id, else the id: what a style sheet prints for a reference."""
         if self._titles is None:
             self._titles = {}
-            waiting = [self.root]
+            waiting = [self._root]
             while waiting:
                 element = waiting.pop()
-                rule = self.profile.rule(element)
-                # What is not text has no title here: a reference goes by the name of its list, `RFC2119`.
+                rule = self._profile.rule(element)
+                # Skipped elements have no title: a reference to one reads as its id, `RFC2119`.
                 if rule.role is not Role.SKIPPED:
-                    names = filter(None, map(element.get, self.profile.ids))
+                    names = filter(None, map(element.get, self._profile.ids))
                     self._titles |= {name: self._title_of(element, rule) for name in names if name not in self._titles}
                     waiting += reversed(element)
         return self._titles.get(id) or id
 
     def _title_of(self, element: Element, rule: Rule) -> str:
-        """The title of an element, which stands right inside it or in what is said about it."""
+        """The title of an element: directly inside it, or inside a transparent child."""
         if rule.titled_by and (title := element.get(rule.titled_by)):
             return " ".join(title.split())
         for child in element:
-            role = self.profile.rule(child).role
+            role = self._profile.rule(child).role
             for title in (child, *(child if role is None else ())):
-                if self.profile.rule(title).role is Role.TITLE:
+                if self._profile.rule(title).role is Role.TITLE:
                     return text_of(title)
         return ""
 
     def _is_hollow(self, element: Element, rule: Rule) -> bool:
-        """Whether nothing in an element is text, or can be referred to."""
+        """Whether an element holds neither text nor anything that can be referred to."""
         if rule.role is Role.SKIPPED:
             return True
-        if _is_there(element.text) or rule.titled_by or any(map(element.get, self.profile.ids)):
+        if _is_there(element.text) or rule.titled_by or any(map(element.get, self._profile.ids)):
             return False
-        return all(not _is_there(child.tail) and self._is_hollow(child, self.profile.rule(child)) for child in element)
+        return all(not _is_there(child.tail) and self._is_hollow(child, self._profile.rule(child)) for child in element)
 
     def _labelled(self, run: Run) -> Run:
-        """The run with the number that stands before it."""
+        """The run with the label before it, if there is one."""
         if not self._label:
             return run
         label, self._label = self._label, ""
@@ -409,41 +459,52 @@ class Walk:
         return Run(f"{label} {run.text}", [(tag, start + shift, end + shift) for tag, start, end in run.marks], run.refs)
 
     def _leave_label(self) -> None:
-        """A number that nothing followed is text all the same."""
+        """Make a passage of a label that nothing followed."""
         if self._label:
-            self.builder.places[self.builder.passage(self._label, "label")] = self._label_place
+            self._builder.places[self._builder.passage(self._label, "label")] = self._label_place
             self._label = ""
 
-    def _new_id(self, element: Element) -> str:
-        id = self.id_of(element)
+    def _new_id(self, block: Block) -> tuple[str, str]:
+        """The id that the walk gives a block, and the same if it can be used."""
+        name = self._walk.id_of(block)
+        return name, self._free_id(name)
+
+    def _free_id(self, id: str) -> str:
+        """Take an id; empty where another block has it already, or where it looks like the number of a passage."""
         if not id or id in self._ids or is_running_number(id):
             return ""
         self._ids.add(id)
         return id
 
-    def _language_of(self, element: Element) -> str:
-        for attribute in self.profile.languages:
-            if (value := element.get(attribute)) and (code := language_or_nothing(value)):
-                return code
-        return ""
+    def _within(self) -> str:
+        """The tag of the outermost open section; empty directly below the root."""
+        return self._around[1].tag if len(self._around) > 1 else ""
 
     def _place(self, number: int, path: str, start: int) -> None:
-        self.builder.places[number] = Place(path, start, self._offset)
+        self._builder.places[number] = Place(path, start, self._offset)
+
+
+class _LeadingTitle(NamedTuple):
+    """A title directly before the section that has it."""
+
+    element: Element
+    path: str
+    offset: int
 
 
 @dataclass(slots=True)
 class _Container:
-    """An element that is open."""
+    """An open element."""
 
     number: int
     tag: str
     path: str
     has_title: bool
-    """Or text, after which a title is no longer the title of all of it."""
+    """Whether it has a title, or text, after which a title is a passage."""
     loose_from: int = 0
-    """Where the loose text begins that was not yet made a passage, plus 1; 0 where there is none."""
+    """The offset where loose text begins that is no passage yet, plus 1; 0 where there is none."""
     name: str = ""
-    """What people call it."""
+    """What people call it, such as `Figure 2`; empty where it has no name."""
 
 
 def _is_there(text: str | None) -> bool:
@@ -460,7 +521,7 @@ def _has_text(element: Element) -> bool:
 
 
 def _paths_inside(element: Element, path: str) -> dict[Element, str]:
-    """The path of every element inside one."""
+    """The XPath of every element inside one."""
     paths = {element: path}
     counts: dict[tuple[Element, str], int] = {}
     for inner in element.iterdescendants():
@@ -473,23 +534,11 @@ def _paths_inside(element: Element, path: str) -> dict[Element, str]:
 
 def _around_blocks(profile: Profile, root: Element) -> set[Element]:
     """The elements that hold blocks."""
-    found: set[Element] = set()
+    holders: set[Element] = set()
     for element in root.iter():
         if profile.rule(element).role in BLOCKS:
             for around in element.iterancestors():
-                if around in found:
+                if around in holders:
                     break
-                found.add(around)
-    return found
-
-
-_GAP = re.compile(r"\{([\w:.-]+?)(:d)?\}")
-
-
-def _filled(form: str, element: Element) -> str:
-    """A form with its gaps filled from the attributes of an element; nothing where one is missing."""
-    values: Sequence[tuple[str, str]] = [(element.get(name) or "", number) for name, number in _GAP.findall(form)]
-    if not all(value.isdecimal() if number else value for value, number in values):
-        return ""
-    filled = iter(str(int(value)) if number else value for value, number in values)
-    return _GAP.sub(lambda _: next(filled), form)
+                holders.add(around)
+    return holders

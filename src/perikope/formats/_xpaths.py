@@ -1,0 +1,217 @@
+"""XPaths of profiles: the values that they find in a document, and the kinds of values that a profile holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from lxml import etree
+
+from perikope.core.composed_values import ListOf
+from perikope.core.dates import iso_date
+from perikope.core.errors import UsageError, unknown
+from perikope.core.values import Text, ValueKind
+from perikope.formats._xml import whole_text
+from perikope.patents.uspto_numbers import ipc, us_class
+
+Element = etree._Element
+
+NAMESPACES = {"xml": "http://www.w3.org/XML/1998/namespace", "xlink": "http://www.w3.org/1999/xlink"}
+"""Prefixes that attributes may have in a profile."""
+
+
+def text_of(element: Element) -> str:
+    """The text of an element in one line."""
+    return " ".join(whole_text(element).split())
+
+
+def items(path: etree.XPath, element: Element) -> list[Element | str]:
+    """What an XPath finds: elements, or texts where it finds attributes or computes a value."""
+    try:
+        result = path(element)
+    except etree.XPathError as error:
+        raise UsageError(f"the XPath {path.path!r} of a profile cannot be evaluated ({error}); change it") from None
+    return [item if isinstance(item, etree._Element) else str(item) for item in (result if isinstance(result, list) else [result])]
+
+
+def texts(path: etree.XPath, element: Element) -> list[str]:
+    """What an XPath finds as texts of one line each, without empty ones."""
+    lines = (text_of(item) if isinstance(item, etree._Element) else " ".join(item.split()) for item in items(path, element))
+    return [line for line in lines if line]
+
+
+def elements(path: etree.XPath, element: Element) -> list[Element]:
+    """The elements that an XPath finds; other results are ignored."""
+    return [item for item in items(path, element) if isinstance(item, etree._Element)]
+
+
+def first_text(paths: tuple[etree.XPath, ...], element: Element) -> str:
+    """The first text that the first successful XPath finds; empty where none finds any."""
+    return next((text for path in paths for text in texts(path, element)), "")
+
+
+def attribute_name(name: str) -> str:
+    """The name of an attribute as lxml writes it: `xml:lang` becomes `{http://www.w3.org/XML/1998/namespace}lang`."""
+    prefix, _, local = name.rpartition(":")
+    return f"{{{NAMESPACES[prefix]}}}{local}" if prefix in NAMESPACES else name
+
+
+def compiled(path: str) -> etree.XPath:
+    """A compiled XPath; a syntax error, an unknown function or an unknown prefix is a `UsageError`."""
+    try:
+        xpath = etree.XPath(path, namespaces={"xlink": NAMESPACES["xlink"]}, smart_strings=False)
+        # libxml2 looks up functions and prefixes only when the expression is evaluated.
+        xpath(etree.Element("nothing"))
+    except etree.XPathError as error:
+        raise UsageError(f"{path!r} is not an XPath ({error})") from None
+    return xpath
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where a value stands, and the form that it gets."""
+
+    path: etree.XPath
+    join: tuple[etree.XPath, ...] = ()
+    between: str = " "
+    form: Callable[[str], str] = str
+    is_raw: bool = False
+    """Whether `form` needs the white space of the file, as codes in fixed width do."""
+
+    def values(self, element: Element) -> list[str]:
+        """The values in an element, without empty ones."""
+        return [value for value, _ in self.located(element)]
+
+    def located(self, element: Element) -> list[tuple[str, Element | None]]:
+        """The values with the elements that `path` finds; None where it finds an attribute or computes a value."""
+        values = []
+        for item in items(self.path, element):
+            holder = item if isinstance(item, etree._Element) else None
+            text = self._text(item)
+            if text and (value := self.form(text)):
+                values.append((value, holder))
+        return values
+
+    def _text(self, item: Element | str) -> str:
+        if self.join:
+            parts = [text for path in self.join for text in texts(path, item)[:1]] if isinstance(item, etree._Element) else []
+            return self.between.join(parts)
+        text = whole_text(item) if isinstance(item, etree._Element) else item
+        return text if self.is_raw else " ".join(text.split())
+
+
+def _stem(text: str) -> str:
+    return PurePosixPath(text).stem
+
+
+_FORMS: Mapping[str, Callable[[str], str]] = {"date": iso_date, "stem": _stem, "uspto-class": us_class, "uspto-ipc": ipc}
+_RAW = ("uspto-class", "uspto-ipc")
+_KEYS = ("path", "join", "between", "form")
+
+
+def table_of_path(name: str, value: object, keys: tuple[str, ...]) -> Mapping[str, Any]:
+    """The table that describes a value: an XPath alone, or a table with `path` and some of the other keys."""
+    content = {"path": value} if isinstance(value, str) else value
+    if not isinstance(content, Mapping):
+        raise UsageError(f"{name} must be an XPath or a table with the keys {', '.join(keys)}")
+    for key in content:
+        if key not in keys:
+            raise UsageError(f"{name} has an {unknown('key', key, keys)}")
+    if "path" not in content:
+        raise UsageError(f"{name} has no path; give the XPath of the value")
+    return content
+
+
+@dataclass(eq=False, repr=False)
+class XPathText(ValueKind):
+    """An XPath."""
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return "an XPath"
+
+    def check(self, name: str, value: Any) -> etree.XPath:
+        """The compiled XPath."""
+        if isinstance(value, etree.XPath):
+            return value
+        if not isinstance(value, str):
+            raise self.refuse(name, value)
+        try:
+            return compiled(value)
+        except UsageError as error:
+            raise UsageError(f"{name} is wrong: {error}") from None
+
+    def schema(self) -> dict[str, Any]:
+        """A string."""
+        return {"type": "string"}
+
+
+@dataclass(eq=False, repr=False)
+class PathList(ListOf):
+    """A list of XPaths, or of values that XPaths find; one alone may be given without a list."""
+
+    def check(self, name: str, value: Any) -> tuple[Any, ...]:
+        """The compiled values."""
+        # A single XPath that is wrong must be reported as such: it is no wrong list.
+        return super().check(name, value) if isinstance(value, list | tuple) else (self.item.check(name, value),)
+
+
+XPATH = XPathText()
+XPATHS = PathList(XPATH, "XPaths")
+
+
+@dataclass(eq=False, repr=False)
+class FieldValue(ValueKind):
+    """An XPath, or a table of `path`, `join`, `between` and `form`."""
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return f"an XPath or a table with the keys {', '.join(_KEYS)}"
+
+    def check(self, name: str, value: Any) -> Field:
+        """The compiled field."""
+        content = table_of_path(name, value, _KEYS)
+        join, form = XPATHS.check(f"{name} (join)", content.get("join", ())), content.get("form", "{}")
+        between = Text().check(f"{name} (between)", content.get("between", " "))
+        return Field(XPATH.check(name, content["path"]), join, between, _form(f"{name} (form)", form), form in _RAW)
+
+    def schema(self) -> dict[str, Any]:
+        """A string or an object."""
+        return {"anyOf": [{"type": "string"}, {"type": "object", "properties": {key: {} for key in _KEYS}, "required": ["path"]}]}
+
+
+FIELD = FieldValue()
+FIELDS = PathList(FIELD, "XPaths or tables of a path")
+
+
+def _form(name: str, form: object) -> Callable[[str], str]:
+    if isinstance(form, str) and form in _FORMS:
+        return _FORMS[form]
+    if not isinstance(form, str) or form.count("{}") != 1:
+        raise UsageError(f"{name} must be {', '.join(_FORMS)} or a text with {{}} in place of the value")
+    return lambda text: form.replace("{}", text)
+
+
+@dataclass(eq=False, repr=False)
+class Pattern(ValueKind):
+    """A regular expression."""
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return "a regular expression"
+
+    def check(self, name: str, value: Any) -> re.Pattern[str]:
+        """The compiled expression."""
+        if not isinstance(value, str):
+            raise self.refuse(name, value)
+        try:
+            return re.compile(value)
+        except (re.error, RecursionError) as error:
+            raise UsageError(f"{name} is not a regular expression ({error})") from None
+
+    def schema(self) -> dict[str, Any]:
+        """A string."""
+        return {"type": "string"}

@@ -1,0 +1,40 @@
+"""The walk through a patent of CLEF-IP or MAREC, which number paragraphs in several ways."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from perikope.formats._xpaths import Element
+from perikope.formats.walks import walk
+from perikope.formats.walks.patent import ParagraphNumber, PatentWalk
+
+_COUNTED = re.compile(r"([pP]-?)([0-9]{1,5})")
+"""The number that MAREC gives a paragraph: `p0042`, `P-42`."""
+_PRINTED = ("EP", "US")
+"""Countries whose publications are printed with these numbers; international applications are not."""
+
+
+@walk("clef-ip")
+class ClefIpWalk(PatentWalk):
+    """The walk through a `patent-document`."""
+
+    @cached_property
+    def country(self) -> str:
+        """The country of the publication; empty where it is unknown."""
+        return self.bibliography.publication.country if self.bibliography.publication else ""
+
+    @cached_property
+    def numbers_in_abstract(self) -> list[str]:
+        """The numbers of the paragraphs of the abstract, as the file writes them."""
+        return [paragraph.get("num") or "" for paragraph in self.root.iterfind("abstract//p")]
+
+    def paragraph_number(self, element: Element) -> ParagraphNumber:
+        """The number that MAREC counts; in US files without the abstract, which the printed numbers leave out."""
+        match = _COUNTED.fullmatch(element.get("num") or "")
+        if not match:
+            return super().paragraph_number(element)
+        number = int(match[2])
+        if self.country == "US":
+            number -= sum(written.startswith(match[1]) for written in self.numbers_in_abstract)
+        return ParagraphNumber(f"{number:04d}", self.country in _PRINTED) if number > 0 else ParagraphNumber("", False)

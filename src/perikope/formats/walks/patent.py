@@ -1,0 +1,294 @@
+"""The walk through a patent: headings that are only paragraphs, claims, and references that are made in words.
+
+The table `[patent]` of the profile says where everything is. The document has the sections bibliography, abstract,
+description and claims, with one passage per claim.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from perikope.document.tree import Place
+from perikope.formats._bibliography import bibliography, publications
+from perikope.formats._claims import Claim, Line, cut_claims, numbered_claims
+from perikope.formats._inline import Run
+from perikope.formats._profile import Profile, Role
+from perikope.formats._source import language_or_nothing
+from perikope.formats._xml import whole_text
+from perikope.formats._xpaths import Element, text_of, texts
+from perikope.formats.walks import Added, Block, Front, Heading, Links, Piece, Replacement, RunOf, Walk, walk
+from perikope.patents.headings import DEEPEST_TAGGED, Headings, heading_level
+from perikope.patents.mentions import mentions, named_first
+
+_PARAGRAPH = re.compile(r"\s*\[\s?([0-9]{1,5})\s?\](?!\s*[-,.;)])")
+"""A number before the text of a paragraph: `[0042] The pump …`."""
+_BEGINNING = 200
+"""Number of characters of a paragraph in which it names the figure that it describes."""
+BIBLIOGRAPHY = "bibliography"
+"""Tag and part of the section with the bibliographic data."""
+
+Thing = tuple[str, str]
+"""What a text mentions, and which: ("figure", "3B"), ("example", "2"), ("paragraph", "0042"), ("claim", "3")."""
+
+
+class ParagraphNumber(NamedTuple):
+    """The number of a paragraph."""
+
+    written: str
+    """Four digits or more, as `0042`; empty where the paragraph has no number."""
+    is_printed: bool
+    """Whether the publication is printed with it, so that people cite it."""
+
+
+@walk("patent")
+class PatentWalk(Walk):
+    """The walk through a patent. A schema with rules of its own overrides `paragraph_number` or `is_heading`."""
+
+    def __init__(self, profile: Profile, root: Element) -> None:
+        super().__init__(profile, root)
+        self.keys = keys = profile.patent
+        self.bibliography = bibliography(keys, root)
+        self.language = next(iter(profile.found("language", root)), "")
+        self.title = self.bibliography.title_in(self.language)
+        self.claims = numbered_claims(profile, root, self.language)
+        self.replaced = frozenset((*keys.bibliography, *keys.claims))
+        self.is_printed = bool(keys.printed(root))
+        self._paragraphs = frozenset(keys.paragraphs)
+        self._description = frozenset(keys.description)
+        self._numbers = numbers = self._numbered_paragraphs()
+        self._headings = Headings(lambda element: element in numbers)
+        self._levels = _tagged_levels(keys.heading_level, profile, root)
+
+    # Rules that a schema may override.
+
+    def paragraph_number(self, element: Element) -> ParagraphNumber:
+        """The number of a paragraph: what the profile's `paragraph_number` finds, else the one before its text.
+
+        All paragraphs are numbered when the walk is made, so an override must not need a constructor of its own.
+        """
+        for path in self.keys.paragraph_number:
+            for text in texts(path, element):
+                if re.fullmatch("[0-9]{1,5}", text) and int(text):
+                    return ParagraphNumber(f"{int(text):04d}", self.is_printed)
+        if match := _PARAGRAPH.match(element.text or ""):
+            return ParagraphNumber(match[1].zfill(4), self.is_printed)
+        return ParagraphNumber("", False)
+
+    def is_heading(self, element: Element, text: str) -> bool:
+        """Whether a paragraph of the description is a heading."""
+        return self._headings.is_heading(element, text)
+
+    # The steps of the walk.
+
+    def front(self) -> Front:
+        """The general front with the bibliographic data of the patent."""
+        front, patent = super().front(), self.bibliography
+        cites = [*front.cites, *(number.id for number in patent.cites)]
+        return Front(
+            id=patent.publication.id if patent.publication else front.id,
+            title=text_of(self.title) if self.title is not None else front.title,
+            language=self.language,
+            metadata={**front.metadata, **patent.metadata()},
+            cites=list(dict.fromkeys(cites)),
+        )
+
+    def replacement(self, element: Element, path: str, offset: int, run_of: RunOf) -> Replacement | None:
+        """The passages of the bibliographic data, or of an element that holds several claims."""
+        if element.tag in self.keys.bibliography:
+            return self._bibliography(element, path, offset)
+        if element in self.claims.lists:
+            return self._list_of_claims(element, path, offset, run_of)
+        return None
+
+    def heading(self, block: Block) -> Heading | None:
+        """The level of a heading element, or of a paragraph of the description that is a heading."""
+        element, text = block.element, block.text
+        if block.rule.role is Role.HEADING:
+            level, outline = heading_level(text, block.outline)
+            tagged = self._levels.get(element.get(self.keys.heading_level) or "") if self._levels else 0
+            return Heading(tagged, block.outline) if tagged else Heading(level, outline)
+        if element.tag in self._paragraphs and block.within in self._description and self.is_heading(element, text):
+            return Heading(*heading_level(text, block.outline))
+        return None
+
+    def id_of(self, block: Block) -> str:
+        """The id of a claim (`claim-3`), or of a paragraph by its number (`p0042`) or subject (`fig-3`)."""
+        element = block.element
+        if element.tag in self.keys.claims:
+            return self.claims.of_element[element].id if element in self.claims.of_element else ""
+        if block.within not in self._description or (element.tag not in self._paragraphs and block.rule.role is not Role.HEADING):
+            return ""
+        if number := self._numbers.get(element):
+            return f"p{number.written}"
+        first = next(iter(named_first(_beginning(element))), None)
+        return "-".join(first).replace("figure", "fig").lower() if first else ""
+
+    def citation(self, block: Block) -> str:
+        """The number of a claim (`claim 3`) or the printed number of a paragraph (`[0042]`)."""
+        element = block.element
+        if element.tag in self.keys.claims:
+            return f"claim {self.claims.of_element[element].number}" if element in self.claims.of_element else ""
+        if element.tag in self._paragraphs and block.within in self._description:
+            number = self._numbers.get(element)
+            return f"[{number.written}]" if number and number.is_printed else ""
+        return super().citation(block)
+
+    def links(self, front: Front, blocks: Sequence[Added]) -> Links:
+        """References that passages make in words or by ids of claims, and all cited patents."""
+        blocks = [block for block in blocks if block.within != BIBLIOGRAPHY]
+        targets = self._targets(blocks)
+        references = dict.fromkeys(
+            (block.span, target)
+            for block in blocks
+            if not block.is_heading
+            for target in self._referred(block, targets)
+            if target and target != block.id
+        )
+        return Links(list(references), self._cites(front, blocks))
+
+    def _numbered_paragraphs(self) -> Mapping[Element, ParagraphNumber]:
+        """The numbers of all paragraphs and headings that have one."""
+        elements = self.root.iter(*self._paragraphs, *_heading_tags(self.profile))
+        numbers = ((element, self.paragraph_number(element)) for element in elements)
+        return {element: number for element, number in numbers if number.written}
+
+    # What the text refers to.
+
+    def _targets(self, blocks: Sequence[Added]) -> Mapping[Thing, str]:
+        """Ids of the figures, examples and paragraphs that the description describes; the first description counts."""
+        targets: dict[Thing, str] = {}
+        for block in blocks:
+            if not block.name or block.within not in self._description or block.name in self.claims.by_id:
+                continue
+            if number := self._numbers.get(block.element):
+                targets.setdefault(("paragraph", number.written), block.name)
+            for thing in named_first(_beginning(block.element)):
+                targets.setdefault(thing, block.name)
+            if block.id and not block.is_heading:
+                # A list of figures is one passage; each of its lines may describe one.
+                for thing in named_first(block.text if "\n" in block.text else block.text[:_BEGINNING]):
+                    if thing[0] == "figure":
+                        targets.setdefault(thing, block.id)
+        return targets
+
+    def _referred(self, block: Added, targets: Mapping[Thing, str]) -> Iterator[str]:
+        """Ids of what a passage refers to, in words or by the ids of claims; empty where nothing has such a name."""
+        claim = self.claims.by_id.get(block.name)
+        for thing in mentions(block.text, before=claim.number if claim else 0):
+            if thing[0] != "claim":
+                yield _target(thing, targets)
+            elif claim or block.within in self._description:
+                claim_set = claim.set if claim else self.claims.main_set
+                id = claim_set.claim(int(thing[1])).id
+                yield id if id in self.claims.by_id else ""
+        if block.element not in self.claims.lists and self.keys.claim_references:
+            for reference in block.element.iter(*self.keys.claim_references):
+                target = self.claims.by_file_id.get(reference.get(self.keys.claim_references[str(reference.tag)]) or "")
+                if target and not _contradicts(reference, claim, target):
+                    yield target.id
+
+    def _cites(self, front: Front, blocks: Sequence[Added]) -> list[str]:
+        """Ids of the patents that are cited, in the bibliographic data and in the text."""
+        cited = dict.fromkeys(front.cites)
+        if self.keys.cites_in_text:
+            for element in dict.fromkeys(block.element for block in blocks if not block.is_heading):
+                cited.update((number.id, None) for number in publications(self.keys, self.keys.cites_in_text, element))
+        # A patent cited without a kind is left out if one of its publications is cited, or is this document.
+        known = {id.rpartition("-")[0] for id in (front.id, *cited) if id.count("-") == 2}
+        return [id for id in cited if id and id != front.id and id not in known]
+
+    # Elements that are read in another way than their rules say.
+
+    def _list_of_claims(self, element: Element, path: str, offset: int, run_of: RunOf) -> Replacement:
+        """One passage per claim, of an element that holds all of them, line after line, or several in one line."""
+        claims = self.claims.lists[element]
+        lines = []
+        for child, child_path, start in _children(element, path, offset):
+            lines.append(Line(child_path, start, whole_text(child), run_of(child, child_path, start)))
+        pieces = []
+        for text in cut_claims(lines, claims.starts):
+            place = Place(text.path or path, text.start, text.end)
+            if text.number:
+                claim = claims.set.claim(text.number)
+                pieces.append(Piece("claim", text.run, place, id=claim.id, citation=f"claim {text.number}"))
+            else:
+                pieces.append(Piece("claim-statement", text.run, place))
+        return Replacement(pieces)
+
+    def _bibliography(self, element: Element, path: str, offset: int) -> Replacement:
+        """A section with the names, and with the titles in other languages, each at its place in the file."""
+        shown = self._shown()
+        pieces = [
+            shown[holder]._replace(place=place, is_title=holder is self.title) for holder, place in _located(element, path, offset, shown)
+        ]
+        return Replacement(pieces, BIBLIOGRAPHY if shown.keys() - {self.title} else "")
+
+    def _shown(self) -> Mapping[Element, Piece]:
+        """The passages that bibliographic data become, by their elements; their places are not known yet."""
+        patent, nowhere = self.bibliography, Place("", 0, 0)
+        shown = {
+            title: Piece("title", Run(text_of(title), [], []), nowhere, part="title", language=language_or_nothing(language))
+            for language, title in patent.titles
+        }
+        for tag, people in (("applicant", patent.applicants), ("inventor", patent.inventors), ("assignee", patent.assignees)):
+            # A name that is there twice is shown where it stands first.
+            for name, element in dict(reversed(people)).items():
+                shown.setdefault(element, Piece(tag, Run(name, [], []), nowhere))
+        return shown
+
+
+def _heading_tags(profile: Profile) -> list[str]:
+    return [tag for tag, entries in profile.rules.items() if any(rule.role is Role.HEADING for _, rule in entries)]
+
+
+def _tagged_levels(attribute: str, profile: Profile, root: Element) -> Mapping[str, int]:
+    """The levels of headings by the values of an attribute; empty where all headings have the same value."""
+    if not attribute:
+        return {}
+    values = {element.get(attribute) or "" for element in root.iter(*_heading_tags(profile))}
+    numbers = {value: re.search("[0-9]{1,9}", value) for value in values}
+    return {value: min(DEEPEST_TAGGED, int(number[0])) for value, number in numbers.items() if number} if len(values) > 1 else {}
+
+
+def _beginning(element: Element) -> str:
+    """The beginning of the text of an element, in one line."""
+    return " ".join(whole_text(element)[:_BEGINNING].split())
+
+
+def _target(thing: Thing, targets: Mapping[Thing, str]) -> str:
+    """The id of a thing, or ""; figure 3B may be described as figure 3, and figure 3 as 3A."""
+    what, which = thing
+    if (target := targets.get(thing)) or what != "figure":
+        return target or ""
+    whole = which.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    return targets.get((what, whole)) or targets.get((what, f"{which}A"), "")
+
+
+def _contradicts(reference: Element, claim: Claim | None, target: Claim) -> bool:
+    """Whether a claim refers to itself or a later one by id, while the words name another: then the words count."""
+    if not claim or target.set != claim.set or target.number < claim.number:
+        return False
+    named = [which for what, which in mentions(text_of(reference)) if what == "claim"]
+    return bool(named) and str(target.number) not in named
+
+
+def _children(element: Element, path: str, offset: int) -> Iterator[tuple[Element, str, int]]:
+    """The children of an element with their XPaths and their offsets in the file's text."""
+    offset += len(element.text or "")
+    counts: dict[str, int] = {}
+    for child in element:
+        tag = str(child.tag)
+        counts[tag] = counts.get(tag, 0) + 1
+        yield child, f"{path}/{tag}[{counts[tag]}]", offset
+        offset += len(whole_text(child)) + len(child.tail or "")
+
+
+def _located(element: Element, path: str, offset: int, wanted: Mapping[Element, object]) -> Iterator[tuple[Element, Place]]:
+    """The wanted elements inside one, with their places in the file, in order."""
+    if element in wanted:
+        yield element, Place(path, offset, offset + len(whole_text(element)))
+        return
+    for child, child_path, start in _children(element, path, offset):
+        yield from _located(child, child_path, start, wanted)
