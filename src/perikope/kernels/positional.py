@@ -290,13 +290,13 @@ def _distance(position: Integers, weight: Floats, at: int, middle: float, sigma:
 
 @kernel
 def _add_up(coefficients: Floats, point: Floats, middle: float, value: Floats) -> None:
-    """`exp(-v²/2) Σ_n c_n vⁿ` at each place, v its distance from the middle, which the places are moved to."""
+    """`exp(-v²/2) Σ_n c_n vⁿ` at each point, v its distance from the middle, from which points are measured then."""
     for i in range(point.size):
         point[i] -= middle
         value[i] = 0.0
     for n in range(coefficients.size - TERMS_AT_ONCE, -1, -TERMS_AT_ONCE):
         c0, c1, c2, c3 = coefficients[n], coefficients[n + 1], coefficients[n + 2], coefficients[n + 3]
-        # Vector instructions: this loop is over places and not over terms for their sake.
+        # Vector instructions: that is why this loop is over points and not over terms.
         for i in range(point.size):
             v = point[i]
             value[i] = c0 + v * (c1 + v * (c2 + v * (c3 + v * value[i])))
