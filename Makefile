@@ -3,14 +3,18 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-neural lint types bench results soak fuzz clean
+.PHONY: demo test test-neural lint types kernels checked-kernels bench results soak fuzz clean
 
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
 
-# Tests run in one process per core. The tests of a file stay in one process, because they share fixtures.
-test: lint types
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+# Everything that a change must pass. The aim is less than 12 minutes on two cores in a new clone, so the slow suites run
+# at a reduced size: `soak` and `fuzz` below run them in full. Kernels are compiled once for all processes, beside the
+# check of types. Tests run in as many processes as there are cores. The tests of a file stay together, because they
+# share their fixtures; files run in their order, so that the small ones at the end fill up the last gaps.
+test: $(VENV)/installed-dev
+	$(MAKE) --jobs=2 lint checked-kernels kernels types
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 # Tests of the neural part, which `make test` skips if torch is not installed. Installs torch, a large download.
 test-neural: $(VENV)/installed-dev
@@ -23,6 +27,13 @@ lint: $(VENV)/installed-dev
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
+
+kernels: $(VENV)/installed-dev
+	$(BIN)/perikope warmup
+
+# Kernels that check bounds, with which tests/durability reads damaged indexes.
+checked-kernels: $(VENV)/installed-dev
+	$(BIN)/python -m tests.durability.probe
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks
@@ -38,11 +49,13 @@ results: $(VENV)/installed-dev
 		else echo "collection ../shared/data/$$name not found: skipped"; fi; \
 	done
 
-# The durability tests at length: a thousand kills, every byte flipped, every fault at every step. Takes almost an hour.
+# The durability and property tests in full: a thousand kills, every byte flipped, every column forged in every way, every
+# fault at every step, and ten times as many random examples as `test` tries. Takes more than an hour.
 soak: $(VENV)/installed-dev
-	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 PERIKOPE_FORGERIES=5000 $(BIN)/python -m pytest tests/durability
+	PERIKOPE_KILLS=1000 PERIKOPE_SOAK=1 PERIKOPE_FORGERIES=5000 PERIKOPE_EXAMPLES=5 $(BIN)/python -m pytest tests/durability tests/properties
 
-# Gives damaged files to every reader, for FUZZ_SECONDS in total. Files that make a reader fail are kept in .fuzz/.
+# Damaged files for every reader, for FUZZ_SECONDS in total. `test` tries 25 per reader. Files on which a reader fails are
+# stored in .fuzz/.
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/installed-dev
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m tests.fuzz

@@ -1,16 +1,17 @@
-"""Speed beside the peers, in one run: `make bench`. Figures are for comparing rows, not for other machines.
+"""Speed compared with other engines, in one run: `make bench`. Compare rows with each other, not with other machines.
 
 python -m benchmarks                     startup, search, build, fetch, filters and browse
 python -m benchmarks startup search      these only
-python -m benchmarks build --help        one of them, with its options; also `memory`, `columns`, `positions`, `patents`, `formats`,
-                                         `neural`
+python -m benchmarks build --help        one of them, with its options; also `memory`, `columns`, `positions`,
+                                         `patents`, `formats`, `neural`
 python -m benchmarks compare --before PYTHON     whether this installation is slower than that of another interpreter
 python -m benchmarks identical --before PYTHON   whether both write the same runs
 python -m benchmarks --markdown FILE     adds the tables of build, fetch, browse, memory and columns to a file
 
-Without names `fetch` takes two of its collections, Evidence Inference and 200,000 short synthetic documents: some minutes, and some more
-for the first run, which downloads the peers and builds their indexes. `fetch --collection all` adds 50,000 long documents, 2.6 million
-short ones and growth: the better part of an hour at first, 17 GB of disk.
+Without names, `fetch` measures two of its collections, Evidence Inference and 200,000 short synthetic documents. This
+takes some minutes, and more in the first run, which downloads the other engines and builds their indexes.
+`fetch --collection all` adds 50,000 long documents, 2.6 million short ones and growth. Its first run takes the better
+part of an hour and 17 GB of disk.
 """
 
 import importlib

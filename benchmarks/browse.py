@@ -1,8 +1,9 @@
-"""What looking into documents costs, one thread, warm: `python -m benchmarks browse`.
+"""The cost of ranking passages, with one thread and warm caches: `python -m benchmarks browse`.
 
-The join and every model on all passages of 1,000 synthetic documents of about 4,000 words, cut into passages of 40; beside it, in the same
-run, what one would do without the index: make a bm25s index of these passages on the fly and ask it. Then growth with the passages of one
-document, and a grid over weights. Seconds are CPU time of the thread, each the least of several rounds: the machine may be busy.
+Measured are the join and every model on all passages of 1,000 synthetic documents of about 4,000 words, cut into
+passages of 40 words. The same run measures the alternative without such an index: make a bm25s index of these passages
+on the fly and query it. Then come growth with the passages of one document, and a grid over weights. Seconds are CPU
+time of the thread, each the minimum of several rounds, because the machine may be busy.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def _measure_model(name: str, matches: Matches, length: int, times: Times, round
 
 
 def on_the_fly(snapshot: Snapshot, wanted: dict[int, list[Query]], rounds: int) -> tuple[float, dict[int, list[float]]]:
-    """Milliseconds to index all passages with bm25s and to ask it; the passages come as terms, so nothing is analysed."""
+    """Milliseconds to index all passages with bm25s and to query it; the passages are terms, so nothing is analysed."""
     import bm25s
 
     passages = [terms for document in range(snapshot.numbers) for terms in _passages(snapshot, document)]

@@ -1,4 +1,4 @@
-"""How fast an index is built, how much memory it takes and how large it is, beside the peers: `python -m benchmarks build`."""
+"""Speed of building an index, its memory and its size, compared with other engines: `python -m benchmarks build`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from perikope.index.segments import Segment
 
 SAMPLE = replace(LONG, documents=LONG.documents // 10)
 WITHIN_DOCUMENT, VOCABULARY = 0.67, 0.58
-"""Exponents of the growth of distinct words with the length of a document and of the collection, fitted to Evidence Inference."""
+"""Exponents of the growth of distinct words with the length of a document and of a collection (Evidence Inference)."""
 
 
 @dataclass(slots=True)

@@ -1,11 +1,13 @@
 """Whether one installation of perikope is slower than another: `python -m benchmarks compare --before PYTHON`.
 
-PYTHON is the interpreter of the other installation, such as ../before/.venv/bin/python. Both do the same work in turns, and a seed decides
-which goes first each time. A row gives the median of the ratios after ÷ before, one ratio per query and turn, with a 95 % interval.
+PYTHON is the interpreter of the other installation, such as ../before/.venv/bin/python. Both do the same work in turns,
+and a seed decides which goes first each time. A row gives the median of the ratios after ÷ before, one ratio per query
+and turn, with a 95 % interval.
 
-The verdict is about CPU time. In a trial the same installation was on both sides, on two cores with a load of 5: after 20 turns the median
-ratios of CPU time at 16 points were off by 1.7 % (root mean square), those of wall-clock time by 2.7 %. Geometric means of CPU ratios
-were off by 2.8 %; ratios of minimum CPU times by 1.9 %, but their intervals were too narrow. With fewer turns all intervals are too narrow.
+The verdict is about CPU time. In a trial the same installation was on both sides, on two cores with a load of 5: after
+20 turns the median ratios of CPU time at 16 points were off by 1.7 % (root mean square), those of wall-clock time by
+2.7 %. Geometric means of CPU ratios were off by 2.8 %; ratios of minimum CPU times by 1.9 %, but their intervals were
+too narrow. With fewer turns all intervals are too narrow.
 
 fetch    `Index.search` with bm25 in the best 10 and 1000 documents, with 2-5, 10 and 100 words
 browse   `Index.search` with each lexical model in 1000 documents, with 4, 10 and 100 words; reading the hits
@@ -13,8 +15,9 @@ batch    `perikope run` over many topics
 build    `perikope index` into a new folder
 start    `perikope search` with compiled kernels, `perikope --help` and `import perikope`
 
-fetch and browse run in one process per installation, which is replaced every five turns. All other parts start a new process each time.
-The data are Evidence Inference and ConditionalQA in $PERIKOPE_SHARED_DATA or ../shared/data, or synthetic documents without them.
+fetch and browse run in one process per installation, which is replaced every five turns. All other parts start a new
+process each time. The data are Evidence Inference and ConditionalQA in $PERIKOPE_SHARED_DATA or ../shared/data, or
+synthetic documents without them.
 """
 
 from __future__ import annotations
@@ -78,7 +81,7 @@ class Point:
     label: str
     works: Sequence[Work]
     every: int = 1
-    """Takes part in one of so many turns."""
+    """The row is measured in every n-th turn only, where this is n."""
     turns: list[list[tuple[Cost, Cost]]] = field(default_factory=list)
 
     def costs(self, kind: int) -> NDArray[np.float64]:
@@ -102,7 +105,7 @@ class Ratio:
 
 
 def ratio(costs: NDArray[np.float64], seed: int) -> Ratio:
-    """The median of after ÷ before, `costs` as in `Point.costs`; whole turns are resampled, as noise hits all of a turn."""
+    """The median of after ÷ before, `costs` as in `Point.costs`; whole turns are drawn, as noise hits all of one."""
     ratios = costs[..., 1] / costs[..., 0]
     drawn = np.random.default_rng(seed).integers(0, len(ratios), (RESAMPLES, len(ratios)))
     low, high = np.percentile(np.median(ratios[drawn].reshape(RESAMPLES, -1), axis=1), (2.5, 97.5))
@@ -351,7 +354,7 @@ def compare(before: Installation, after: Installation, parts: Sequence[str], opt
         print("… warming up; this compiles the kernels of an installation that has not searched yet", file=sys.stderr, flush=True)
         start_workers((before, after), folder)
         points, refused = warm(points_of(parts, data, folder, models), (before, after))
-        # The processes that compiled are larger and slower than those that load compiled kernels; they are not measured.
+        # Processes that compiled kernels are larger and slower than those that load them; they are not measured.
         alternate(points, before, after, folder, options.alternations, options.seed)
     tables = []
     for part in parts:

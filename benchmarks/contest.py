@@ -37,7 +37,7 @@ Point = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A row of the table: the program of `benchmarks.engines`, the peer's environment it runs in, and the name of its index."""
+    """A row of the table: the program in `benchmarks.engines`, its environment, and the name of its index."""
 
     program: str
     label: str
@@ -138,7 +138,7 @@ def _readable(folder: Path) -> bool:
 
 
 class Server:
-    """An engine that answers in a process of its own, and what that process costs."""
+    """An engine that answers in a separate process, and the cost of that process."""
 
     def __init__(self, engine: Engine, index: Path, queries: Path) -> None:
         self.engine = engine
@@ -253,7 +253,7 @@ def compare(dataset: Dataset, engines: Sequence[Engine], count: int, rounds: int
 
 
 def _compile(comparison: Comparison, queries: Path) -> None:
-    """Let perikope compile its kernels: it does so once an installation, and the memory it takes is not that of a query."""
+    """Let perikope compile its kernels once per installation: the memory of the compiler is not that of a query."""
     with suppress(RuntimeError):  # comes up again where it is measured
         server = Server(PERIKOPE, comparison.dataset.folder / PERIKOPE.index, queries)
         for point in comparison.points:

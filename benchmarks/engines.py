@@ -1,8 +1,9 @@
-"""The engines whose queries `fetch` times, each in a process of its own: `python -m benchmarks.engines ENGINE build|serve …`.
+"""The engines whose queries `fetch` times, one process per engine: `python -m benchmarks.engines ENGINE build|serve …`.
 
-Only the standard library at the top: the peers run in an environment without perikope. `build` makes an index of a file with one
-document a line, `id<TAB>term term …`: terms as perikope indexed them, so that no engine cuts, stops or stems anything. `serve` opens an
-index and answers requests on its standard input, a JSON object a line: run all queries of one length, and say what each took.
+The module imports only the standard library at the top, because the other engines run in an environment without
+perikope. `build` makes an index of a file with one document per line, `id<TAB>term term …`. The terms are those that
+perikope indexed, so that no engine splits, stops or stems anything. `serve` opens an index and answers requests on its
+standard input, one JSON object per line: run all queries of one length, and return the time of each.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Engine:
         raise NotImplementedError
 
     def prepare(self, terms: list[str]) -> Any:
-        """A query in the form that the engine takes: parsed, nothing looked up yet where the engine does that itself."""
+        """A query in the form that the engine takes: parsed, but not looked up where the engine does that itself."""
         raise NotImplementedError
 
     def search(self, query: Any, k: int) -> Any:
@@ -94,7 +95,7 @@ class Perikope(Engine):
 
 
 class Lucene(Engine):
-    """Lucene in this process; the call from Python into Java and back takes a microsecond, which is counted. No stored field is read."""
+    """Lucene in this process. The call to Java takes a microsecond, which counts. No stored field is read."""
 
     def __init__(self, folder: str) -> None:
         self.java = _java()
@@ -201,7 +202,7 @@ class Tantivy(Engine):
 
 
 class Bm25s(Engine):
-    """bm25s with its numba backend: scores computed at build time for these k1 and b; terms come as numbers, so none is looked up."""
+    """bm25s with its numba backend: scores are computed at build time for these k1 and b, and terms are numbers."""
 
     def __init__(self, folder: str) -> None:
         import bm25s
@@ -253,7 +254,7 @@ class _Timed:
 
 
 class Pisa(Engine):
-    """PISA: its own loop over all queries, timed where it asks for the next one; it looks terms up and reads the ids of what it found."""
+    """PISA: its loop over all queries, timed where it asks for the next one; it looks up terms and reads result ids."""
 
     algorithm = "block_max_wand"
 

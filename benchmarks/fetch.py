@@ -1,8 +1,9 @@
-"""How fast documents are fetched, beside the peers, one thread, warm cache: `python -m benchmarks fetch`.
+"""Speed of fetching documents, compared with other engines, one thread, warm cache: `python -m benchmarks fetch`.
 
-Every engine has an index of the same terms and gets the same queries, in a process of its own. The processes take turns: all queries of one
-length and one k in each, then the next round, so that noise hits all. Each query is run for warming first; of the rounds its best counts.
-Indexes are kept in `.bench/fetch` by collection and version of the engine, so that only the first run builds them.
+Every engine has an index of the same terms and gets the same queries, in its own process. The processes take turns:
+each runs all queries of one length and one k, then the next round begins, so that noise affects all engines. Each query
+runs once to warm up; the best of its rounds counts. Indexes are stored in `.bench/fetch` by collection and version of
+the engine, so that only the first run builds them.
 """
 
 from __future__ import annotations

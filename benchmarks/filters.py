@@ -1,6 +1,7 @@
-"""What filters cost and save, perikope alone: `python -m benchmarks filters`.
+"""The cost of filters, and what they save, for perikope alone: `python -m benchmarks filters`.
 
-The same queries without a filter and with ever more selective ones; masks are warm, as they are for a filter that is used more than once.
+The same queries run without a filter and with more and more selective ones. Masks are warm, as they are for a filter
+that is used more than once.
 """
 
 from __future__ import annotations

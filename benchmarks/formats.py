@@ -1,10 +1,9 @@
-"""XML read, `python -m benchmarks formats`: what the patents at hand gave, and megabytes a second.
+"""Reading XML: what the available patents contain, and megabytes per second: `python -m benchmarks formats`.
 
-The floor is lxml that does nothing but parse the same bytes.
-
-Four steps, each with those before it: parsing by lxml alone, of documents that are already cut out, without DTD and named characters;
-our trees, which cut out and clean the documents of a file; documents, made of the trees; and an index of them, committed to the disk.
-`python -m benchmarks formats FOLDER` measures the XML files of a folder, also those in archives, instead of the collections at hand.
+There are four steps, each including those before it: lxml parses documents that are already cut out, without DTD and
+named characters (this is the lower limit); perikope's trees, which cut out and clean the documents of a file;
+documents, made of the trees; and an index of them, committed to disk. `python -m benchmarks formats FOLDER` measures
+the XML files of a folder, also those in archives, instead of the available collections.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def patents(folder: Path) -> Table:
-    """What the patents at hand gave, by the root element of their files and the country; the codes are distinct ones of each patent."""
+    """Contents of the available patents by root element and country; codes are the distinct ones per patent."""
     columns = ("source", "files", "documents", "sections", "passages", "claims", "dependent", "codes", "cited patents", "references inside")
     table = Table("Patents read", columns)
     counts: dict[str, Counter[str]] = {}
@@ -91,7 +90,7 @@ def _contents(document: Document) -> Counter[str]:
 
 
 def speed(folder: Path, files: Mapping[str, Sequence[str]] = FILES) -> Table:
-    """How fast each kind of XML at hand is read; in seconds of the processor, since other work on a machine would count otherwise."""
+    """Reading speed per kind of XML, in CPU seconds, since other work on the machine must not count."""
     table = Table("XML read, MB/s of the processor", ("files", "documents", "MB", "lxml alone", "trees", "documents made", "indexed"))
     for name, patterns in files.items():
         paths = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if _is_read(path)]

@@ -1,11 +1,13 @@
 """Whether two installations of perikope write the same runs: `python -m benchmarks identical --before PYTHON`.
 
-PYTHON is the interpreter of the other installation, such as ../before/.venv/bin/python. Each installation indexes the collections and runs
-`perikope run` with every model that needs no store of vectors and with many options; run files are compared byte by byte. Some runs
-are repeated after the change over the index made before it. A pair fails where the files differ, where one installation refuses the
-options, or where there is nothing to compare. The program ends with 1 where a pair fails.
+PYTHON is the interpreter of the other installation, such as ../before/.venv/bin/python. Each installation indexes the
+collections and runs `perikope run` with every model that needs no store of vectors and with many options; run files are
+compared byte by byte. Some runs are repeated after the change over the index made before it. A pair fails where the
+files differ, where one installation refuses the options, or where there is nothing to compare. The program ends with 1
+where a pair fails.
 
-Collections are folders of $PERIKOPE_SHARED_DATA or ../shared/data with documents.jsonl or documents.jsonl.gz and TSV topics.
+Collections are folders of $PERIKOPE_SHARED_DATA or ../shared/data with documents.jsonl or documents.jsonl.gz and TSV
+topics.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ class Case:
     topics: str = "words"
     """words: as they are; short: their first two words; boolean: three words joined by operators."""
     may_be_refused: bool = False
-    """A listed model may need a store that the index does not hold; of all other cases at least one installation must write a run."""
+    """A model may need a store that the index lacks; in all other cases at least one installation must write a run."""
     crossed: bool = False
     """Whether the installation after the change runs it over the index of the other one too."""
 

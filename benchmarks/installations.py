@@ -18,7 +18,7 @@ _WORKER = Path(__file__).with_name("worker.py")
 
 
 def environment() -> dict[str, str]:
-    """One thread per process, the same order of sets, and no path that brings the modules of one installation into the other."""
+    """One thread per process, the same order of sets, and no path that mixes the modules of the installations."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | SINGLE | {"PYTHONHASHSEED": "0"}
 
 
@@ -68,7 +68,7 @@ class Installation:
         return answer
 
     def command(self, *arguments: str) -> list[str]:
-        """A command line of perikope, to be run in a process of its own."""
+        """A command line of perikope, to be run in a separate process."""
         return [self.python, "-P", "-m", "perikope", *arguments]
 
     def run(self, command: Sequence[str]) -> measure.Measurement:

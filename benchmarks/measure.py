@@ -27,9 +27,9 @@ class Measurement:
     resident: int = 0
     """Bytes in memory; pages shared by several processes, such as libraries, count in each."""
     private: int = 0
-    """Bytes in memory that no file stands behind: what the program cannot give back."""
+    """Bytes of anonymous memory, which no file backs and the system cannot drop."""
     others: float = 0.0
-    """Cores that other programs of the machine were using meanwhile, on average: where they are not idle, wall-clock seconds mislead."""
+    """Mean number of cores that other programs used meanwhile: where it is not near 0, wall-clock times mislead."""
     said: dict[str, float] = field(default_factory=dict)
     """The JSON object that the program printed on its last line."""
     problem: str = ""
@@ -93,7 +93,7 @@ def memory_limit() -> int:
 def run(
     command: Sequence[str], *, cwd: Path, limit: int | None = None, seconds: float = math.inf, environment: Mapping[str, str] | None = None
 ) -> Measurement:
-    """Run a program in a session of its own and measure it; a failure is a `problem`, not an exception."""
+    """Run a program in a separate session and measure it; a failure is a `problem`, not an exception."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         started, busy_before = time.perf_counter(), busy()
         process = subprocess.Popen(command, cwd=cwd, stdout=output, stderr=errors, start_new_session=True, env=environment)

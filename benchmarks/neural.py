@@ -1,10 +1,11 @@
 """What re-ranking by stored vectors costs: `python -m benchmarks neural`.
 
-MaxSim of a query with all passages of 1,000 documents of 68 passages of 100 tokens at 128 dimensions, 6.8 million vectors, by the code that
-they are kept in; on one thread and on two, and its parts. The vectors are drawn by chance, which takes as long as others would, and are
-those of a hundred documents ten times over: more than any cache holds. Milliseconds are CPU time of the thread, with two threads
-wall-clock time, each the least of several rounds: the machine may be busy. The loss of each code, and of comparing only the passages
-that are best by centroids, is measured on real vectors: see docs/neural.md.
+Measured is MaxSim of a query with all passages of 1,000 documents (68 passages of 100 tokens at 128 dimensions, 6.8
+million vectors), for each code that vectors are stored in, on one thread and on two, and its parts. The vectors are
+random, which does not change the time; those of a hundred documents are repeated ten times, more than any cache holds.
+Milliseconds are CPU time of the thread, or wall-clock time with two threads, each the minimum of several rounds,
+because the machine may be busy. The loss of each code, and of comparing only the passages that are best by centroids,
+is measured on real vectors: see docs/neural.md.
 """
 
 from __future__ import annotations

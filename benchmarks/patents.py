@@ -1,7 +1,7 @@
-"""Patents searched with patents: `python -m benchmarks patents [FOLDER]`.
+"""Search with patents for patents: `python -m benchmarks patents [FOLDER]`.
 
-Every patent of a folder against all others, by its own abstract and claims, with and without the filters; and at which rank the other
-publications of the same patent come back where they may.
+Every patent of a folder is searched for with its abstract and claims among all others, with and without the filters. A
+second table has the ranks of other publications of the same patent, where they may be results.
 """
 
 from __future__ import annotations

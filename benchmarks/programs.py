@@ -1,7 +1,7 @@
-"""The programs that are measured, each in a process of its own: `python -m benchmarks.programs SYSTEM SOURCE TARGET`.
+"""The programs that are measured, one process per program: `python -m benchmarks.programs SYSTEM SOURCE TARGET`.
 
-Only the standard library at the top: the peers run in an environment without perikope. The last line of output is a JSON object with
-the seconds of the work itself, imports and warming up left out.
+The module imports only the standard library at the top, because the other engines run in an environment without
+perikope. The last line of output is a JSON object with the seconds of the work itself, without imports and warm-up.
 """
 
 from __future__ import annotations

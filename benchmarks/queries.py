@@ -1,4 +1,4 @@
-"""Queries drawn from a collection, short as users write them and long as claims are, and the collection's terms for other engines."""
+"""Queries drawn from a collection, short like users' and long like claims, and the collection's terms for engines."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _NEIGHBOURS = 8
 
 
 def draw(source: Path, snapshot: Snapshot, count: int, seed: int = 1) -> Queries:
-    """So many queries of each length, of distinct words of one document that are no stop words; the same seed draws the same.
+    """Draw `count` queries of each length from distinct words of one document, without stop words.
 
-    Up to 10 words: by chance, the likelier the more often a word occurs in the document. 100 words: those with the highest tf·idf. A
-    document that has too few words takes the ones after it along.
+    The words of queries of up to 10 words are drawn in proportion to their frequency in the document. Queries of 100
+    words have the words with the highest tf·idf. A document with too few words is joined with the following ones. The
+    same seed draws the same queries.
     """
     chance = random.Random(seed)
     number = _lines(source)
@@ -85,7 +86,7 @@ def _opened(source: Path) -> AbstractContextManager[IO[bytes]]:
 
 
 def write_terms(snapshot: Snapshot, target: Path) -> None:
-    """All documents as perikope indexed them, one a line: `id<TAB>term term …`, stop words left out."""
+    """All documents as perikope indexed them, one per line: `id<TAB>term term …`, without stop words."""
     if snapshot.languages != ["en"]:
         raise RuntimeError(f"only English collections can be compared, this one holds {snapshot.languages}")
     unfinished = target.with_suffix(".part")

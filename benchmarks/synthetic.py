@@ -1,17 +1,21 @@
 """Collections of any size with the statistics of English text, as JSON Lines; the same seed gives the same bytes.
 
-What is modelled (the constants were set by hand so that the counts come near those of Evidence Inference, 4 million words):
+What is modelled (the constants were set by hand so that the counts come near those of Evidence Inference, 4 million
+words):
 
-- Rank and frequency: Zipf-Mandelbrot, 1 / (rank + 2.7)^1.07, down to rank 5000 and 1 / rank^(1 / 0.55) below, as in real text
-  (Ferrer i Cancho and Solé 2001). Drawn independently, the number of distinct words then grows about as Heaps' law has it, with
-  exponent 0.55: 62,600 in 4 million words, where the real collection has 63,000. Fewer of them occur only once: 30 % against 46 %.
-- Repetition: a word of a document is the more likely a copy of an earlier one the longer the document is. Documents of 4,332 words
+- Rank and frequency: Zipf-Mandelbrot, 1 / (rank + 2.7)^1.07, down to rank 5000 and 1 / rank^(1 / 0.55) below, as in
+  real text (Ferrer i Cancho and Solé 2001). Words are drawn independently; their distinct number then grows about as
+  Heaps' law says, with exponent 0.55: 62,600 in 4 million words, where the real collection has 63,000. Fewer of them
+  occur only once: 30 % against 46 %.
+- Repetition: a word of a document is a copy of an earlier one, more often in longer documents. Documents of 4,332 words
   have 880 distinct ones on average, real ones 970; without copies it would be about 1,800, and twice the postings.
-- Words: the 90 most frequent are English stop words in their order of frequency; the others are made of alternating consonants and
-  vowels, longer where rarer, and three in ten carry an English ending, so that a stemmer has work to do.
-- Shape: a title, passages of about 65 words, sentences of about 20; documents of more than 600 words have sections with titles.
+- Words: the 90 most frequent are English stop words in their order of frequency; the others are made of alternating
+  consonants and vowels, longer where rarer, and three in ten have an English ending, so that a stemmer has work to do.
+- Shape: a title, passages of about 65 words, sentences of about 20; documents of more than 600 words have sections with
+  titles.
 
-Not modelled: numbers, punctuation inside sentences, letters beyond ASCII, word order (stored text compresses worse than real text).
+Not modelled: numbers, punctuation inside sentences, letters beyond ASCII, word order (stored text compresses worse than
+real text).
 """
 
 from __future__ import annotations

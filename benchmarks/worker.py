@@ -1,12 +1,13 @@
 """Answers requests inside one installation of perikope; `benchmarks.installations` starts it by its path.
 
-It reads one JSON object per line from standard input and writes one per line to standard output. It needs the standard library and the
-public names of perikope only, so that older and newer installations run the same file:
+It reads one JSON object per line from standard input and writes one per line to standard output. It needs the standard
+library and the public names of perikope only, so that older and newer installations run the same file:
 
-{"action": "facts"}                                                     where perikope lies, its version, the installed packages
-{"action": "open", "index": FOLDER}                                     opens an index for the searches that follow
-{"action": "search", "query": TEXT, "options": {…}, "hits": BOOLEAN}    CPU and wall-clock seconds of a search; hits: also reads the results
-{"action": "command", "arguments": […]}                                 runs the command line, returns its exit status and messages
+{"action": "facts"}                              folder and version of perikope, the installed packages
+{"action": "open", "index": FOLDER}              opens an index for the searches that follow
+{"action": "search", "query": TEXT, "options": {…}, "hits": BOOLEAN}
+                                                 CPU and wall-clock seconds of a search; hits: also reads the results
+{"action": "command", "arguments": […]}          runs the command line, returns its exit status and messages
 
 Every answer to a request that fails is {"problem": MESSAGE}.
 """

@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perikope.core.configuration import Table, inner_table
-from perikope.core.options import Option, declared
+from perikope.core.options import Option, Options, declared
 from perikope.core.values import OneOf
 from perikope.evaluation.experiment.plan_keys import ExperimentKeys
+from perikope.neural.system_keys import AttentionOptions, NeuralKeys, TrainingOptions
 from perikope.search.recipes import RecipeKeys
 
 PAGE = Path(__file__).parents[1] / "docs" / "keys.md"
@@ -21,7 +22,12 @@ PAGE = Path(__file__).parents[1] / "docs" / "keys.md"
 FILES: tuple[tuple[str, str, type[Table]], ...] = (
     ("Recipes", "A recipe gives the options of a search one name: `perikope search idx QUERY --recipe my.toml`.", RecipeKeys),
     ("Experiments", "An experiment compares systems: `perikope experiment my.toml`.", ExperimentKeys),
+    ("Experiments with neural rankers", 'Further keys of an experiment with `kind = "neural"`.', NeuralKeys),
 )
+OPTIONS: Mapping[type[Table], Mapping[str, type[Options]]] = {
+    NeuralKeys: {"[training]": TrainingOptions, "[context]": AttentionOptions},
+}
+"""Tables that hold options of a class."""
 
 _HEAD = """# Keys of configuration files
 
@@ -33,12 +39,14 @@ the file, the table and the key, and lists what is valid. Every key may be left 
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole page; every table is described once."""
     lines = [_HEAD]
+    described: set[type[Options]] = set()
     for title, summary, keys in FILES:
-        lines += [f"## {title}", "", summary, "", *_table(keys), ""]
-        for name, inner in _inner_tables(keys, ""):
-            lines += [f"### `{name}`", "", *_table(inner), ""]
+        lines += [f"## {title}", "", summary, "", *_table(keys, described), ""]
+        for name, inner in (*_inner_tables(keys, ""), *OPTIONS.get(keys, {}).items()):
+            if inner not in described:
+                lines += [f"### `{name}`", "", *_table(inner, described), ""]
     return "\n".join(lines)
 
 
@@ -53,11 +61,15 @@ def _inner_tables(keys: type[Table], outer: str) -> Iterator[tuple[str, type[Tab
             yield from _inner_tables(inner, f"{name.strip('[]')}.")
 
 
-def _table(keys: type[Table]) -> Iterator[str]:
+def _table(keys: type[Options], described: set[type[Options]]) -> Iterator[str]:
+    """The keys of a table, without those that it inherits from a table that is described already."""
+    inherited = {key: key_option for base in keys.__mro__[1:] if base in described for key, key_option in declared(base).items()}
+    described.add(keys)
     yield "| key | values | default | |"
     yield "|---|---|---|---|"
     for key, key_option in declared(keys).items():
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in _cells(key, key_option)) + " |"
+        if inherited.get(key) != key_option:
+            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in _cells(key, key_option)) + " |"
 
 
 def _cells(key: str, key_option: Option) -> list[str]:

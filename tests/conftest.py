@@ -6,9 +6,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A kernel's first call compiles it: a deadline would measure that. Where a change is judged, the same examples decide every time;
-# new ones are looked for while it is made.
-settings.register_profile("perikope", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI")))
+from tests.support.examples import scaled
+
+# The first call of a kernel compiles it, which a deadline would measure. With CI set, the same examples decide every
+# time; without it, each run tries new ones.
+settings.register_profile(
+    "perikope",
+    max_examples=scaled(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
 settings.load_profile("perikope")
 
 
@@ -22,5 +30,5 @@ def shared_data() -> Path:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name bytes by their argument: the processes of a test run must collect the same names, and bytes may hold a time."""
+    """Name a parameter of type bytes by its argument: all test processes must collect the same names."""
     return argname if isinstance(val, bytes) else None

@@ -88,7 +88,7 @@ FETCHED = {
 
 @pytest.fixture(scope="module", params=FETCHED)
 def fetched(request, shared_data, tmp_path_factory):
-    """An index, the terms of its documents by id, and the queries of all its topics."""
+    """An index, the terms of its documents by id, the queries of all its topics, and term frequencies per document."""
     documents, topics = FETCHED[request.param]
     folder = str(tmp_path_factory.mktemp("fetched") / request.param)
     build(folder, [str(shared_data / documents)], BuildOptions(stemmer="porter"))
@@ -101,11 +101,12 @@ def fetched(request, shared_data, tmp_path_factory):
     queries = [
         parse_query(topic.query, snapshot.analyzer, snapshot.languages) for path in topics for topic in read_topics(shared_data / path)
     ]
-    return snapshot, texts, queries
+    counts = [Counter(segment.terms.text(int(number)) for number in tokens) for tokens, segment in texts.values()]
+    return snapshot, texts, queries, counts
 
 
 def test_bm25_equals_bm25s_on_all_topics(fetched):
-    snapshot, texts, queries = fetched
+    snapshot, texts, queries, _ = fetched
     names = [[segment.terms.text(int(number)) for number in tokens] for tokens, segment in texts.values()]
     peer = bm25s.BM25(method="lucene", k1=1.2, b=0.75, dtype="float64")
     peer.index(names, show_progress=False)
@@ -113,7 +114,7 @@ def test_bm25_equals_bm25s_on_all_topics(fetched):
     for query in queries:
         found = fetch(snapshot, query, model, 1000)
         repeated = [term for term, weight in zip(query.terms, query.weights, strict=True) for _ in range(int(weight))]
-        # bm25s leaves out the constant (k1 + 1), as Lucene does since version 8, and refuses words that it does not know.
+        # bm25s leaves out the constant (k1 + 1), as Lucene does since version 8, and refuses unknown words.
         theirs = peer.get_scores([term for term in repeated if term in peer.vocab_dict]) * 2.2
         best = np.sort(theirs[theirs > 0])[::-1][:1000]
         np.testing.assert_allclose(found.scores, best, rtol=1e-4)
@@ -123,8 +124,7 @@ def test_bm25_equals_bm25s_on_all_topics(fetched):
 @pytest.mark.parametrize("name", ["pl2", "dph", "lm", "sim"])
 def test_the_other_models_equal_their_formula_on_some_topics(fetched, name):
     """Written out over arrays of frequencies, term by term, without any index."""
-    snapshot, texts, queries = fetched
-    counts = [Counter(segment.terms.text(int(number)) for number in tokens) for tokens, segment in texts.values()]
+    snapshot, _, queries, counts = fetched
     length = np.array([sum(count.values()) for count in counts], float)
     n, tokens = len(counts), length.sum()
     average = tokens / n
@@ -139,14 +139,14 @@ def test_the_other_models_equal_their_formula_on_some_topics(fetched, name):
             inside = tf > 0
             seen += weight
             constant += weight * math.log(cf / tokens)
-            f, own = tf[inside], length[inside]
+            f, dl = tf[inside], length[inside]
             if name == "pl2":
-                t, mean = f * np.log2(1 + average / own), cf / n
+                t, mean = f * np.log2(1 + average / dl), cf / n
                 value = t * np.log2(1 / mean) + mean * np.log2(np.e) + 0.5 * np.log2(2 * np.pi * t) + t * (np.log2(t) - np.log2(np.e))
                 value /= t + 1
             elif name == "dph":
-                share = f / own
-                value = f * np.log2(f * average / own * n / cf) + 0.5 * np.log2(2 * np.pi * f * (1 - share))
+                share = f / dl
+                value = f * np.log2(f * average / dl * n / cf) + 0.5 * np.log2(2 * np.pi * f * (1 - share))
                 value *= (1 - share) ** 2 / (f + 1)
             else:
                 value = np.log(1 + f / (1000 * cf / tokens))

@@ -13,11 +13,11 @@ ORDER = [
     "evaluation.io", "evaluation.measures", "evaluation", "evaluation.learning", "evaluation.tuning", "evaluation.experiment",
     "neural", "cli",
 ]  # fmt: skip
-"""The folders from the first to the last; a folder that has entries of its own inside it is as fine as these are."""
+"""The folders in the order of imports. A folder inside another may have its own entry, which then counts."""
 
 
 def place_of(module: str) -> int:
-    """Where a module stands in the order, by the longest entry that holds it; `module` has no `perikope.` in front."""
+    """The number of a module in the order, by the longest matching entry; `module` lacks the prefix `perikope.`."""
     holding = [entry for entry in ORDER if f"{module}.".startswith(f"{entry}.")]
     return ORDER.index(max(holding, key=len)) if holding else -1
 

@@ -1,4 +1,4 @@
-"""What Windows lacks and refuses, simulated on Linux: everything that an index and an experiment do works without it."""
+"""A simulation of Windows on Linux: indexing and experiments work without what Windows lacks or refuses."""
 
 import ctypes
 import subprocess

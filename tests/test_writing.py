@@ -26,7 +26,7 @@ def _renames(call: ast.AST) -> bool:
     owner = function.value.id if isinstance(function.value, ast.Name) else ""
     if function.attr in OF_MODULES.get(owner, ()):
         return True
-    # `replace` of a text takes two values, that of a dataclass or a date takes names: one value alone is that of a path.
+    # `replace` of a text takes two values, that of a dataclass or a date takes names; with one value it is a path's.
     alone = len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
     of_path = function.attr == "replace" and (alone or [keyword.arg for keyword in call.keywords] == ["target"])
     return of_path or function.attr == "rename"

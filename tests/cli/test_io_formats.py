@@ -158,7 +158,7 @@ def test_a_clef_ip_run_as_candidates(index, topics, tmp_path, capsys):
 def test_mistakes(index, tmp_path, capsys):
     topics, out = tmp_path / "topics", tmp_path / "run"
     topics.write_text("brass grinder\n")
-    fails(capsys, "topics:1: the file is of none of the forms of topics known", "run", index, topics, "--out", out)
+    fails(capsys, "topics:1: the file has none of the known forms of topics", "run", index, topics, "--out", out)
     fails(capsys, "topics:1: the topic that begins here", "run", index, _written(topics, "<top>\n<num>1"), "--out", out)
     fails(capsys, "topics:4: <tclaims> is not closed", "run", index, _written(topics, CLEF_IP_TOPICS[:110]), "--out", out)
     fails(capsys, "topics:4: cannot be read as XML", "run", index, _written(topics, INEX_TOPICS[:180]), "--out", out)

@@ -102,7 +102,7 @@ def test_a_run_that_returns_less_is_another_distribution(files, capsys):
         (["--name", "a/b"], "cannot be the name of a table"),
         ([], "--name"),
         (["--name", "x", "--model", "bm52"], "unknown model 'bm52'"),
-        (["--name", "x", "--part", "abstract"], "no passage that the run returns stands in a part named description"),
+        (["--name", "x", "--part", "abstract"], "no passage that the run returns is in a part named description"),
         (["--name", "x", "--elements=section"], "leave --elements out"),
         (["--name", "x", "--recipe", "gobeil2012"], "did you mean 'gobeill2012'"),
     ],
@@ -118,7 +118,7 @@ def test_judgements_without_descriptions_teach_nothing(files, capsys):
     (files / "qrels.txt").write_text("q3 0 d3#@1 1\n")
     code, _, err = run(capsys, "learn", "prior", *given(files), "--name", "x")
     assert code == 2
-    assert "no passage that is judged relevant stands in a part named description" in err
+    assert "no passage that is judged relevant is in a part named description" in err
     (files / "qrels.txt").write_text("other 0 d3#@1 1\n")
     code, _, err = run(capsys, "learn", "prior", *given(files), "--name", "x")
     assert code == 2

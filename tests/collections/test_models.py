@@ -165,7 +165,7 @@ def test_fuse(collection, normalize, weights):
 def test_rrf(collection, k):
     model = parse_model(f"rrf(models=[{','.join(FUSED)}],k={k})")
     for matches, twins in collection.topics:
-        # Ranks depend on the last bit where two scores differ in nothing else, so they are those of the scores that were tested above.
+        # Where two scores are almost equal, the last bit decides; so expected ranks follow the scores tested above.
         columns = [(one.score(matches).values, one.matching_only) for one in map(parse_model, FUSED)]
         score = model.score(matches)
         np.testing.assert_allclose(score.values, twins.rrf(columns, k), rtol=1e-6, atol=1e-9)

@@ -1,7 +1,7 @@
-"""Writes the index that `test_fixture` opens: `python -m tests.compat.make_fixture`.
+"""Write the index that `test_fixture` opens: `python -m tests.compat.make_fixture`.
 
-Run it when the format changes, and put the number of the new format into the name of the folder: an index of each format that was ever
-released stays.
+Run it when the format changes, and put the number of the new format into the name of the folder. The indexes of all
+formats that were ever released stay.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def fourth() -> Document:
 
 
 def make(folder: Path) -> None:
-    """Two segments, a deletion, metadata of several kinds, two parts, two languages, and a frequency that does not fit a byte."""
+    """Two segments, a deletion, metadata of several kinds, two parts, two languages, and a frequency above one byte."""
     index = Index.create(folder)
     index.add([first(), second(), third()])
     index.commit()

@@ -1,9 +1,11 @@
-"""Read all of an index that may be damaged or forged, in a separate process, so that a crash is noticed.
+"""Reads everything in an index that may be damaged or forged, in a separate process, so that the tests notice a crash.
 
-    python -m tests.durability.probe FOLDER
+    python -m tests.durability.probe            compiles the kernels of the process (`make checked-kernels`)
+    python -m tests.durability.probe FOLDER     the process
 
-Each line on standard input names a harm (`harms.py`) as JSON. The process applies it to a copy of the index in FOLDER,
-reads the copy and writes one line with the outcome.
+The process prints one line when it has read the undamaged index. Then each line on standard input is a harm
+(`harms.py`) as JSON. It is done to a copy of the index in FOLDER, the copy is read, and one line with the outcome is
+printed.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 import zlib
@@ -36,15 +39,14 @@ QUERY = "pump rotor valve"
 TERMS = ["en:pump", "en:rotor", "fr:valv", "en:absent", "en:seal"]
 PARTS = ["", "claims", "abstract"]
 FILTERS = ["year=2012", "year!=2012", "by.id=*", "year<2015", "ipc=G06F17", "ipc=H*", "id=a|d"]
-PATIENCE = 120
-"""The time without output after which a process counts as hanging, in seconds."""
+MOST_PROCESSOR_SECONDS = 120
+"""Processor time after which a process that reads one harmed index counts as hanging; reading takes under a second."""
+MOST_IDLE_SECONDS = 120
+"""Time after which a process counts as hanging that sleeps and uses no processor at all."""
 
 
 def small_index(folder: Path) -> None:
-    """Make an index of three segments, of which the second has a single part.
-
-    The first has parts, languages, ids, tombstones and frequencies that do not fit a byte; the third is small.
-    """
+    """Three segments: one with parts, languages, ids, tombstones and frequencies above a byte; two smaller ones."""
     index = Index.create(folder)
     index.add([_rich("a", 300), _rich("b", 2), _rich("c", 1), _rich("gone", 3)])
     index.commit()
@@ -78,13 +80,15 @@ def _plain(id: str, text: str) -> Document:
 
 
 def look(folder: Path) -> str:
-    """The checksum of everything that can be read; errors of reading are raised."""
+    """A checksum of everything that can be read; raises the errors of reading."""
     index = Index.open(folder)
     snapshot = index._snapshot
     seen: list[object] = [index.documents, index.passages, index.languages]
     for model in (name for name, definition in MODELS.items() if not definition.needs_store):
         results = index.search(QUERY, model=model, k=50)
-        seen += [results.names(), list(results), [render(results.explain(row)) for row in range(min(3, len(results)))]]
+        # The last results are in short documents. The explanation of a long one lists hundreds of occurrences, which
+        # takes more time than everything else together and reads nothing more from the index.
+        seen += [results.names(), list(results), [render(results.explain(row)) for row in range(len(results))[-3:]]]
     for name, _ in index.search(QUERY, k=2).names():
         seen.append(render(index.explain(QUERY, name)))
     seen.append(str(snapshot.statistics(TERMS)))
@@ -109,10 +113,7 @@ def change(folder: Path) -> None:
 
 
 def examine(folder: Path, changing: bool) -> dict[str, Any]:
-    """The outcome of each step of reading an index.
-
-    A `PerikopeError` or `OSError` is recorded as `STEP refused`, any other exception as `raised`.
-    """
+    """The outcome of each step by its name; an error that is no `PerikopeError` and no `OSError` counts as `raised`."""
     outcome: dict[str, Any] = {}
     steps = {"check": lambda: list(check(folder).problems), "look": lambda: look(folder)}
     if changing:
@@ -128,14 +129,14 @@ def examine(folder: Path, changing: bool) -> dict[str, Any]:
 
 
 class Probe:
-    """Sends harms to the process and returns the outcomes; a crash or a hang of the process is an outcome too."""
+    """The caller's side: sends harms to the process and yields their outcomes; that the process died or hung is one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, jobs: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Yield each harm with its outcome."""
+        """Each harm with its outcome."""
         for job in jobs:
             process = self._process = self._process or self._start()
             assert process.stdin is not None
@@ -143,13 +144,13 @@ class Probe:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(job) + "\n")
                 process.stdin.flush()
-            heard = select.select([process.stdout], [], [], PATIENCE)[0]
-            line = process.stdout.readline() if heard else ""
+            answers = _wait_for_line(process)
+            line = process.stdout.readline() if answers else ""
             if line:
                 yield job, json.loads(line)
             else:
                 self.close()
-                yield job, {"raised": f"died with {process.returncode}" if heard else "hung"}
+                yield job, {"raised": f"died with {process.returncode}" if answers else "hung"}
 
     def close(self) -> None:
         """End the process; the next harm starts it again."""
@@ -161,25 +162,81 @@ class Probe:
     def _start(self) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "tests.durability.probe", str(self._folder)]
         root = Path(__file__).parents[2]
-        # Kernels that check bounds turn a read just outside an array, which might go unnoticed, into an error.
-        # They are compiled differently, so they have a separate cache.
-        settings = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "PERIKOPE_CACHE": str(root / ".pytest_cache" / "kernels-with-bounds")}
+        # Kernels that check bounds turn a read just outside an array, which might go unnoticed, into an error. They are
+        # other machine code, so they have a cache of their own.
+        cache = str(root / ".pytest_cache" / "kernels-with-bounds")
+        settings = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "PERIKOPE_CACHE": cache}
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, cwd=root, env=settings)
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, cwd=root, env=settings)
+        # Kernels are compiled now, so that their compilation does not count as time that a harm takes.
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n", "the process does not start"
+        return process
+
+
+def _wait_for_line(process: subprocess.Popen[str]) -> bool:
+    """Whether the process prints a line or ends; False where it hangs.
+
+    Time on a clock says nothing on a busy machine. A process hangs where it has used much processor time since now, or
+    sleeps and uses none. Where the system does not tell processor times, the process is waited for.
+    """
+    begin = last = _processor_seconds(process.pid)
+    idle_since = time.monotonic()
+    while not select.select([process.stdout], [], [], 1.0)[0]:
+        now = _processor_seconds(process.pid)
+        if now is None or begin is None:
+            continue
+        if now != last or not _sleeps(process.pid):
+            last, idle_since = now, time.monotonic()
+        if now - begin > MOST_PROCESSOR_SECONDS or time.monotonic() - idle_since > MOST_IDLE_SECONDS:
+            return False
+    return True
+
+
+def _processor_seconds(process: int) -> float | None:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _sleeps(process: int) -> bool:
+    """Whether a process waits for something other than the processor or a disk."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 def main(original: Path, folder: Path) -> None:
-    warnings.simplefilter("ignore")  # numpy warns about invalid numbers
+    warnings.simplefilter("ignore")  # of numpy, about meaningless numbers
     whole = {path.name: path.read_bytes() for path in original.iterdir()}
+    harms.restore(folder, whole)
+    outcome = examine(folder, changing=True)
+    assert "look again" in outcome, outcome
+    _say("ready")
     for line in sys.stdin:
         job = json.loads(line)
         harms.restore(folder, whole)
         harms.do(folder, job)
-        outcome = examine(folder, bool(job.get("changing")))
-        sys.stdout.write(json.dumps(outcome) + "\n")
-        sys.stdout.flush()
+        _say(json.dumps(examine(folder, bool(job.get("changing")))))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def compile_kernels() -> None:
+    """Start the process once, so that its kernels are in the cache."""
+    with tempfile.TemporaryDirectory() as scratch:
+        small_index(Path(scratch, "index"))
+        probe = Probe(Path(scratch, "index"))
+        assert [outcome["check"] for _, outcome in probe.run([{"do": "lose", "file": "write.lock"}])] == [[]]
+        probe.close()
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
-        main(Path(sys.argv[1]), Path(scratch))
+    if len(sys.argv) == 1:
+        compile_kernels()
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            main(Path(sys.argv[1]), Path(scratch))

@@ -13,8 +13,8 @@ from perikope.index import manifest as manifests
 from perikope.index.columns import ColumnFile
 from tests.durability.harms import MUTATIONS
 
-VARIANTS = int(os.environ.get("PERIKOPE_FORGERIES", "200"))
-"""The number of forged columns that are tried, of about 4,000."""
+VARIANTS = int(os.environ.get("PERIKOPE_FORGERIES", "100"))
+"""Number of forged columns that are tried, of about 4,000."""
 SEED = int(os.environ.get("PERIKOPE_SEED", "20"))
 HUGE = 10**30
 NESTED = "[" * 100_000 + "]" * 100_000

@@ -1,7 +1,7 @@
-"""`make fuzz`: damages what every reader can read, in all ways and for as long as FUZZ_SECONDS says, and reports what a reader does then.
+"""`make fuzz`: give damaged files to every reader for FUZZ_SECONDS, and report the readers that fail.
 
-Whatever a file holds, a reader gives documents that hold their promises or raises a `PerikopeError` of one line, in a time that is
-linear in the size of the file. Inputs for which one does not are kept in `.fuzz/`, and the exit status is 1.
+Whatever a file holds, a reader must yield valid documents or raise a `PerikopeError` of one line, in a time that is
+linear in the size of the file. Inputs for which a reader does not are stored in `.fuzz/`, and the exit status is 1.
 
 FUZZ_SECONDS=60 FUZZ_SEED=1 FUZZ_ONLY=jats,uspto python -m tests.fuzz
 """

@@ -14,7 +14,7 @@ from tests.fuzz.targets import GOOD, Target
 
 FREE_SECONDS = 2.0
 SECONDS_A_BYTE = 5e-5
-"""What a reader may take of the processor: some hundred times what it needs, so that only growth with the square shows."""
+"""Processor time that a reader may take: about a hundred times what it needs, so that only quadratic growth shows."""
 
 MOST_FAILURES = 5
 
@@ -31,7 +31,7 @@ class Failure:
 
 
 def fuzz(target: Target, folder: Path, seconds: float, seed: int, most: int | None = None) -> tuple[int, list[Failure]]:
-    """Read damaged files for some seconds, or so many of them; how many there were, and what went wrong, once each cause."""
+    """Read damaged files for some seconds, or `most` of them; return their number and one failure per cause."""
     chance = random.Random(f"{seed} {target.name}")
     inside = folder / "fuzzed"
     inside.mkdir()

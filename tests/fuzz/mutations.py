@@ -1,4 +1,4 @@
-"""Damage as files meet it, and as people who mean harm make it: a mutation takes bytes and a source of chance, and gives other bytes."""
+"""Damage by accident and by attackers: a mutation takes bytes and a random source, and returns other bytes."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def _join(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
 
 
 def _tags(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
-    found = list(_TAG.finditer(data))
-    if not found:
+    matches = list(_TAG.finditer(data))
+    if not matches:
         return _insert(data, chance, others)
-    one, two = chance.choice(found), chance.choice(found)
+    one, two = chance.choice(matches), chance.choice(matches)
     match chance.randrange(5):
         case 0:  # a tag twice
             return data[: one.end()] + one[0] + data[one.end() :]
@@ -88,26 +88,26 @@ def _tags(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
 
 def _renamed(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
     """One name for another, in all places: the file stays well-formed, but means something else."""
-    names = sorted({found[0] for found in re.finditer(rb"(?<=<)[A-Za-z][A-Za-z0-9-]*", data)})
+    names = sorted({match[0] for match in re.finditer(rb"(?<=<)[A-Za-z][A-Za-z0-9-]*", data)})
     if len(names) < 2:
         return _words(data, chance, others)
     one, two = chance.sample(names, 2)
-    return re.sub(rb"(</?)" + re.escape(one) + rb"(?=[\s/>])", lambda found: found[1] + two, data)
+    return re.sub(rb"(</?)" + re.escape(one) + rb"(?=[\s/>])", lambda match: match[1] + two, data)
 
 
 def _words(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
-    found = list(_WORD.finditer(data))
-    if not found:
+    matches = list(_WORD.finditer(data))
+    if not matches:
         return _insert(data, chance, others)
-    one, two = chance.choice(found), chance.choice(found)
+    one, two = chance.choice(matches), chance.choice(matches)
     return data[: one.start()] + chance.choice((two[0], one[0].swapcase(), b"", one[0] * 40)) + data[one.end() :]
 
 
 def _numbers(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
-    found = list(_NUMBER.finditer(data))
-    if not found:
+    matches = list(_NUMBER.finditer(data))
+    if not matches:
         return _insert(data, chance, others)
-    one = chance.choice(found)
+    one = chance.choice(matches)
     other = (b"0", b"00", b"-1", b"1.5", b"9" * 19, b"9" * 5000, b"1e400", b"\xd9\xa3", b"\xc2\xb2", b"", b"0x10", b"inf")
     return data[: one.start()] + chance.choice(other) + data[one.end() :]
 

@@ -58,17 +58,17 @@ def check(document: Document) -> None:
 
 def _formats() -> list[Target]:
     golden = sorted((GOLDEN / "sources").iterdir())
-    found = []
+    targets = []
     for format in (format for _, format in FORMATS.items()):
-        own = [
+        examples = [
             path for path in golden if (path.name.endswith(format.suffixes) if format.suffixes else path.name.startswith(f"{format.name}."))
         ]
         suffix = (format.suffixes or format.takes)[0]
-        seeds = [path.read_bytes() for path in own]
-        found.append(Target(format.name, seeds, _reading(format), suffix))
+        seeds = [path.read_bytes() for path in examples]
+        targets.append(Target(format.name, seeds, _reading(format), suffix))
         if format.suffixes:
-            found.append(Target(f"{format.name}, packed", [gzip.compress(seed) for seed in seeds], _reading(format), f"{suffix}.gz"))
-    return found
+            targets.append(Target(f"{format.name}, packed", [gzip.compress(seed) for seed in seeds], _reading(format), f"{suffix}.gz"))
+    return targets
 
 
 def _reading(format: Format) -> Callable[[Path], None]:
@@ -226,12 +226,12 @@ def _texts() -> list[Target]:
         assert str(parse_tree(tree, analyzer, ["en", "de"], nothing)) == tree, "what is written is not read as the same"
 
     def call(text: str) -> None:
-        found = grammar.parse(text)
-        assert grammar.parse(grammar.write(found)) == found, "what is written is not read as the same"
+        parsed = grammar.parse(text)
+        assert grammar.parse(grammar.write(parsed)) == parsed, "what is written is not read as the same"
 
     def filter(text: str) -> None:
-        found = parse_filter(text)
-        assert parse_filter(str(found)) == found, "what is written is not read as the same"
+        parsed = parse_filter(text)
+        assert parse_filter(str(parsed)) == parsed, "what is written is not read as the same"
 
     return [
         _of_text("filter", FILTERS, [filter]),

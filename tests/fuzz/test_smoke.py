@@ -1,4 +1,4 @@
-"""A short run of the fuzzing, always with the same damage; `make fuzz` runs it for as long as one likes, with other damage each time."""
+"""A short run of the fuzzing, always with the same damage; `make fuzz` runs longer, with other damage each time."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def test_what_a_reader_does_wrong_is_seen(tmp_path: Path) -> None:
     def time_left() -> bool:
         return process_time() < ends
 
-    found = [attempt(Target("t", [b"x"], run), tmp_path, b"x") for run in (crash, babble, refuse, work)]
-    assert [failure and failure.cause.partition(" ")[0] for failure in found] == ["ValueError", "several", None, "time"]
+    outcomes = [attempt(Target("t", [b"x"], run), tmp_path, b"x") for run in (crash, babble, refuse, work)]
+    assert [failure and failure.cause.partition(" ")[0] for failure in outcomes] == ["ValueError", "several", None, "time"]

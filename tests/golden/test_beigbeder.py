@@ -1,4 +1,4 @@
-"""The worked example of Beigbeder, Géry and Largeron 2015 (Figures 5 to 10) and weights of tags, through the command line."""
+"""The worked example of Beigbeder, Géry and Largeron 2015 (Figures 5 to 10) and weights of tags, by commands."""
 
 import json
 import math
@@ -92,7 +92,7 @@ def test_explanation(index, capsys):
 
 
 def test_weights_of_tags():
-    # Relevant and marked, relevant, marked, all: 40 + 160 relevant and 500 + 9300 other tokens, then 0 + 50 and 500 + 9450.
+    # Relevant and marked, relevant, marked, all: 40 + 160 relevant and 500 + 9300 other tokens; 0 + 50, 500 + 9450.
     first, second = weigh(40, 200, 540, 10_000), weigh(0, 50, 500, 10_000)
     assert (first, second, (first + second) / 2) == pytest.approx((3.955349, 0.196843, 2.076096), abs=1e-6)
     assert weigh(200, 200, 10_000, 10_000) == 1.0

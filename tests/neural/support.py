@@ -1,4 +1,4 @@
-"""A tiny encoder with random weights, and a study of tiny systems."""
+"""A tiny encoder with random weights, and an experiment with tiny rankers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def tiny_encoder(dimension: int = 8, seed: int = 1, **settings) -> Encoder:
 
 
 SUBJECTS = {"pump": "the pump keeps water", "valve": "a valve opens", "rotor": "the rotor drives a magnet", "seal": "a seal stops fluid"}
-STUDY = """
+EXPERIMENT = """
 kind = "neural"
 title = "tiny"
 measures = ["nDCG@10", "MAP(D)"]
@@ -140,8 +140,8 @@ of = ["other", "plain, 0.25 untrained"]
 """
 
 
-def write_study(folder):
-    """Write the file of a study of tiny systems, and all files that it names; returns its path."""
+def write_experiment(folder):
+    """Write the file of an experiment with tiny rankers, and all files that it names; returns its path."""
     documents, topics, qrels, run = [], [], [], []
     for number, (word, text) in enumerate(SUBJECTS.items()):
         passages = [{"id": f"p{i}", "text": f"{text} {extra}"} for i, extra in enumerate(["inside", "when cold", "when warm"])]
@@ -155,5 +155,5 @@ def write_study(folder):
     write_run(folder / "other.run", run)
     tiny_encoder(dimension=0).save(folder / "encoder")
     path = folder / "tiny.toml"
-    path.write_text(STUDY.format(encoder=folder / "encoder"))
+    path.write_text(EXPERIMENT.format(encoder=folder / "encoder"))
     return path

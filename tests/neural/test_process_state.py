@@ -11,12 +11,15 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from perikope.evaluation.experiment.jobs import run_jobs  # noqa: E402
+from perikope.evaluation.experiment.outcome import VALUES  # noqa: E402
+from perikope.evaluation.experiment.plan import load_plan  # noqa: E402
+from perikope.evaluation.experiment.prepared import PREPARED  # noqa: E402
+from perikope.evaluation.experiment.running import prepare_experiment  # noqa: E402
 from perikope.neural.encoder import Encoder, keeping_random_state, save_weights  # noqa: E402
 from perikope.neural.models import encode_query, open_store, query_vectors  # noqa: E402
-from perikope.neural.preparing import prepare_study  # noqa: E402
 from perikope.neural.stores.making import EncodeOptions, encode_index  # noqa: E402
-from perikope.neural.study import VALUES, load_study, run_jobs  # noqa: E402
-from tests.neural.support import tiny_encoder, write_study  # noqa: E402
+from tests.neural.support import tiny_encoder, write_experiment  # noqa: E402
 from tests.support.collections import index_of, plain_document  # noqa: E402
 
 
@@ -120,42 +123,40 @@ def test_an_encoder_is_loaded_without_a_trace(tmp_path, monkeypatch, capfd):
 
 
 @pytest.fixture
-def study(tmp_path):
-    """A prepared folder of one system that is trained, and one that is not."""
-    path = write_study(tmp_path)
-    content = load_study(path)
-    prepare_study(content, path, tmp_path / "out", lambda line: None)
-    written = tmp_path / "out" / "study.json"
-    values = json.loads(written.read_text("utf-8"))
-    values["systems"] = [system for system in values["systems"] if system["name"] in ("untrained", "context")]
-    written.write_text(json.dumps(values), "utf-8")
+def prepared(tmp_path):
+    """A prepared folder of one ranker that is trained, and one that is not."""
+    prepare_experiment(load_plan(str(write_experiment(tmp_path))), tmp_path / "out", workers=1)
+    path = tmp_path / "out" / PREPARED
+    content = json.loads(path.read_text("utf-8"))
+    content["plan"]["systems"] = [system for system in content["plan"]["systems"] if system["name"] in ("untrained", "context")]
+    path.write_text(json.dumps(content), "utf-8")
     return tmp_path / "out"
 
 
-def test_a_study_leaves_the_random_state_alone(study):
+def test_jobs_leave_the_random_state_alone(prepared):
     before = torch.get_rng_state()
-    assert run_jobs(study, device="cpu") == []
+    assert run_jobs(prepared, device="cpu") == []
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_job_that_fails_is_told_to_the_caller_and_nothing_is_printed(study, monkeypatch, capfd):
+def test_a_job_that_fails_is_told_to_the_caller_and_nothing_is_printed(prepared, monkeypatch, capfd):
     def fail(*_, **__):
         raise RuntimeError("out of\nmemory")
 
-    monkeypatch.setattr("perikope.neural.study.Trainer.run", fail)
-    (failure,) = run_jobs(study, device="cpu")
+    monkeypatch.setattr("perikope.neural.ranker_job.Trainer.run", fail)
+    (failure,) = run_jobs(prepared, device="cpu")
     assert str(failure) == "context.1: RuntimeError: out of memory"
     assert failure.report.startswith(f"{failure}\nTraceback (most recent call last):")
     assert failure.traceback.rstrip().endswith("RuntimeError: out of\nmemory")
-    assert [path.name for path in (study / VALUES).iterdir()] == ["untrained.1.json"]
+    assert [path.name for path in (prepared / VALUES).iterdir()] == ["untrained.1.json"]
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_mistake_of_the_user_is_told_without_a_traceback_and_nothing_is_printed(study, capfd):
-    values = json.loads((study / "study.json").read_text("utf-8"))
-    values["encoder"] = str(study / "none")
-    (study / "study.json").write_text(json.dumps(values), "utf-8")
-    failures = run_jobs(study, device="cpu")
+def test_a_mistake_of_the_user_is_told_without_a_traceback_and_nothing_is_printed(prepared, capfd):
+    content = json.loads((prepared / PREPARED).read_text("utf-8"))
+    content["plan"]["encoder"] = str(prepared / "none")
+    (prepared / PREPARED).write_text(json.dumps(content), "utf-8")
+    failures = run_jobs(prepared, device="cpu")
     assert {failure.name for failure in failures} == {"untrained.1", "context.1"}
     assert all("there is no encoder" in failure.message and not failure.traceback for failure in failures)
     assert capfd.readouterr() == ("", "")

@@ -1,4 +1,4 @@
-"""`perikope train`, and neural studies by `perikope experiment`: from files to a ranker or a report."""
+"""`perikope train` and experiments with neural rankers: from files to a ranker that searches, and to a report."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ from perikope.neural.saved import load_ranker  # noqa: E402
 from perikope.neural.training import ContextRanker, TrainableRanker, Trainer  # noqa: E402
 from perikope.neural.triples import draw_negatives, read_texts  # noqa: E402
 from perikope.search.facade import Index  # noqa: E402
-from tests.neural.support import tiny_encoder, write_study  # noqa: E402
+from tests.neural.support import tiny_encoder, write_experiment  # noqa: E402
 from tests.support.collections import plain_document  # noqa: E402
 
 SUBJECTS = ["pump", "rotor", "magnet", "seal", "valve", "water"]
@@ -198,14 +198,14 @@ def test_an_index_twice_is_refused(files, train):
     assert "an index is given twice" in train("--also", *files)[2]
 
 
-def study(capsys, *arguments):
+def experiment(capsys, *arguments):
     return run(capsys, "experiment", *arguments, "--workers", 1, "--device", "cpu")
 
 
-def test_a_study_is_run_and_reported(tmp_path, capsys):
-    file = write_study(tmp_path)
+def test_an_experiment_is_run_and_reported(tmp_path, capsys):
+    file = write_experiment(tmp_path)
     out = tmp_path / "out"
-    code, shown, err = study(capsys, file, "--out", out)
+    code, shown, err = experiment(capsys, file, "--out", out)
     assert code == 0, err
     assert "reading pumps" in err
     assert "plain.1" in err
@@ -219,31 +219,31 @@ def test_a_study_is_run_and_reported(tmp_path, capsys):
     assert "Over seeds" in (out / "report.md").read_text()
     # Again, and from the folder itself: nothing is trained.
     before = {path.name: path.stat().st_mtime_ns for path in (out / "values").glob("*.json")}
-    assert study(capsys, file, "--out", out)[1].splitlines()[:-1] == lines[:-1]
-    code, again, _ = study(capsys, out, "--out", tmp_path / "report")
+    assert experiment(capsys, file, "--out", out)[1].splitlines()[:-1] == lines[:-1]
+    code, again, _ = experiment(capsys, out, "--out", tmp_path / "report")
     assert (code, again.splitlines()[:-1]) == (0, lines[:-1])
     assert (tmp_path / "report" / "report.md").read_bytes() == (out / "report.md").read_bytes()
     assert {path.name: path.stat().st_mtime_ns for path in (out / "values").glob("*.json")} == before
     # Unless that is asked for.
-    assert study(capsys, out, "--fresh")[0] == 0
+    assert experiment(capsys, out, "--fresh")[0] == 0
     after = {path.name: path.stat().st_mtime_ns for path in (out / "values").glob("*.json")}
     assert after.keys() == before.keys()
     assert all(after[name] > before[name] for name in after)
 
 
 def test_attention_that_cannot_be_made_is_told_before_anything_is_trained(tmp_path, capsys):
-    file = write_study(tmp_path)
+    file = write_experiment(tmp_path)
     file.write_text(file.read_text().replace("context = { layers = 2,", "context = { layers = 2, heads = 3,"))
-    code, _, err = study(capsys, file, "--out", tmp_path / "out")
+    code, _, err = experiment(capsys, file, "--out", tmp_path / "out")
     assert code == 2
     assert "heads that divide the dimension" in err
 
 
 def test_jobs_that_fail_are_told_and_the_rest_is_reported(tmp_path, capsys):
-    file = write_study(tmp_path)
+    file = write_experiment(tmp_path)
     # Texts are longer than so many positions, which is seen when they are encoded.
     file.write_text(file.read_text().replace("context = { layers = 2,", "context = { layers = 2, positions = 2,"))
-    code, shown, err = study(capsys, file, "--out", tmp_path / "out")
+    code, shown, err = experiment(capsys, file, "--out", tmp_path / "out")
     assert code == 1
     assert "passages may have 2 tokens" in err
     assert "not done: context, seed 1" in err
@@ -252,34 +252,39 @@ def test_jobs_that_fail_are_told_and_the_rest_is_reported(tmp_path, capsys):
 
 
 def test_a_protocol_needs_a_collection(tmp_path, capsys):
-    code, _, err = study(capsys, "albarede2023", "--index", "idx", "--topics", "topics.tsv")
+    code, _, err = experiment(capsys, "albarede2023", "--index", "idx", "--topics", "topics.tsv")
     assert code == 2
-    assert "say --judgements, --training-topics, --training-judgements" in err
+    assert "[topics] judgements must name a file (or --judgements)" in err
+    code, _, err = experiment(capsys, "albarede2023", "--index", "idx", "--topics", "topics.tsv", "--judgements", "qrels.txt")
+    assert code == 2
+    assert "train_on is wrong: unknown set of topics 'collection/training'" in err
+    assert "give --training-topics and --training-judgements" in err
 
 
 def test_a_protocol_takes_the_collection_that_is_given(tmp_path, capsys, monkeypatch):
     # Its encoder is a large one: what would be trained is left out.
-    monkeypatch.setattr("perikope.neural.study.run_jobs", lambda folder, **options: [])
-    write_study(tmp_path)
+    monkeypatch.setattr("perikope.evaluation.experiment.running.run_jobs", lambda folder, **options: [])
+    write_experiment(tmp_path)
     topics, judgements = tmp_path / "topics.tsv", tmp_path / "qrels.txt"
     given = ("--topics", topics, "--judgements", judgements, "--training-topics", topics, "--training-judgements", judgements)
     documents = ("--documents", tmp_path / "documents.jsonl")
-    code, shown, err = study(capsys, "albarede2023", *documents, *given, "--out", tmp_path / "out")
+    code, shown, err = experiment(capsys, "albarede2023", *documents, *given, "--out", tmp_path / "out")
     assert code == 1
     assert "not done: ColBERT, seed 1" in err
     assert {"BM25", "QSF_sectionPropagateAVG"} == {line.split()[0] for line in shown.splitlines()[2:-1]}
 
 
 def test_what_makes_no_sense_is_refused(tmp_path, capsys):
-    file = write_study(tmp_path)
-    code, _, err = study(capsys, file, "--topics", "t.tsv", "--index", "idx")
+    file = write_experiment(tmp_path)
+    code, _, err = experiment(capsys, file, "--topics", "t.tsv", "--index", "idx")
     assert code == 2
-    assert "--index, --topics: a neural study has" in err
-    code, _, err = run(capsys, "experiment", "carmel2013", "--device", "cpu")
+    assert "--index, --topics: " in err
+    assert "names its collections and topics itself" in err
+    code, _, err = run(capsys, "experiment", "carmel2013", "--index", "i", "--topics", "t", "--qrels", "q", "--device", "cpu")
     assert code == 2
-    assert "--device is for neural studies" in err
+    assert "--device is for neural rankers" in err
     file.write_text(file.read_text().replace("seeds = 2", "sedes = 2"))
-    code, _, err = study(capsys, file)
+    code, _, err = experiment(capsys, file)
     assert code == 2
     assert "sedes" in err
     assert not (tmp_path / "tiny").exists()
@@ -287,7 +292,9 @@ def test_what_makes_no_sense_is_refused(tmp_path, capsys):
 
 @pytest.mark.parametrize("command", ["experiment", "train"])
 def test_without_torch_one_line_says_how_to_get_it(tmp_path, command):
-    arguments = {"experiment": [str(write_study(tmp_path))], "train": ["idx", "topics", "qrels", "--to", str(tmp_path / "to")]}[command]
+    arguments = {"experiment": [str(write_experiment(tmp_path))], "train": ["idx", "topics", "qrels", "--to", str(tmp_path / "to")]}[
+        command
+    ]
     code = "import sys; sys.modules['torch'] = None; from perikope.cli import main; main(sys.argv[1:])"
     done = subprocess.run([sys.executable, "-c", code, command, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2

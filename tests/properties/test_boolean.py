@@ -1,10 +1,10 @@
-"""Boolean queries: what is written parses back, and what they match equals a plain evaluation straight from the definitions."""
+"""Boolean queries: a written tree parses back, and its matches are those of a plain evaluation by the definitions."""
 
 import itertools
 from dataclasses import fields, is_dataclass
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.browse.matches import join
@@ -16,6 +16,7 @@ from perikope.query.syntax import automatic, parse_tree
 from perikope.query.terms import Query, parse_boolean
 from perikope.text.analysis import Analyzer, words
 from tests.support.collections import collections, index_of, plain_document
+from tests.support.examples import examples
 from tests.support.plain import PlainCollection
 
 ANALYZER = Analyzer()
@@ -233,7 +234,7 @@ def texts_of(documents):
         yield Text(d.terms, ranges)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(collections(max_size=3), cuts, trees(some_words))
 def test_passages_satisfy_what_plain_evaluation_says(documents, cuts, tree):
     matches = matches_of(index_of(documents, cuts), query_of(tree))
@@ -248,10 +249,10 @@ short_passages = st.lists(
 )
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(short_passages, st.builds(Near, places(few_words), places(few_words), distances, st.booleans()), few_words)
 def test_proximity_in_crowded_texts(passages, near, other):
-    """Few words, so that matches overlap, have several partners, and cross short passages; words of what does not hold stand among them."""
+    """Few words, some of them excluded, so that matches overlap, have several partners and cross short passages."""
     document = plain_document("d1", "", *passages)
     [text] = texts_of([document])
     for tree in (near, Or((near, And((other, Word(("en:absent",))))))):
@@ -297,7 +298,7 @@ QUERIES = [
 ]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     collections(),
     cuts,

@@ -1,12 +1,13 @@
-"""However an index came to its content, by adding, replacing, deleting, merging, it is the index built from that content."""
+"""After any adding, replacing, deleting and merging, an index equals the index that is built from its content."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.index import commit as commits
 from perikope.text.analysis import Analyzer
 from tests.support.collections import documents, index_of
+from tests.support.examples import examples
 from tests.support.plain import PlainCollection
 
 ANALYZER = Analyzer()
@@ -44,7 +45,7 @@ def apply(steps):
 
 
 @pytest.mark.parametrize("most", [1, 2, 12])
-@settings(max_examples=40)
+@examples(40)
 @given(steps=changes())
 def test_any_history_equals_a_rebuild(monkeypatch_module, most, steps):
     monkeypatch_module.setattr(commits, "MAX_SEGMENTS", most)
@@ -70,7 +71,7 @@ def test_any_history_equals_a_rebuild(monkeypatch_module, most, steps):
             assert segment.text(local) == content[id].text
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(steps=changes())
 def test_deleted_text_is_gone_after_compacting(steps):
     index, content = apply(steps)

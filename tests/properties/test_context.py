@@ -3,13 +3,14 @@
 import re
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.core.names import encode
 from perikope.document.segmentation import segmenter
 from perikope.search.context import border_length, count_words
 from tests.support.collections import collections, index_of
+from tests.support.examples import examples
 
 MEASURES = [
     count_words,
@@ -20,7 +21,7 @@ MEASURES = [
 ]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     collections(max_size=4),
     st.sampled_from(["markup", "words:3", "windows:4/2"]),
@@ -57,7 +58,7 @@ def test_a_context(documents, segment, query, k, budget, tokens, around, element
     assert again == context
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(collections(max_size=4), st.integers(10, 200), st.integers(0, 2))
 def test_the_text_can_be_taken_apart_at_its_borders(documents, budget, around):
     context = index_of(documents).search("pump rotor", k=20).context(budget, around=around)
@@ -73,7 +74,7 @@ def test_the_text_can_be_taken_apart_at_its_borders(documents, budget, around):
     assert [(name, "\n".join(lines)) for name, lines in found] == [(encode(piece.document), piece.text) for piece in context.pieces]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(collections(max_size=3), st.integers(1, 100))
 def test_the_best_hit_is_there_if_anything_is_and_it_fits(documents, budget):
     results = index_of(documents).search("pump", k=5, model="bm25")

@@ -1,10 +1,10 @@
-"""A filter keeps what a plain look at the metadata of each document keeps, however the collection is cut, changed and merged."""
+"""A filter keeps the documents whose metadata match, however the collection is split, changed and merged."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.document.tree import TreeBuilder
@@ -13,6 +13,7 @@ from perikope.fetch.filters import All, Ids, SharedCodes, Without, known_fields,
 from perikope.index import commit as commits
 from perikope.index.check import check
 from tests.support.collections import collections, index_of
+from tests.support.examples import examples
 from tests.unit.index.test_facets import COLUMNS
 
 CODES = {
@@ -163,7 +164,7 @@ def states(history):
     yield index, documents
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(histories(), st.lists(conditions(), min_size=1, max_size=4))
 def test_a_filter_keeps_what_a_plain_look_keeps(history, wanted):
     for index, documents in states(history):
@@ -176,7 +177,7 @@ def test_a_filter_keeps_what_a_plain_look_keeps(history, wanted):
         assert kept(index, All(tuple(parse_filter(text) for text, *_ in wanted))) == everywhere
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     histories(),
     st.lists(st.sampled_from([*CODES]), max_size=3),
@@ -200,7 +201,7 @@ def test_shared_codes(history, codes, level, fields):
         assert kept(index, SharedCodes(fields, frozenset(codes), level)) == expected
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(histories(), st.sets(st.sampled_from([f"d{i}" for i in range(9)])))
 def test_ids(history, ids):
     for index, documents in states(history):
@@ -210,7 +211,7 @@ def test_ids(history, ids):
 
 
 @pytest.mark.parametrize("most", [1, 12])
-@settings(max_examples=100)
+@examples(100)
 @given(history=histories())
 def test_facets_are_those_of_a_rebuild_and_whole(most, history):
     with pytest.MonkeyPatch.context() as patch:
@@ -231,7 +232,7 @@ def test_facets_are_those_of_a_rebuild_and_whole(most, history):
                 assert merged[name].tolist() == rebuilt[name].tolist(), name
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     collections(),
     st.lists(st.integers(0, 5), max_size=2),

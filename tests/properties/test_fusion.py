@@ -5,13 +5,14 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.browse.signals import fact, min_max, share_above_least, sum_of, z_score
 from perikope.kernels.regression_trees import add_trees
 from tests.properties.test_models import queries
 from tests.support.collections import collections, index_of
+from tests.support.examples import examples
 
 MODELS = ["bm25", "psg_doc", "qsf_section", "pl2", "prox"]
 chosen = st.lists(st.sampled_from(MODELS), min_size=1, max_size=3)
@@ -35,7 +36,7 @@ def plain_normal(values, how):
     return [0.0 if equal else (value - low) / divisor for value in values]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(collections(), queries, chosen, st.sampled_from(["minmax", "zscore", "sum", "none"]), st.booleans(), cuts)
 def test_fuse_is_the_weighted_sum_of_normalised_scores(documents, query, models, normalize, weighted, places):
     index = index_of(documents, places)
@@ -52,7 +53,7 @@ def test_fuse_is_the_weighted_sum_of_normalised_scores(documents, query, models,
         assert score == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(collections(), queries, chosen, st.sampled_from([0, 10, 60]), cuts)
 def test_rrf_fuses_the_rankings_that_its_models_give(documents, query, models, k, places):
     index = index_of(documents, places)
@@ -67,7 +68,7 @@ def test_rrf_fuses_the_rankings_that_its_models_give(documents, query, models, k
     assert {name for name, _ in results.names()} >= expected.keys()
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(collections(min_size=2), queries, st.lists(st.integers(0, 5), min_size=1, max_size=2))
 def test_how_an_index_came_to_be_changes_no_bit(documents, query, places):
     one, other = index_of(documents), index_of(documents[::-1], places)
@@ -78,7 +79,7 @@ def test_how_an_index_came_to_be_changes_no_bit(documents, query, places):
         assert first == second
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(collections(), queries, st.sampled_from(["bm25", "qsf_section"]), st.integers(1, 3), cuts)
 def test_document_rankings_follow_from_the_ranking_of_passages(documents, query, model, n, places):
     results = index_of(documents, places).search(query, model=model, k=1000)

@@ -1,16 +1,17 @@
 """What is written is what is read, however the collection is cut into segments."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.document.tree import Kind
 from perikope.text.analysis import Analyzer
 from tests.support.collections import collections, index_of
+from tests.support.examples import examples
 from tests.support.plain import PlainCollection, analyse
 
 ANALYZER = Analyzer()
-slow = settings(max_examples=60, deadline=None)
+slow = examples(60)
 
 
 @slow

@@ -1,12 +1,13 @@
 """Every model equals a plain implementation written straight from its formula."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.query.terms import parse_query
 from perikope.text.analysis import Analyzer
 from tests.support.collections import WORDS, collections, index_of
+from tests.support.examples import examples
 from tests.support.plain import PlainCollection, min_max
 
 queries = (
@@ -53,7 +54,7 @@ def plain_scores(documents, text, model):
 @pytest.mark.parametrize(
     "model", ["bm25", "psg", "psg_doc", 'psg_doc(normalize="document")', 'psg_doc(normalize="minmax")', "qsf_v", "qsf_v_title"]
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(documents=collections(), query=queries, cuts=st.lists(st.integers(0, 5), max_size=1))
 def test_a_model_equals_its_plain_twin(model, documents, query, cuts):
     results = index_of(documents, cuts).search(query, model=model, k=1000)

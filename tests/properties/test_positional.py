@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.browse.models.prior import tenth_of_passage
@@ -14,6 +14,7 @@ from perikope.document.tree import Kind, TreeBuilder
 from perikope.query.terms import parse_query
 from perikope.text.analysis import Analyzer, word_spans
 from tests.support.collections import WORDS, collections, index_of, plain_document, texts
+from tests.support.examples import examples
 from tests.support.plain import PlainCollection, min_max
 
 ANALYZER = Analyzer()
@@ -99,7 +100,7 @@ segments = st.sampled_from(["markup", "windows:3/2", "windows:4/1"])
 
 @pytest.mark.parametrize("kernel", ["gauss", "trapezoid"])
 @pytest.mark.parametrize("unit", ["token", "char"])
-@settings(max_examples=50)
+@examples(50)
 @given(
     documents=collections(),
     query=queries,
@@ -121,7 +122,7 @@ def test_plm(kernel, unit, documents, query, cuts, segment, sigma, points, lam, 
         # Min-max spreads the differences over 0 to 1, and what is wrong with them too.
         high, low = max(raw.values()), min(raw.values())
         spread = (high - low) / high if normalize == "minmax" and high else 1.0
-        # Where all occurrences are beyond the reach of a Gaussian it gives 0, not the trace that shares would blow up to 1.
+        # Where all occurrences are out of reach of a Gaussian, it gives 0, not a trace that normalisation turns into 1.
         traces = any(0 < value < 1e-12 for value in raw.values())
         if spread > 1e-6 and not traces:
             assert results == pytest.approx(plain.mixed(raw, normalize, lam), abs=1e-9 / spread)
@@ -138,7 +139,7 @@ def test_plm_has_the_paper_s_sigma_where_none_is_given(kernel):
     assert found(index, "pump rotor", f"plm(kernel={kernel})") != found(index, "pump rotor", f"plm(kernel={kernel},sigma={sigma / 2})")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     documents=collections(),
     query=queries,
@@ -178,7 +179,7 @@ def statistics_of(plain, counted):
 
 
 @pytest.mark.parametrize("counted", ["collection", "candidates"])
-@settings(max_examples=40)
+@examples(40)
 @given(documents=collections(), query=queries, cuts=cuts)
 def test_bm25_and_pl2(counted, documents, query, cuts):
     plain = Plain(documents, query)
@@ -199,7 +200,7 @@ def test_bm25_and_pl2(counted, documents, query, cuts):
 
 
 @pytest.mark.parametrize("counted", ["collection", "candidates"])
-@settings(max_examples=40)
+@examples(40)
 @given(documents=collections(), query=queries, cuts=cuts)
 def test_lm(counted, documents, query, cuts):
     plain = Plain(documents, query)
@@ -229,7 +230,7 @@ def patents(draw, id):
     return builder.build()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(first=patents("d1"), second=patents("d2"), query=queries, weights=st.permutations([0.0, *range(1, 10)]), cuts=cuts)
 def test_position_prior(first, second, query, weights, cuts):
     documents = [first, second]
@@ -241,7 +242,7 @@ def test_position_prior(first, second, query, weights, cuts):
         inside = [(i, p) for i, p in enumerate(d.passages) if d.document.labels[d.document.spans.part[p]] == "description"]
         ranges = {i: plain.tokens(d, p) for i, p in inside}
         if inside:
-            # Only what stands in passages of the description counts, not headings or other parts between them.
+            # Only tokens in passages of the description count, not headings or other parts between them.
             own = sorted({token for a, b in ranges.values() for token in range(a, b + 1)})
             for i, (a, b) in ranges.items():
                 place = (sum(token < a for token in own) + (b + 1 - a) / 2) / len(own)
@@ -263,7 +264,7 @@ def top_section(d, passage):
 
 
 @pytest.mark.parametrize("model", ["first_section", "first_matching_section"])
-@settings(max_examples=60)
+@examples(60)
 @given(documents=collections(), query=queries, cuts=cuts)
 def test_first_section(model, documents, query, cuts):
     plain, index = Plain(documents, query), index_of(documents, cuts)
@@ -282,14 +283,14 @@ def test_first_section(model, documents, query, cuts):
     assert list(found(index, query, model)) == expected + rest
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(documents=collections(min_size=2), query=queries)
 def test_segments_change_no_bit(documents, query):
     for model in ("plm(sigma=3)", "plm(sigma=2000)", "plm(kernel=trapezoid)", "psg_neighbor", "pl2(statistics=candidates)"):
         assert found(index_of(documents), query, model) == found(index_of(documents, [1]), query, model)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(documents=collections(), query=queries, cuts=cuts, segment=segments)
 def test_characters_are_where_the_text_has_them(documents, query, cuts, segment):
     documents = [segmenter(segment)(document) for document in documents]

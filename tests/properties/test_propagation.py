@@ -1,10 +1,10 @@
-"""The models that propagate relevance equal the formulas of Albarede et al. 2021, computed passage by passage and pair by pair."""
+"""Models that propagate relevance equal the formulas of Albarede et al. 2021, computed for each pair of passages."""
 
 import math
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.browse.models import parse_model
@@ -12,6 +12,7 @@ from perikope.document.tree import Kind
 from perikope.query.terms import parse_query
 from perikope.text.analysis import Analyzer
 from tests.support.collections import WORDS, collections, index_of
+from tests.support.examples import examples
 from tests.support.plain import PlainCollection, min_max
 
 ANALYZER = Analyzer()
@@ -121,7 +122,7 @@ def plain_scores(documents, text, name, given):
     return {key: alpha * own[key] + (1 - alpha) * (beta * whole[key[0]] + (1 - beta) * around[key]) for key in own}
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(documents=collections(), query=QUERIES, model=models(), cuts=st.lists(st.integers(0, 5), max_size=1))
 def test_a_model_equals_its_formula(documents, query, model, cuts):
     name, given = model
@@ -137,7 +138,7 @@ def check(node):
         check(child)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(documents=collections(max_size=2), query=QUERIES, model=models())
 def test_every_parent_of_every_explanation_follows_from_its_children(documents, query, model):
     name, given = model

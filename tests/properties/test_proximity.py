@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.browse.matches import join
@@ -15,6 +15,7 @@ from perikope.fetch import Candidates
 from perikope.query.boolean import words_of
 from perikope.query.terms import Query
 from tests.support.collections import index_of
+from tests.support.examples import examples
 from tests.support.proximity import PlainInfluence, structured_documents, trees
 
 WEIGHTS = {"b": 1.4, "p": 0.9, "title": 1.5, "sec": 0.5, "list": 0.0}
@@ -33,7 +34,7 @@ def matches_of(documents, tree, cuts=(), stopwords="none", **options):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@settings(max_examples=120)
+@examples(120)
 @given(
     documents=st.integers(1, 3).flatmap(lambda n: st.tuples(*(structured_documents(f"d{i}") for i in range(n)))).map(list),
     tree=trees(),
@@ -68,7 +69,7 @@ def check(node):
         check(child)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(document=structured_documents(), tree=trees())
 def test_units_are_what_they_are_called(document, tree):
     spans = document.spans
@@ -91,7 +92,7 @@ def test_units_are_what_they_are_called(document, tree):
     assert matches_of([document], tree, units="documents").span_of_passage.tolist() == [0]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(documents=st.tuples(structured_documents("d0"), structured_documents("d1")).map(list), tree=trees())
 def test_segments_change_no_bit(documents, tree):
     for model in ("prox(k=3)", "prox_h", "prox_hw(titles=true)"):
@@ -99,10 +100,10 @@ def test_segments_change_no_bit(documents, tree):
         assert whole.tolist() == cut.tolist()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(document=structured_documents(), tree=trees())
 def test_other_models_score_elements_as_they_score_passages(document, tree):
-    """A passage has the same score whether it is ranked among passages or among elements, where no other row plays a part."""
+    """A passage has the same score among passages and among elements, where no other row matters."""
     query = replace(query_of(tree), tree=None)
     for model in ("bm25", "lm", "psg", "pl2"):
         rows = {}

@@ -60,7 +60,7 @@ def collections(draw, min_size=1, max_size=5):
 
 @cache
 def _folder(process: int) -> Path:
-    """The one folder of a test run, removed at its end; a test may look into an index that it holds no longer, so none goes before."""
+    """The one folder of a test run, removed at its end: a test may read an index after it has let go of it."""
     folder = Path(mkdtemp(prefix="perikope-tests-"))
 
     def remove() -> None:

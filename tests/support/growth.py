@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def is_linear(action: Callable[[int], object], size: int, factor: int = 8) -> bool:
-    """Whether `factor` times the size takes far less than `factor` squared times as long; tried again where the machine was busy."""
+    """Whether `factor` times the size takes far less than `factor`² times as long; tried again on a busy machine."""
     for _ in range(3):
         small, large = _seconds(action, size), _seconds(action, factor * size)
         # Linear would be `factor`, quadratic its square; a floor keeps the clock's grain out of it.

@@ -1,4 +1,4 @@
-"""Random judgements and runs: few names, many ties, some of them only in float32; few characters, most of them in two ranges."""
+"""Random judgements and runs: few names and many ties, some only in float32; few characters, most in two ranges."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""Patents written for the tests, in the XML of MAREC: ten families of which it is known what a search with one member must find."""
+"""Patents written for the tests, in the XML of MAREC: ten families, with what a search with a member must find."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ class Patent:
 class Family:
     """The publications of one invention, and others that a search with one of them meets.
 
-    All texts are about the same thing in the same words, so that only family, dates and codes tell them apart. A search with a member,
-    under the defaults (shared code, published before the priority date, own family left out), must find `earlier` and of the others none.
+    All texts are about the same subject in the same words, so that only family, dates and codes differ. A search with a
+    member under the defaults (shared code, published before the priority date, own family left out) must find `earlier`
+    and none of the others.
 
-    With the date limit off it must also find `later`, with the code filter off also `other_codes`, with family filter and date limit off
-    also `later` and the other members (all were published after their priority, so the date limit alone keeps them out too). With all
-    three off, the best results of all sixty publications are those of `everything` without the query.
+    With the date limit off it must also find `later`; with the code filter off, also `other_codes`; with family filter
+    and date limit off, also `later` and the other members (all were published after their priority, so the date limit
+    alone excludes them too). With all three off, the best results of all sixty publications are those of `everything`
+    without the query.
     """
 
     name: str
@@ -35,7 +37,7 @@ class Family:
     codes: tuple[str, ...]
     """In normal form, of all members; at least one is shared by all of them, by `earlier` and by `later`."""
     members: tuple[Patent, ...]
-    """A1 and B1 of the EPO and the US application: the same family-id, or, where `family_id` is empty, the same priority only."""
+    """A1 and B1 of the EPO and the US application, with one family-id or, where `family_id` is empty, one priority."""
     earlier: Patent
     """Prior art: published before the priority date, with a shared code."""
     later: Patent
@@ -109,7 +111,7 @@ _THEMES = (
 def families() -> list[Family]:
     """Ten families, with what a search must and must not find beside them; see `Family`.
 
-    The last three have no family-id: their members belong together by their priority only. The fourth to the sixth have a German
+    The last three have no family-id: only the priority joins their members. The fourth to the sixth have a German
     description and claims in German and English; the others are English, with claims in three languages in the B1.
 
     >>> [family.name for family in families()][:3], [patent.id for patent in families()[0].members]
@@ -265,7 +267,7 @@ def patent_xml(
     family_id: str = "",
     cites: Sequence[str] = (),
 ) -> str:
-    """One file in the form of MAREC; dates are ISO, priorities are country, number, kind and date, `cites` ids of documents."""
+    """One MAREC file; dates are ISO, priorities are country, number, kind and date, `cites` are document ids."""
     day = date.replace("-", "")
     family = f' family-id="{family_id}"' if family_id else ""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']

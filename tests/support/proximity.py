@@ -1,4 +1,4 @@
-"""The influence of Boolean queries, slowly and straight from the definitions, and random documents and trees to compare with."""
+"""The influence of Boolean queries by the definitions, slowly, and random documents and trees for comparisons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ texts = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=7).map(" ".jo
 
 @st.composite
 def structured_documents(draw, id="d1"):
-    """Sections, lists, passages and titles in any order, marks, and text that stands in sections themselves."""
+    """Sections, lists, passages and titles in any order, marks, and text directly in sections."""
     builder = TreeBuilder(id, tag="article", title=draw(st.sampled_from(["", "pump rotor"])))
     builder.passage(draw(texts))
     _fill(draw, builder, 3)
@@ -158,7 +158,7 @@ class PlainInfluence:
         return found
 
     def sources(self, leaf):
-        """The occurrences of a leaf with their weights, by the span that they reach into, and whether they reach all of it alike."""
+        """The occurrences of a leaf with weights, by the span they reach into, and whether the reach is constant."""
         found = {}
         for i in self.occurrences(leaf):
             titled = self.titled(i) if self.titles else None

@@ -1,7 +1,8 @@
-"""Every model on one query, slowly and straight from its formula: dense arrays, pairs of passages, points and occurrences one by one.
+"""Every model on one query, slowly and straight from its formula: dense arrays and loops over occurrences.
 
-Nothing here is sparse, recursive over distances or shared between models, as the library is; only numpy's arithmetic is the same. A model
-is a method of `Twins` with the parameters of the model, and gives a value for each passage of the candidates, matching or not.
+Nothing here is sparse, recursive over distances or shared between models, as it is in the library; only numpy's
+arithmetic is the same. A model is a method of `Twins` with the parameters of the model. It returns one value per
+passage of the candidates, matching or not.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class PlainTree:
         return {s: self.section_score(s, score, aggregate) for s in {s for p in self.passages for s in self.above[p]}}
 
     def top_section(self, passage):
-        """The section right below the document that holds a passage; None of one that stands in the document itself."""
+        """The top section that contains a passage; None for a passage that is in no section."""
         return self.above[passage][-2] if len(self.above[passage]) > 1 else None
 
 
@@ -69,7 +70,7 @@ def min_max(values):
 
 
 class Twins:
-    """The documents that hold a term of the query, each by its number in the collection, and all models on their passages."""
+    """The documents that contain a term of the query, by number in the collection, and all models on their passages."""
 
     def __init__(self, plain: PlainCollection, trees: list[PlainTree], query: dict[str, float]) -> None:
         self.plain, self.query, self.terms = plain, query, list(query)
@@ -104,7 +105,7 @@ class Twins:
 
     @cache  # noqa: B019
     def background(self, counted):
-        """Units, tokens, and by term the units that hold it and its occurrences, among documents, passages or candidate passages."""
+        """Numbers of units and tokens, and per term of units with it and occurrences, at one level."""
         if counted == "candidates":
             texts = self.texts("passage")
             holding, occurrences = Counter(t for text in texts for t in set(text)), Counter(t for text in texts for t in text)
@@ -117,7 +118,7 @@ class Twins:
 
     @cache  # noqa: B019
     def content(self, unit, content, counted, mu=1000.0, k1=1.2, b=0.75, c=1.0):
-        """The score of each text by itself."""
+        """The score of each text alone."""
         tf, length = self.counts(unit)
         units, tokens, holding, occurrences = self.background(counted)
         if content == "psg":

@@ -1,11 +1,11 @@
-"""Makes a process on Linux meet what Windows lacks and refuses; for programs that a test starts, since it cannot be undone.
+"""Make a process on Linux behave like one on Windows, for programs that a test starts: it cannot be undone.
 
-- Modules and functions of POSIX systems are not there. `msvcrt.locking` is, with real locks behind it.
-- A file that is open or mapped can be neither removed nor replaced; a folder cannot be opened; a file that is open for reading cannot be
-  synced.
+- Modules and functions of POSIX systems are missing. `msvcrt.locking` exists, with real locks behind it.
+- A file that is open or mapped can be neither removed nor replaced; a folder cannot be opened; a file that is open for
+  reading cannot be synced.
 
-Python's own modules and other packages have branches for Windows that depend on `sys.platform`. They are imported before anything is
-hidden, as they would not work on Linux without it.
+Python's own modules and other packages have branches for Windows that depend on `sys.platform`. They are imported
+before anything is hidden, because they would not work on Linux without it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, names, parameters, files."""
+"""The foundation of the package: errors, names, parameters, options and files."""

@@ -1,4 +1,4 @@
-"""Dates in one form, however a file writes them."""
+"""Dates as ISO 8601, whatever form a file writes them in."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ _MONTH = re.compile(
 
 
 def iso_date(text: str) -> str:
-    """A date as 2001-03-15, or as much of it as is there; nothing where it is none.
+    """Convert a date to the form 2001-03-15, or 2001-03 or 2001 where the rest is missing; "" where it is not a date.
 
-    >>> iso_date("20010315"), iso_date("2004 7 1"), iso_date("19420300"), iso_date("2008-09-25T02:04:44Z"), iso_date("May")
-    ('2001-03-15', '2004-07-01', '1942-03', '2008-09-25', '')
+    >>> iso_date("20010315"), iso_date("2004 7 1"), iso_date("19420300"), iso_date("2008-09-25T02:04:44Z")
+    ('2001-03-15', '2004-07-01', '1942-03', '2008-09-25')
+    >>> iso_date("May")
+    ''
     >>> iso_date("2012 May"), iso_date("2004 June 1"), iso_date("7 Sept. 1998"), iso_date("March 3, 2001")
     ('2012-05', '2004-06-01', '1998-09-07', '2001-03-03')
     """
     if month := _MONTH.search(text):
-        # A month by its name stands anywhere among year and day, which are told apart by their size.
+        # The name of a month may stand before, between or after year and day; the year is the number with four digits.
         year, day = (re.search(rf"(?<![0-9])[0-9]{{{size}}}(?![0-9])", text) for size in ("4", "1,2"))
         number = _MONTHS.index(month[1].lower()) + 1
         text = f"{year[0]} {number} {day[0] if day else ''}" if year else ""

@@ -1,4 +1,4 @@
-"""The one exception family: whatever a user can do wrong ends in a `PerikopeError` whose message says what to do."""
+"""The exception family: every mistake of a user raises a `PerikopeError` whose message says what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class PerikopeError(Exception):
-    """Base of every error that a user's input, files or settings can cause."""
+    """Base class of every error that a user's input, files or settings can cause."""
 
 
 class UsageError(PerikopeError):
@@ -15,19 +15,19 @@ class UsageError(PerikopeError):
 
 
 class InputError(PerikopeError):
-    """Input that cannot be read; names the place (file, and line where there is one)."""
+    """Input that cannot be read. The message starts with the file and, where known, the line."""
 
     def __init__(self, message: str, *, path: object = None, line: int | None = None) -> None:
         self.path, self.line = path, line
-        place = "" if path is None else f"{path}:{line}: " if line else f"{path}: "
-        super().__init__(f"{place}{message}")
+        location = "" if path is None else f"{path}:{line}: " if line else f"{path}: "
+        super().__init__(f"{location}{message}")
 
 
 class UnreadableFile(InputError):
-    """A whole file that cannot be read; a folder walk skips it, counts it and goes on."""
+    """A whole file that cannot be read. Reading a folder skips and counts such files."""
 
     partly = False
-    """Whether other documents of the same file were read: then it is skipped, not an error, also where the file was named."""
+    """Whether other documents of the same file were read. Then it is skipped, even where the user named the file."""
 
 
 class IndexFormatError(PerikopeError):
@@ -39,7 +39,7 @@ class LockedError(IndexFormatError):
 
 
 class ModelWarning(UserWarning):
-    """A model can be used, but the index lacks what it is about."""
+    """The index lacks a document feature that the model needs; the model ranks without it."""
 
 
 class MissingExtra(PerikopeError):
@@ -50,7 +50,7 @@ class MissingExtra(PerikopeError):
 
 
 def unknown(kind: str, name: str, valid: Iterable[str]) -> UsageError:
-    """The error for a name that is not there: suggests the nearest and lists the valid ones.
+    """Make the error for an unknown name: it suggests the nearest valid name and lists all of them.
 
     >>> print(unknown("model", "bm52", ["bm25", "psg"]))
     unknown model 'bm52'; did you mean 'bm25'? valid: bm25, psg

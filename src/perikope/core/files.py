@@ -1,15 +1,15 @@
-"""Every change to the disk that must last, in one place: what is durable when, and where tests inject faults.
+"""Every change to the disk that must last is made here, where tests can inject faults.
 
-A file is written, synced and closed before anything names it. A name changes by an atomic rename and counts once the folder is synced.
-Only then is what it replaced removed.
+A file is written, synced and closed before any other file names it. A name changes by an atomic rename and is durable
+once its folder is synced. What it replaced is removed after that.
 
 | function | who writes the content |
 |---|---|
 | `replacing` | the caller, as text; a name that ends in `.gz` is compressed |
 | `replacing_binary` | the caller, as bytes |
 | `replacing_path` | a library that takes the path of a file or a folder |
-| `put_in_place` | already written, elsewhere in the same file system |
-| `NewFile` | the caller, under a name that nothing has named yet |
+| `put_in_place` | nobody: it is already written, under another name in the same file system |
+| `NewFile` | the caller, to a name that no other file refers to yet |
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from perikope.core.errors import UsageError
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.DOTALL)
 _ATTEMPTS, _PAUSE = 50, 0.02
-"""How often, and after how many seconds each, something is tried that Windows refuses while another process has the file open."""
+"""Number of attempts, and seconds between them, for what Windows refuses while another process has the file open."""
 
 Result = TypeVar("Result")
 
@@ -46,11 +46,11 @@ class NewFile(io.RawIOBase):
         self._file = open(path, "xb", buffering=1 << 20)  # noqa: SIM115 - closed by `finish` or `discard`
 
     def writable(self) -> bool:
-        """True; `TextIOWrapper` asks."""
+        """True, as `TextIOWrapper` requires."""
         return True
 
     def write(self, data: Any, /) -> int:
-        """Add bytes (anything with the buffer protocol)."""
+        """Append bytes (any object with the buffer protocol) and return how many."""
         self._file.write(data)
         self.size += len(data)
         return len(data)
@@ -63,7 +63,7 @@ class NewFile(io.RawIOBase):
 
     def discard(self) -> None:
         """Remove the file."""
-        # What is still buffered may not fit the disk any more; it is not wanted either.
+        # Closing writes what is still buffered, which fails on a full disk; the content is not needed.
         with contextlib.suppress(OSError):
             self._file.close()
         remove(self.path)
@@ -71,7 +71,7 @@ class NewFile(io.RawIOBase):
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """A text file that takes its name, durably, only when everything is written: a failure leaves what was there before."""
+    """Open a text file that replaces `path`, durably, once everything is written; a failure leaves the old file."""
     with ExitStack() as stack:
         try:
             file = stack.enter_context(replacing_binary(path))
@@ -82,9 +82,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 @contextmanager
 def replacing_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file that takes its name, durably, only when everything is written: a failure leaves what was there before.
+    """Open a binary file that replaces `path`, durably, once everything is written; a failure leaves the old file.
 
-    A symbolic link stays, and the file that it leads to is replaced. A pipe or a terminal cannot be replaced and is written to.
+    A symbolic link stays, and its target is replaced. A pipe or a terminal cannot be replaced and is written to.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -106,31 +106,31 @@ def replacing_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing_path(path: Path) -> Iterator[Path]:
-    """A path for a library to write a file or a folder to, which takes the name `path`, durably, when the library is done.
+    """A temporary path to which a library writes a file or folder; it is then renamed to `path`, durably.
 
-    A folder cannot take the name of one that is there.
+    A folder cannot replace an existing folder.
     """
     temporary = _temporary(_target(path))
     try:
         yield temporary
         put_in_place(temporary, path)
     except BaseException:
-        # Not there any more where only the last step failed, to make the new name durable.
+        # It is already renamed where only the last step failed: making the new name durable.
         with contextlib.suppress(OSError):
             _remove_any(temporary)
         raise
 
 
-def put_in_place(made: Path, path: Path) -> None:
-    """Give a finished file or folder the name `path`, durably and atomically; both are in the same file system."""
+def put_in_place(finished: Path, path: Path) -> None:
+    """Rename a finished file or folder to `path`, durably and atomically; both must be in the same file system."""
     target = _target(path)
-    _sync_content(made)
-    rename(made, target)
+    _sync_content(finished)
+    rename(finished, target)
     sync_folder(target.parent)
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a name is one that the functions above give to what is not finished.
+    """Whether a name is one that the functions above give to unfinished files.
 
     >>> is_temporary(".report.md.0a1b2c3d.part"), is_temporary("report.part")
     (True, False)
@@ -139,7 +139,7 @@ def is_temporary(name: str) -> bool:
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Remove what a stopped program was writing in a folder; only for a caller that is known to be the only one to write there."""
+    """Remove the unfinished files that a stopped program left in a folder; the caller must be the only writer there."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if is_temporary(path.name):
             with contextlib.suppress(PermissionError):
@@ -147,7 +147,7 @@ def remove_temporaries(folder: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are not there, durably."""
+    """Create a folder and its missing parents, durably."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
@@ -155,24 +155,24 @@ def make_folder(path: Path) -> None:
 
 
 def rename(old: Path, new: Path) -> None:
-    """Give a file another name, atomically replacing what had that name."""
+    """Rename a file, atomically replacing any file of the new name."""
     _patiently(lambda: os.replace(old, new))
 
 
 def read(path: Path) -> bytes:
-    """The content of a small file that another process may be replacing right now."""
+    """The content of a small file that another process may be replacing at the same time."""
     return _patiently(path.read_bytes)
 
 
 def remove(path: Path) -> None:
-    """Remove a file if it is there; readers that have it mapped keep it."""
+    """Remove a file if it exists; on POSIX systems, readers that have it mapped can go on reading it."""
     path.unlink(missing_ok=True)
 
 
 def remove_unless_held(path: Path) -> bool:
-    """Remove a file, or leave it where the system refuses, as Windows does while a reader has it mapped; returns whether it is gone.
+    """Remove a file and return True; return False where Windows refuses because a reader has it mapped.
 
-    What stays is removed by the next writer that clears up the folder.
+    A file that stays is removed by the next writer that clears up the folder.
     """
     try:
         remove(path)
@@ -182,16 +182,17 @@ def remove_unless_held(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, as far as the system can."""
+    """Make the names in a folder durable, where the operating system can."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except PermissionError:
-        # Windows opens no folders; NTFS has a journal of names instead. Elsewhere a folder may be writable and not readable.
+        # Windows cannot open folders; NTFS has a journal of names instead. Elsewhere a folder may be writable but not
+        # readable.
         return
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # The file system has no such operation, as some on a network.
+        # Some network file systems cannot sync folders.
         if error.errno != errno.EINVAL:
             raise
     finally:
@@ -199,7 +200,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _target(path: Path) -> Path:
-    # A link is followed first, or the rename would put a file in its place.
+    # A link is followed first: otherwise the rename would replace the link.
     return path.resolve() if path.is_symlink() else path
 
 
@@ -208,20 +209,20 @@ def _temporary(target: Path) -> Path:
 
 
 def _text(file: BinaryIO, *, compressed: bool) -> TextIO:
-    # No name and no time inside, so that the same content gives the same bytes.
+    # The gzip header has neither name nor time, so that the same content gives the same bytes.
     raw = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) if compressed else file
     return io.TextIOWrapper(cast(BinaryIO, raw), encoding="utf-8", newline="\n")
 
 
-def _sync_content(made: Path) -> None:
+def _sync_content(path: Path) -> None:
     """Make the content of a file, or of everything in a folder, durable."""
-    if made.is_dir():
-        for path in made.iterdir():
-            _sync_content(path)
-        sync_folder(made)
+    if path.is_dir():
+        for entry in path.iterdir():
+            _sync_content(entry)
+        sync_folder(path)
         return
-    # Open for writing: Windows syncs no other files.
-    with made.open("r+b") as file:
+    # It is opened for writing because Windows syncs no other files.
+    with path.open("r+b") as file:
         os.fsync(file.fileno())
 
 
@@ -233,9 +234,9 @@ def _remove_any(path: Path) -> None:
 
 
 def _patiently(action: Callable[[], Result]) -> Result:
-    """Do something again for a second while the system says that it is not permitted.
+    """Call `action`, and for one second call it again while it raises `PermissionError`.
 
-    Windows says so while another process has the file open, which for a small file that is read at once lasts a moment.
+    Windows raises it while another process has the file open. Small files are open for a moment only.
     """
     for _ in range(_ATTEMPTS - 1):
         try:

@@ -1,7 +1,7 @@
-"""One writer at a time: a lock on a file, which the operating system takes back when its holder ends, however that comes about.
+"""One writer at a time: a lock on a file. The operating system releases it when its holder ends, even by a crash.
 
-`flock` on POSIX systems and a locked byte on Windows, both without waiting. The file stays: were it removed, two processes could each
-lock a file of that name.
+The lock is `flock` on POSIX systems and a locked byte on Windows; both are tried without waiting. The lock file is
+never removed: otherwise two processes could each lock a file of that name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAUSE = 0.05
 _HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN)
 
 _descriptors: set[int] = set()
-"""The open files that hold the locks of this process."""
+"""Descriptors of the open files that hold the locks of this process."""
 
 try:
     import fcntl
@@ -43,7 +43,7 @@ else:
 
 
 class Lock:
-    """A lock that this process holds until `release`, or until its end; one that was inherited by a fork is not held."""
+    """A lock that this process holds until `release` or until its end; a forked child does not hold it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._process = descriptor, os.getpid()
@@ -55,12 +55,13 @@ class Lock:
         return self._descriptor >= 0 and os.getpid() == self._process
 
     def release(self) -> None:
-        """Let others have it; nothing where it is not held."""
+        """Release the lock; does nothing where it is not held."""
         if self.held:
             descriptor, self._descriptor = self._descriptor, -1
             _descriptors.discard(descriptor)
             try:
-                # Closing is not enough: Windows may take its time, and a program that is being started has a copy for a moment.
+                # Closing is not enough: Windows may release the lock later, and a program that is being started has a
+                # copy of the descriptor for a moment.
                 _unlock(descriptor)
             finally:
                 os.close(descriptor)
@@ -73,15 +74,15 @@ class Lock:
 
 
 def take_lock(folder: Path, wait: float = 0.0, *, advice: str = ", or wait for it (--wait SECONDS)") -> Lock:
-    """Lock a folder; where another writer has the lock, wait for it so many seconds, then raise `LockedError`."""
+    """Lock a folder. While another writer has the lock, wait up to `wait` seconds, then raise `LockedError`."""
     try:
-        # Not inherited by programs that are started: Python opens all files so.
+        # Programs that this process starts do not inherit the descriptor: Python opens all files in this way.
         descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise IndexFormatError(f"cannot write to {folder}: {error.strerror}") from None
     deadline = time.monotonic() + wait
     try:
-        while not _taken(descriptor, folder):
+        while not _try_lock(descriptor, folder):
             if time.monotonic() >= deadline:
                 raise LockedError(f"{folder} is being written by another process: try again when it has finished{advice}")
             time.sleep(_PAUSE)
@@ -91,7 +92,8 @@ def take_lock(folder: Path, wait: float = 0.0, *, advice: str = ", or wait for i
     return Lock(descriptor)
 
 
-def _taken(descriptor: int, folder: Path) -> bool:
+def _try_lock(descriptor: int, folder: Path) -> bool:
+    """Whether the lock was free and now is ours."""
     try:
         _lock(descriptor)
     except OSError as error:
@@ -102,7 +104,7 @@ def _taken(descriptor: int, folder: Path) -> bool:
 
 
 def _give_up_inherited() -> None:
-    """Close the files of the parent's locks: a child that had them open would keep the locks after the parent's end."""
+    """Close the parent's lock files in a forked child: the locks would otherwise outlive the parent."""
     for descriptor in _descriptors:
         os.close(descriptor)
     _descriptors.clear()

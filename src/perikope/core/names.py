@@ -1,7 +1,8 @@
 """How a passage is written in files: `document#passage`, split at the last `#`.
 
-Everywhere else a passage is two columns. Inside an id, `#`, `%` and white space are percent-encoded; a passage without an id of its
-own is `@3`, its running number in the document, counted from 1; an element is `/article[1]/sec[2]`, its path from the document down.
+Everywhere else document and passage are two columns. Inside an id, `#`, `%` and white space are percent-encoded. A
+passage without an id is named by its number in the document, from 1: `@3`. An element is named by its path from the
+document down: `/article[1]/sec[2]`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _STEP = re.compile(r"([^\s/\[\]@]+)(?:\[(0*[1-9][0-9]{0,8})\])?")
 
 
 def encode(text: str) -> str:
-    """Percent-encode what would break a name or a line.
+    """Percent-encode the characters that would break a name or a line.
 
     >>> encode("EP 1#2")
     'EP%201%232'
@@ -46,7 +47,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def document_name(name: str) -> str:
-    """The document's half of a name, still encoded.
+    """The document part of a name, still percent-encoded.
 
     >>> document_name("report%207#p3")
     'report%207'
@@ -55,12 +56,12 @@ def document_name(name: str) -> str:
 
 
 def running_number(number: int) -> str:
-    """The id of the passage with this number (from 0) where the source gives none."""
+    """The id of a passage to which its source gives none; `number` counts from 0, the id from 1."""
     return f"@{number + 1}"
 
 
 def element_path(steps: Iterable[tuple[str, int]]) -> str:
-    """The path of an element: tags from the document down, each with its number (from 1) among the siblings of the same tag.
+    """The path of an element: tags from the document down, each numbered (from 1) among siblings of the same tag.
 
     >>> element_path([("article", 1), ("sec", 2)])
     '/article[1]/sec[2]'
@@ -69,17 +70,17 @@ def element_path(steps: Iterable[tuple[str, int]]) -> str:
 
 
 def normal_path(path: str) -> str:
-    """The path of an element with a number at every step, 1 where none is written, so that equal paths are equal texts.
+    """Normalise the path of an element: a step without a number gets `[1]`, so that equal paths are equal texts.
 
     >>> normal_path("/patent-document/claims/claim[3]")
     '/patent-document[1]/claims[1]/claim[3]'
     """
     steps = [_STEP.fullmatch(step) for step in path[1:].split("/")]
     if not path.startswith("/") or not all(steps):
-        raise UsageError(f"{path[:80]!r} is no path of an element; write it as /patent-document/claims/claim[3]")
+        raise UsageError(f"{path[:80]!r} is not the path of an element; write it as /patent-document/claims/claim[3]")
     return "".join(f"/{step[1]}[{int(step[2] or 1)}]" for step in steps if step)
 
 
 def is_element_path(passage: str) -> bool:
-    """Whether the second half of a name is written as the path of an element."""
+    """Whether the passage part of a name is the path of an element."""
     return passage.startswith("/")

@@ -4,8 +4,8 @@
     class SearchOptions(Options):
         k: int = option(10, Whole(Range(1)), "Number of passages to return.", metavar="N")
 
-A declaration has a default, a kind of value (`core.values`) and a sentence of help. Keyword arguments, command-line options, keys of files
-and the JSON schema all derive from `declared(SearchOptions)`.
+A declaration has a default, a kind of value (`core.values`) and a sentence of help. Keyword arguments, command-line
+options, keys of files and the JSON schema all derive from `declared(SearchOptions)`.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class Option:
     help: str
     """One or two sentences: what the option does."""
     group: str = ""
-    """The heading that it stands under in a list of options."""
+    """The heading of the option in a list of options."""
     flag: str = ""
-    """The command-line option where it is not `--name`, or `--no-name` for a switch that is on by default."""
+    """The command-line option; where empty it is `--name`, or `--no-name` for a switch that is on by default."""
     metavar: str = ""
     help_off: str = ""
-    """Of a switch that is on by default: what the command-line option that turns it off does."""
+    """For a switch that is on by default: what the command-line option that turns it off does."""
     restricts: bool = False
-    """Whether an empty value would widen the search. A command line refuses it: it mostly comes from an unset variable."""
+    """Whether an empty value would widen the search. Commands refuse it: mostly, a shell variable is not set."""
     together: bool = False
-    """Whether it needs all candidates at once, so that documents cannot be looked into some at a time."""
+    """Whether the option needs all candidates at once, so that candidates cannot be joined in batches."""
     local: bool = False
-    """Whether a program on another machine must not set it, because it makes this one send text somewhere."""
+    """Whether requests over HTTP may not set the option, because it makes this machine send text elsewhere."""
     surfaces: frozenset[str] = frozenset()
-    """Where the option can be given besides Python, command line and HTTP."""
+    """Where the option can be given besides Python, command line and HTTP: `recipe`, `topic`."""
 
     def check(self, value: Any) -> Any:
         """The canonical form of a value."""
@@ -53,7 +53,7 @@ class Option:
 
     @property
     def command_line(self) -> str:
-        """The option as it is written on a command line."""
+        """The name of the option on a command line, such as `--fetch-k`."""
         negation = "no-" if self.default is True else ""
         return self.flag or f"--{negation}{self.name.replace('_', '-')}"
 
@@ -69,70 +69,70 @@ def option(
 
 
 def declared(options: type[Declared]) -> Mapping[str, Option]:
-    """The options that a class declares, by name, in their order."""
-    found: Mapping[str, Option] = _declared(cast(Any, options))
-    return found
+    """The options that a class declares, by name, in the order of declaration."""
+    by_name: Mapping[str, Option] = _declared(cast(Any, options))
+    return by_name
 
 
 @cache
 def _declared(options: Any) -> Mapping[str, Option]:
-    found = {}
-    for own in fields(options):
-        assert own.default is not MISSING
-        found[own.name] = Option(own.name, own.default, **own.metadata["option"])
-    return MappingProxyType(found)
+    by_name = {}
+    for declaration in fields(options):
+        assert declaration.default is not MISSING
+        by_name[declaration.name] = Option(declaration.name, declaration.default, **declaration.metadata["option"])
+    return MappingProxyType(by_name)
 
 
 @cache
 def _defaults(options: Any) -> Any:
-    """The options with all defaults. They are not checked: that would import what reads a notation, and a contract test does it."""
-    made = object.__new__(options)
-    made.__dict__.update({name: one.default for name, one in declared(options).items()})
-    return made
+    """The options with all defaults, unchecked: a check would import the parsers of notations. A test checks them."""
+    instance = object.__new__(options)
+    instance.__dict__.update({name: option.default for name, option in declared(options).items()})
+    return instance
 
 
 @dataclass(frozen=True)
 class Declared:
-    """Base of classes whose fields are declared with `option`."""
+    """Base class of classes whose fields are declared with `option`."""
 
 
 @dataclass(frozen=True)
 class Options(Declared):
-    """Base of option classes: immutable, checked when made, comparable, and writable as plain values."""
+    """Base class of options: immutable, checked on creation, comparable, and convertible to plain values."""
 
     def __post_init__(self) -> None:
-        for name, one in declared(type(self)).items():
-            object.__setattr__(self, name, one.check(getattr(self, name)))
+        for name, option in declared(type(self)).items():
+            object.__setattr__(self, name, option.check(getattr(self, name)))
 
     @classmethod
     def of(cls: type[Own], given: Mapping[str, Any]) -> Own:
-        """The defaults with these values in their place."""
-        made: Own = _defaults(cast(Any, cls))
-        return made.updated(given)
+        """The defaults, with the given values in place of some."""
+        defaults: Own = _defaults(cast(Any, cls))
+        return defaults.updated(given)
 
     def updated(self: Own, given: Mapping[str, Any]) -> Own:
-        """The same options with other values for some; only these are checked."""
+        """A copy with the given values in place of some; only the given values are checked."""
         if not given:
             return self
         checked = checked_options(type(self), given)
-        # `replace` would check and set forty fields; this is on the way of every search.
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        made.__dict__.update(checked)
-        return made
+        # `dataclasses.replace` would check and set forty fields, and every search comes here.
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy.__dict__.update(checked)
+        return copy
 
     def changed(self) -> dict[str, Any]:
         """The options that differ from their defaults."""
-        return {name: getattr(self, name) for name, one in declared(type(self)).items() if getattr(self, name) != one.default}
+        return {name: getattr(self, name) for name, option in declared(type(self)).items() if getattr(self, name) != option.default}
 
     def plain(self) -> dict[str, Any]:
-        """The options that differ from their defaults as JSON and TOML have them; `of` reads them back."""
+        """The options that differ from their defaults, as values for JSON and TOML; `of` reads them back."""
         known = declared(type(self))
         return {name: known[name].kind.plain(value) for name, value in self.changed().items()}
 
 
 def checked_options(options: type[Options], given: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Canonical values of some options; an unknown name, or one that is not among `names`, is an error that lists the valid ones."""
+    """Canonical values of the given options. A name that is not among `names` (default: all options) is an error."""
     known = declared(options)
     valid = known if names is None else list(names)
     for name in given:
@@ -142,10 +142,10 @@ def checked_options(options: type[Options], given: Mapping[str, Any], names: Ite
 
 
 def schema_of(options: type[Options]) -> dict[str, Any]:
-    """The JSON schema of an object that another machine sends: these options, all of which may be left out, without local ones."""
+    """The JSON schema of options in a request: every option may be left out, and `local` options are not allowed."""
     properties = {
-        name: {**one.kind.schema(), "description": one.help, "default": one.kind.plain(one.default)}
-        for name, one in declared(options).items()
-        if not one.local
+        name: {**option.kind.schema(), "description": option.help, "default": option.kind.plain(option.default)}
+        for name, option in declared(options).items()
+        if not option.local
     }
     return {"type": "object", "properties": properties, "additionalProperties": False}

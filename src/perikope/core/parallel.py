@@ -1,4 +1,4 @@
-"""Work shared among threads, and how many there should be."""
+"""Work in several threads, and the number of cores that it may use."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ R = TypeVar("R")
 
 
 def usable_cores() -> int:
-    """How many cores this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_parallel(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[tuple[T, R]]:
-    """Each item with its result, in order; only a few are ahead of what was asked for."""
+    """Yield each item with its result, in the order of the items; at most four items per thread are computed ahead."""
     if threads == 1:
         yield from ((item, work(item)) for item in items)
         return

@@ -1,11 +1,11 @@
-"""Parameters, declared once in a function's signature; everything else that needs them is derived from there.
+"""Parameters are declared once, in a function's signature; everything else derives from the declaration.
 
     def combine(
         signals, *, alpha: Annotated[float, Range(0, 1), Grid(step=0.1), "Share of the document's score."] = 0.8
     ) -> Column: ...
 
-A text in the annotation says what the parameter does. Where annotations are nested, the outermost text counts, so that a
-shared type can be described anew: `beta: Annotated[Share, "Share of the section's score."]`.
+A text in the annotation says what the parameter does. Where annotations are nested, the outermost text counts, so that
+each use of a shared type can have its own description: `beta: Annotated[Share, "Share of the section's score."]`.
 
 Command line, errors, `repr`, tuning grids and documentation read `parameters_of(combine)`.
 """
@@ -28,7 +28,7 @@ from perikope.core.grammar import Call, write
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values a number may take, both ends included; None leaves an end open."""
+    """The values a number may have. Both ends are included, unless `low_open`; None means no limit."""
 
     low: float | None = None
     high: float | None = None
@@ -49,7 +49,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The values that tuning tries: listed, or from the range's low to its high end by `step`."""
+    """The values that tuning tries: the listed `values`, or every `step` from the low to the high end of the range."""
 
     values: tuple[object, ...] = ()
     step: float | None = None
@@ -57,25 +57,25 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """Marks a parameter whose value is itself a thing of a registry, such as a model inside a model; with `each`, a list of them."""
+    """Marks a parameter whose value is a registry entry, such as a model in a model; with `each`, a list of them."""
 
     resolve: Callable[[Call | str], object]
     each: bool = False
     describes: str = ""
-    """What it takes, in words."""
+    """The accepted values, in words."""
 
 
 MOST_EXACT = 1 << 53
-"""Above it, a float is no longer one whole number."""
+"""Largest float that stands for one whole number only."""
 
 Extra = TypeVar("Extra")
 AnyType = type
-"""`Parameter` has a field of that name."""
+"""The builtin `type`, which a field of `Parameter` hides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One declared parameter: its type, default, range and grid."""
+    """One declared parameter: type, default, range, grid and description."""
 
     name: str
     type: type
@@ -86,12 +86,12 @@ class Parameter:
     grid: Grid | None = None
     nested: Nested | None = None
     item: AnyType | None = None
-    """The type of the values of a list."""
+    """The type of the values of a list; None where the parameter is not a list."""
     help: str = ""
     """One sentence: what the parameter does."""
 
     def check(self, owner: str, value: object) -> object:
-        """The value in the declared type, or an error that names what is allowed."""
+        """Convert a value to the declared type, or raise a `UsageError` that names `owner` and the allowed values."""
         if value is None and self.optional:
             return None
         if self.nested is not None and self.nested.each:
@@ -103,7 +103,7 @@ class Parameter:
         if isinstance(value, Call) and not value.arguments and not value.positional:
             value = value.name  # an unquoted word: kernel=gauss
         if value is None and "none" in self.choices:
-            value = "none"  # a word of the language, and here one of the choices
+            value = "none"  # the grammar reads this word as None
         if self.choices:
             if value not in self.choices:
                 raise unknown(f"value of {owner}'s {self.name}", str(value), [str(choice) for choice in self.choices])
@@ -119,23 +119,23 @@ class Parameter:
             raise UsageError(f"{owner}: {self.name} must be {_TYPE_NAMES.get(self.type, self.type.__name__)}, not {shown}")
         if self.item is not None and isinstance(value, tuple):
             each = replace(self, name=f"each of {self.name}", type=self.item, item=None, optional=False)
-            return tuple(each.check(owner, one) for one in value)
+            return tuple(each.check(owner, entry) for entry in value)
         if self.range is not None and isinstance(value, (int, float)) and value not in self.range:
             raise UsageError(f"{owner}: {self.name}={write(value)} is out of range; it must be {self.describe_range()}")
         return value
 
     def _resolve_each(self, owner: str, value: object, nested: Nested) -> tuple[object, ...]:
-        """The things of a list."""
+        """The registry entries that a list names."""
         if not isinstance(value, tuple) or not value:
             shown = str(value) if isinstance(value, Call) else write(value)
             raise UsageError(f"{owner}: {self.name} must be a list such as [a,b(c=1)], not {shown}")
-        for one in value:
-            if one is None or isinstance(one, (int, float, tuple)):
-                raise UsageError(f"{owner}: each of {self.name} must be a name, not {write(one)}")
-        return tuple(nested.resolve(one) if isinstance(one, (Call, str)) else one for one in value)
+        for entry in value:
+            if entry is None or isinstance(entry, (int, float, tuple)):
+                raise UsageError(f"{owner}: each of {self.name} must be a name, not {write(entry)}")
+        return tuple(nested.resolve(entry) if isinstance(entry, (Call, str)) else entry for entry in value)
 
     def describe_range(self) -> str:
-        """What values are allowed, in words."""
+        """The allowed values, in words."""
         if self.nested is not None and self.nested.describes:
             return self.nested.describes
         if self.item is not None:
@@ -148,7 +148,7 @@ class Parameter:
         return _TYPE_NAMES.get(self.type, self.type.__name__)
 
     def grid_values(self) -> tuple[object, ...]:
-        """The values that tuning tries; the default alone where no grid is declared."""
+        """The values that tuning tries: the grid, else all choices, else the default alone."""
         if self.grid is None:
             return self.choices or (self.default,)
         if self.grid.step is None or self.range is None or self.range.low is None or self.range.high is None:
@@ -168,18 +168,18 @@ def _names(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def call(function: Callable[..., Any], arguments: Sequence[Any], parameters: Mapping[str, object]) -> Any:
-    """Call a function with those of the parameters that it declares."""
+    """Call a function with `arguments` and with those of `parameters` that it declares as keyword-only."""
     return function(*arguments, **{name: parameters[name] for name in _names(function)})
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
     """The keyword-only parameters of a function, as declared by its annotations."""
     hints = get_type_hints(function, include_extras=True)
-    found: dict[str, Parameter] = {}
+    declarations: dict[str, Parameter] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            found[name] = _declared(name, hints[name], parameter.default)
-    return found
+            declarations[name] = _declared(name, hints[name], parameter.default)
+    return declarations
 
 
 def _declared(name: str, hint: Any, default: object) -> Parameter:
@@ -207,12 +207,12 @@ def _pick(extras: tuple[Any, ...], kind: type[Extra]) -> Extra | None:
 
 
 def _help(extras: tuple[Any, ...]) -> str:
-    """The last text: `Annotated` lists what an inner annotation says before what an outer one says."""
+    """The last text among `extras`: nested annotations list the inner one first, and the outermost counts."""
     return next((extra for extra in reversed(extras) if isinstance(extra, str)), "")
 
 
 def bind(owner: str, declared: Mapping[str, Parameter], given: Mapping[str, object]) -> dict[str, object]:
-    """Check the given values against the declaration and fill in the defaults."""
+    """Check the given values against the declarations and fill in defaults; errors call the function `owner`."""
     for name in given:
         if name not in declared:
             raise unknown(f"parameter of {owner}", name, list(declared))

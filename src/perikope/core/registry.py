@@ -1,6 +1,6 @@
-"""Names: one registry a kind (model, format, measure …), filled by importing one package and by entry points.
+"""Registries: one per kind (model, format, measure …), filled by importing one package and by entry points.
 
-A thing is registered where it is written, so adding one touches one file. Nothing is imported before the
+Each entry is registered in the file that defines it, so adding one touches one file. Nothing is imported before the
 first look-up.
 """
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """The things of one kind by name, found in `package` and in the entry points `perikope.<kind>s`."""
+    """All entries of one kind, by name, from the modules of `package` and the entry points `perikope.<kind>s`."""
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
@@ -26,10 +26,10 @@ class Registry(Generic[T]):
         self._things: dict[str, T] = {}
         self._discovered = False
         self.version = 0
-        """Grows with every registration: what was parsed with the names of an earlier version may be kept until then."""
+        """Number of registrations. A cache of parsed names is valid as long as this number stays the same."""
 
     def add(self, name: str, thing: T) -> T:
-        """Register `thing`; a name can be taken once."""
+        """Register `thing` and return it; a second registration of a name raises `ValueError`."""
         if name in self._things:
             raise ValueError(f"{self.kind} {name!r} is registered twice")
         self._things[name] = thing
@@ -42,7 +42,7 @@ class Registry(Generic[T]):
         return sorted(self._things)
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """Names with their things, sorted by name."""
+        """Pairs of name and entry, sorted by name."""
         return ((name, self._things[name]) for name in self.names())
 
     def __contains__(self, name: object) -> bool:
@@ -58,7 +58,7 @@ class Registry(Generic[T]):
     def _discover(self) -> None:
         if self._discovered:
             return
-        # Without a lock of ours: imports have theirs, so a second thread waits there, and a forked child inherits none.
+        # No lock is needed: a second thread waits for the import's lock. A forked child would inherit a lock of ours.
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
             importlib.import_module(f"{self._package}.{module.name}")

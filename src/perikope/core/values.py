@@ -1,6 +1,7 @@
-"""Kinds of values that an option can have: what each accepts, its one canonical form, and how JSON, TOML and a command line write it.
+"""Kinds of option values: what each accepts, its canonical form, and how JSON, TOML and a command line write it.
 
-A kind is made once, where an option is declared, and never compared or printed. Generating those methods would cost every start 5 ms.
+A kind is created once, where an option is declared, and is never compared or printed. The dataclasses here therefore
+have no such methods: generating them would cost 5 ms at every start.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from perikope.core.parameters import Range
 
 
 class ValueKind(ABC):
-    """What values an option accepts. `check` returns the canonical form of a value or raises a `UsageError` that names the option."""
+    """The values that an option accepts. `check` returns the canonical form, or raises an error with its name."""
 
     annotation: ClassVar[str] = "object"
-    """The type of a value as given by a Python caller, as source code."""
+    """The type that a Python caller may pass, as source code."""
     many: ClassVar[bool] = False
-    """Whether the option can be repeated on a command line; the values form a list."""
+    """Whether the option can be repeated on a command line; its values then form a list."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -44,11 +45,11 @@ class ValueKind(ABC):
         return ""
 
     def plain(self, value: Any) -> Any:
-        """A canonical value as JSON and TOML have it."""
+        """Convert a canonical value to a value for JSON and TOML."""
         return value
 
     def refuse(self, name: str, value: object) -> UsageError:
-        """The error for a value of a wrong type."""
+        """Make the error for a value of a wrong type."""
         return UsageError(f"{name} must be {self.describe()}, not {type_in_words(value)}")
 
 
@@ -75,22 +76,23 @@ class Text(ValueKind):
 
 @dataclass(eq=False, repr=False)
 class Notation(Text):
-    """A text in a notation of its own, such as `bm25(k1=1.2)`; it is parsed once to check it, and kept as text."""
+    """A text in a notation, such as `bm25(k1=1.2)`. It is parsed in order to check it, and stored as text."""
 
     parser: str = ""
-    """The function that reads it, as `module:function`. It is imported when a value is checked: options are declared without numpy."""
+    """The function that parses it, as `module:function`. It is imported at the first check, so that declaring an option
+    does not import numpy."""
     object_type: str = ""
-    """The type of object that may be given in place of its text, as `module:class`; its `str` is the text."""
+    """The class of objects that may be given in place of the text, as `module:class`; their `str` is the text."""
     required: bool = False
-    """Whether an empty text is an error; else it stands for none."""
+    """Whether an empty text is an error; otherwise it means none."""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
-        """Text, or the object itself."""
+        """`str`, or the class of the object."""
         return f"str | {_class_name(self.object_type)}" if self.object_type else "str"
 
     def check(self, name: str, value: Any) -> str:
-        """The text of a value that the parser accepts."""
+        """The text; a text that the parser rejects raises its error."""
         if not isinstance(value, str):
             if not self.object_type or not isinstance(value, _imported(self.object_type)):
                 raise self.refuse(name, value)
@@ -138,7 +140,7 @@ class Whole(ValueKind):
         return str(self.range) if self.range.high is None else f"in {self.range}"
 
     def read(self, name: str, text: str) -> int | str:
-        """The number or the word that a text spells."""
+        """Convert a text to the number or the word that it spells, and check it."""
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST))
         if not is_number and text not in self.words:
             words = "".join(f", nor {word}" for word in self.words)
@@ -176,7 +178,7 @@ class Real(ValueKind):
         return f"in {self.range}"
 
     def read(self, name: str, text: str) -> float:
-        """The number that a text spells."""
+        """Convert a text to the number that it spells, and check it."""
         try:
             value = float(text)
         except ValueError:
@@ -211,13 +213,13 @@ class Switch(ValueKind):
 
 @dataclass(eq=False, repr=False)
 class OneOf(ValueKind):
-    """One of several words; `when_true` and `when_false` are the words that true and false stand for."""
+    """One of several words; where `when_true` and `when_false` are set, true and false may be given for these words."""
 
     words: tuple[str, ...]
     when_true: str | None = None
     when_false: str | None = None
     what: str = ""
-    """How an error names the option; its name where empty."""
+    """How an error names the option; where empty, by its name."""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
@@ -246,10 +248,10 @@ class OneOf(ValueKind):
 
 @dataclass(eq=False, repr=False)
 class Names(ValueKind):
-    """A list of names; one alone may be given as a text."""
+    """A list of names; a single name may be given as a text."""
 
     separator: str = ""
-    """What separates names inside one text; empty where a text is one name."""
+    """The separator of names inside one text; empty where a text is always one name."""
     annotation = "str | Sequence[str]"
     many = True
 
@@ -258,12 +260,12 @@ class Names(ValueKind):
         return "text or a list of texts"
 
     def check(self, name: str, value: Any) -> tuple[str, ...]:
-        """The names without empty ones, each once, in their order; None stands for no name."""
-        ordered = _listed(self, name, value)
-        for one in ordered:
-            if not isinstance(one, str):
-                raise UsageError(f"{name} must be {self.describe()}; one of them is {type_in_words(one)}")
-        split = [part for one in ordered for part in (one.split(self.separator) if self.separator else [one])]
+        """The distinct names in the given order, without empty ones; None means no names."""
+        texts = _listed(self, name, value)
+        for text in texts:
+            if not isinstance(text, str):
+                raise UsageError(f"{name} must be {self.describe()}; one of them is {type_in_words(text)}")
+        split = [part for text in texts for part in (text.split(self.separator) if self.separator else [text])]
         return tuple(dict.fromkeys(part.strip() if self.separator else part for part in split if part.strip()))
 
     def schema(self) -> dict[str, Any]:
@@ -277,7 +279,7 @@ class Names(ValueKind):
 
 @dataclass(eq=False, repr=False)
 class NamesOrNone(Names):
-    """A list of names that restricts even where it is empty; None where it was not given."""
+    """A list of names that restricts the search even where it is empty; None means no restriction."""
 
     annotation = "str | Sequence[str] | None"
 
@@ -320,40 +322,40 @@ class NamesOrAll(Names):
 
 @dataclass(eq=False, repr=False)
 class Conditions(Names):
-    """Conditions written as text, each checked by a parser; objects that are conditions may be given in place of their text."""
+    """Conditions as text, each checked by a parser, or as objects that are conditions."""
 
     parser: str = ""
     object_type: str = ""
     marker: str = ""
-    """The attribute by which such an object is known."""
+    """The attribute that every object that is a condition has."""
     example: str = ""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
-        """Texts or objects, one or several."""
+        """A text or an object, or a sequence of them."""
         name = _class_name(self.object_type)
         return f"str | {name} | Sequence[str | {name}]"
 
     def check(self, name: str, value: Any) -> tuple[Any, ...]:
-        """The conditions in their order; None stands for no condition."""
+        """The conditions in the given order; None means no condition."""
         given = [value] if hasattr(value, self.marker) or isinstance(value, Mapping) else _listed(self, name, value)
-        for one in given:
-            if isinstance(one, str):
-                _imported(self.parser)(one)
-            elif not hasattr(one, self.marker):
-                raise UsageError(f"a {name} is a text such as {self.example!r}, or several, not {type_in_words(one)}")
+        for condition in given:
+            if isinstance(condition, str):
+                _imported(self.parser)(condition)
+            elif not hasattr(condition, self.marker):
+                raise UsageError(f"a {name} is a text such as {self.example!r}, or several, not {type_in_words(condition)}")
         return tuple(given)
 
     def plain(self, value: Any) -> Any:
         """A list of texts."""
-        if not all(isinstance(one, str) for one in value):
-            raise UsageError("a condition that was given as an object has no text, and cannot be written to a file or sent")
+        if not all(isinstance(condition, str) for condition in value):
+            raise UsageError("a condition that was given as an object has no text: give it as text to write it to a file or send it")
         return list(value)
 
 
 @dataclass(eq=False, repr=False)
 class Numbers(ValueKind):
-    """Numbers by name; `None` for none. With a parser, a text that it reads may be given in their place."""
+    """A table of numbers by name, or None. With a parser, a text that it can parse may be given for the table."""
 
     parser: str = ""
     what: str = "a table of numbers"
@@ -364,17 +366,17 @@ class Numbers(ValueKind):
         return self.what
 
     def check(self, name: str, value: Any) -> Mapping[str, float] | None:
-        """The numbers by name."""
+        """The table of numbers, all of them finite, or None."""
         if value is None:
             return None
         if isinstance(value, str) and value and self.parser:
             value = _imported(self.parser)(value)
         if not isinstance(value, Mapping):
             raise self.refuse(name, value)
-        for key, one in value.items():
-            if not isinstance(key, str) or not _is_number(one):
-                raise UsageError(f"{name} must be {self.describe()}; {str(key)[:40]!r} has {type_in_words(one)}")
-            if abs(one) > LARGEST or not math.isfinite(one):
+        for key, number in value.items():
+            if not isinstance(key, str) or not _is_number(number):
+                raise UsageError(f"{name} must be {self.describe()}; {str(key)[:40]!r} has {type_in_words(number)}")
+            if abs(number) > LARGEST or not math.isfinite(number):
                 raise UsageError(f"{name} must be {self.describe()}, all of them finite numbers")
         return dict(value)
 
@@ -389,7 +391,7 @@ class Numbers(ValueKind):
 
 @dataclass(eq=False, repr=False)
 class Service(ValueKind):
-    """An address of a service as text, or a function that does the same; None for none."""
+    """The address of a service as text, a function that does the same, or None."""
 
     object_type: str = ""
 
@@ -414,11 +416,11 @@ class Service(ValueKind):
 
 
 LARGEST = 1 << 62
-"""No number of an option is larger: kernels count in 64 bits."""
+"""Largest number that an option may have: kernels count in 64 bits."""
 
 
 def _listed(kind: ValueKind, name: str, value: Any) -> Sequence[Any]:
-    """One value or several, as a list; the values of a set are sorted."""
+    """One or several values as a list. The values of a set are sorted; None gives an empty list."""
     if value is None:
         return ()
     if isinstance(value, str):
@@ -429,7 +431,7 @@ def _listed(kind: ValueKind, name: str, value: Any) -> Sequence[Any]:
 
 
 def type_in_words(value: object) -> str:
-    """What kind of value this is, as a user of JSON or TOML would say.
+    """The type of a value in the words of JSON and TOML.
 
     >>> type_in_words("10"), type_in_words(True), type_in_words([1, "a"]), type_in_words({"a": 1})
     ('text', 'true or false', 'a list', 'a table')
@@ -448,9 +450,9 @@ _IN_WORDS: Sequence[tuple[tuple[type, ...], str]] = (
 
 @cache
 def _imported(name: str) -> Any:
-    """What a module defines, by `module:name`."""
-    module, _, own = name.partition(":")
-    return getattr(importlib.import_module(module), own)
+    """Import `module:attribute` and return the attribute."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def _class_name(name: str) -> str:

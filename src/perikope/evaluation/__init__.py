@@ -1,1 +1,1 @@
-"""How good is it? Topics, judgements and runs, measures, tuning, learning, experiments."""
+"""Evaluation: topics, judgements and runs, measures, tuning, learning and experiments."""

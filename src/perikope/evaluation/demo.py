@@ -1,4 +1,4 @@
-"""The demonstration: a dozen documents that come with the package, and a passage that only its context reveals."""
+"""The demonstration: a dozen documents in the package, and a passage that only its context makes relevant."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITH_CONTEXT = "qsf_v_title"
 
 @dataclass(frozen=True, slots=True)
 class DemoComparison:
-    """One query, ranked without and with context, and why the best passage is where it is."""
+    """One query, ranked without and with context, and the explanation of its answer's score with context."""
 
     query: str
     answer: str
@@ -38,13 +38,13 @@ class DemoComparison:
 
 @contextmanager
 def demo_corpus() -> Iterator[Path]:
-    """The folder of the demonstration's documents, topics and judgements."""
+    """The folder with the demonstration's documents, topics and judgements."""
     with resources.as_file(resources.files("perikope").joinpath("data", "demo")) as folder:
         yield folder
 
 
 def demonstrate() -> tuple[str, list[DemoComparison]]:
-    """Index the documents in a temporary folder and compare the rankings of every topic."""
+    """Index the documents in a temporary folder; return their number in words, and one comparison per topic."""
     with demo_corpus() as corpus, TemporaryDirectory(prefix="perikope-demo-") as temporary:
         folder = str(Path(temporary, "index"))
         build(folder, [str(corpus / "documents")])
@@ -55,7 +55,7 @@ def demonstrate() -> tuple[str, list[DemoComparison]]:
 
 
 def warm_up() -> None:
-    """Use every kernel once: build from the demonstration's documents in two segments, search, delete, merge."""
+    """Compile every kernel by using it once: build an index of two segments, search, delete and merge."""
     from perikope.browse.models import MODELS
 
     with demo_corpus() as corpus, TemporaryDirectory(prefix="perikope-warmup-") as temporary:
@@ -64,7 +64,7 @@ def warm_up() -> None:
         build(folder, files[: len(files) // 2])
         build(folder, files[len(files) // 2 :], BuildOptions(append=True))
         index = Index.open(folder)
-        for model in (name for name, found in MODELS.items() if not found.needs_store):
+        for model in (name for name, definition in MODELS.items() if not definition.needs_store):
             list(index.search("pump with a magnetic coupling", model=model))
         index.delete([index.search("pump")[0].document])
         index.compact()

@@ -1,7 +1,7 @@
-"""Measures of a ranking from the places of its judged results alone: what a grid over thousands of settings can afford.
+"""Measures computed from the ranks of judged results alone, fast enough for a grid of thousands of settings.
 
-A measure of names needs the whole ranking, by name. Most need no more than the ranks of what is judged relevant, and these can be counted
-without sorting: one more than there are better results.
+A measure takes the whole ranking by name. Most measures depend only on the ranks of relevant results. These ranks can
+be counted without sorting: the rank of a result is one more than the number of better results.
 """
 
 from __future__ import annotations
@@ -21,27 +21,29 @@ from perikope.kernels.ranks import count_better
 
 RECALL_POINTS = 101
 _EVERY = np.zeros(0, bool)
+"""An empty mask: every row may be a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedRows:
-    """The judged passages of a topic: their rows in the matches, and what the judgements hold beyond the candidates."""
+    """The judged passages of a topic that are in its matches, and all its judgements. The arrays are aligned."""
 
     rows: Integers
     grades: Integers
     first_of_document: Integers
-    """The first row of each one's document, and the row behind its last."""
+    """The first row of the passage's document."""
     end_of_document: Integers
+    """The row after the last of the passage's document."""
     judged: Mapping[str, int]
-    """All of them, by name."""
+    """Grades of all judged names, in the matches or not."""
     document: Integers
-    """Number of each one's document among the judged ones."""
+    """Number of the passage's document among the judged documents, -1 where the name has no passage."""
     documents: Mapping[str, int]
-    """The numbers of the documents by name."""
+    """Numbers of the judged documents, by name."""
 
 
 def judged_rows(matches: Matches, row_of_name: Mapping[str, int], judged: Mapping[str, int]) -> JudgedRows:
-    """The judged passages among the matches, whose rows are given by name."""
+    """The judged passages among the matches; `row_of_name` has the rows of those that are in the matches."""
     names = [name for name in judged if name in row_of_name]
     rows = np.array([row_of_name[name] for name in names], np.int64)
     grades = np.array([judged[name] for name in names], np.int64)
@@ -54,44 +56,45 @@ def judged_rows(matches: Matches, row_of_name: Mapping[str, int], judged: Mappin
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanks:
-    """The ranks of judged results from 1, in the ranking and among the results of the same document; 0 where they are not in it."""
+    """The ranks of judged passages, from 1; 0 for a passage that is not in the ranking."""
 
     rank: Integers
     rank_in_document: Integers
+    """Rank among the results of the same document."""
 
 
-def count_places(values: Floats, judged: JudgedRows, order: Integers, eligible: Mask | None, k: int) -> JudgedRanks:
-    """The places of judged rows by their scores, in a ranking of the best `k`; `order` decides between equal scores, smallest first."""
+def count_ranks(values: Floats, judged: JudgedRows, order: Integers, eligible: Mask | None, k: int) -> JudgedRanks:
+    """The ranks of judged rows among the best `k` by score; equal scores are ordered by `order`, ascending."""
     allowed = _EVERY if eligible is None else eligible
     return JudgedRanks(*count_better(values, order, allowed, judged.rows, judged.first_of_document, judged.end_of_document, k))
 
 
-def find_places(ranking: Ranking, judged: JudgedRows) -> JudgedRanks:
-    """The places of judged rows in a ranking, however it was laid out."""
+def find_ranks(ranking: Ranking, judged: JudgedRows) -> JudgedRanks:
+    """The ranks of judged rows in a ranking of any presentation."""
     rank = np.zeros(judged.rows.size, np.int64)
     inside = np.zeros(judged.rows.size, np.int64)
-    place = {row: number for number, row in enumerate(ranking.rows.tolist(), 1)}
+    rank_of_row = {row: number for number, row in enumerate(ranking.rows.tolist(), 1)}
     for i, row in enumerate(judged.rows.tolist()):
-        rank[i] = place.get(row, 0)
+        rank[i] = rank_of_row.get(row, 0)
         if rank[i]:
             before = ranking.rows[: rank[i]]
             inside[i] = np.count_nonzero((before >= judged.first_of_document[i]) & (before < judged.end_of_document[i]))
     return JudgedRanks(rank, inside)
 
 
-ByPlaces = Callable[[JudgedRanks], float]
-"""The value of a topic by the places of what is judged."""
+ByRanks = Callable[[JudgedRanks], float]
+"""Computes the value of a measure for one topic from the ranks of its judged passages."""
 
 
-def quick(measure: Measure, judged: JudgedRows) -> ByPlaces | None:
-    """A measure of one topic by places, or None where the places of judged results do not decide it."""
+def quick(measure: Measure, judged: JudgedRows) -> ByRanks | None:
+    """The measure of one topic as a function of ranks; None where the ranks of judged passages do not determine it."""
     make = _QUICK.get(measure.definition.name)
     cutoff = None if measure.cutoff is None else int(measure.cutoff)
     return None if make is None else make(judged, cutoff, measure.arguments)
 
 
 class _Relevant:
-    """What a measure with this cutoff and threshold calls relevant."""
+    """The judged passages that a measure with this cutoff and threshold counts as relevant."""
 
     def __init__(self, judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> None:
         rel = int(dict(arguments)["rel"])
@@ -99,64 +102,64 @@ class _Relevant:
         self.is_relevant = judged.grades >= rel
         self.total = sum(grade >= rel for grade in judged.judged.values())
 
-    def ranks(self, places: JudgedRanks) -> Integers:
-        """Of the relevant results, rising."""
-        kept = self.is_relevant & (places.rank > 0)
+    def ranks(self, judged: JudgedRanks) -> Integers:
+        """The ranks of the relevant results up to the cutoff, ascending."""
+        counts = self.is_relevant & (judged.rank > 0)
         if self.cutoff is not None:
-            kept &= places.rank <= self.cutoff
-        return np.sort(places.rank[kept])
+            counts &= judged.rank <= self.cutoff
+        return np.sort(judged.rank[counts])
 
 
-def _average_precision(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByPlaces:
+def _average_precision(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByRanks:
     relevant = _Relevant(judged, cutoff, arguments)
 
-    def value(places: JudgedRanks) -> float:
-        ranks = relevant.ranks(places)
+    def value(judged_ranks: JudgedRanks) -> float:
+        ranks = relevant.ranks(judged_ranks)
         return float(np.sum(np.arange(1, ranks.size + 1) / ranks)) / max(relevant.total, 1)
 
     return value
 
 
-def _reciprocal_rank(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByPlaces:
+def _reciprocal_rank(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByRanks:
     relevant = _Relevant(judged, cutoff, arguments)
 
-    def value(places: JudgedRanks) -> float:
-        ranks = relevant.ranks(places)
+    def value(judged_ranks: JudgedRanks) -> float:
+        ranks = relevant.ranks(judged_ranks)
         return 1 / int(ranks[0]) if ranks.size else 0.0
 
     return value
 
 
-def _precision(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByPlaces:
+def _precision(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByRanks:
     relevant = _Relevant(judged, cutoff, arguments)
-    return lambda places: relevant.ranks(places).size / (cutoff or 1)
+    return lambda judged_ranks: relevant.ranks(judged_ranks).size / (cutoff or 1)
 
 
-def _recall(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByPlaces:
+def _recall(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByRanks:
     relevant = _Relevant(judged, cutoff, arguments)
-    return lambda places: relevant.ranks(places).size / max(relevant.total, 1)
+    return lambda judged_ranks: relevant.ranks(judged_ranks).size / max(relevant.total, 1)
 
 
-def _success(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByPlaces:
+def _success(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByRanks:
     relevant = _Relevant(judged, cutoff, arguments)
-    return lambda places: float(relevant.ranks(places).size > 0)
+    return lambda judged_ranks: float(relevant.ranks(judged_ranks).size > 0)
 
 
-def _gain(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByPlaces:
+def _gain(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByRanks:
     best = np.array(sorted((grade for grade in judged.judged.values() if grade > 0), reverse=True)[:cutoff], np.float64)
     ideal = float(np.sum(best / np.log2(np.arange(2, best.size + 2))))
     grades = np.maximum(judged.grades, 0)
 
-    def value(places: JudgedRanks) -> float:
-        kept = places.rank > 0
+    def value(judged_ranks: JudgedRanks) -> float:
+        counts = judged_ranks.rank > 0
         if cutoff is not None:
-            kept &= places.rank <= cutoff
-        return float(np.sum(grades[kept] / np.log2(places.rank[kept] + 1))) / ideal if ideal else 0.0
+            counts &= judged_ranks.rank <= cutoff
+        return float(np.sum(grades[counts] / np.log2(judged_ranks.rank[counts] + 1))) / ideal if ideal else 0.0
 
     return value
 
 
-def _average_precision_inside(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByPlaces:
+def _average_precision_inside(judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> ByRanks:
     rel = dict(arguments)["rel"]
     relevant = np.zeros(len(judged.documents), np.int64)
     for name, grade in judged.judged.items():
@@ -165,19 +168,19 @@ def _average_precision_inside(judged: JudgedRows, cutoff: int | None, arguments:
     documents = int(np.count_nonzero(relevant))
     rows = np.flatnonzero((judged.grades >= rel) & (judged.document >= 0))
 
-    def value(places: JudgedRanks) -> float:
-        kept = rows[places.rank[rows] > 0]
-        if not kept.size:
+    def value(judged_ranks: JudgedRanks) -> float:
+        counted = rows[judged_ranks.rank[rows] > 0]
+        if not counted.size:
             return 0.0
-        kept = kept[np.lexsort((places.rank_in_document[kept], judged.document[kept]))]
-        document = judged.document[kept]
-        found = np.arange(kept.size) - np.searchsorted(document, document) + 1
-        return float(np.sum(found / places.rank_in_document[kept] / relevant[document])) / documents
+        counted = counted[np.lexsort((judged_ranks.rank_in_document[counted], judged.document[counted]))]
+        document = judged.document[counted]
+        relevant_so_far = np.arange(counted.size) - np.searchsorted(document, document) + 1
+        return float(np.sum(relevant_so_far / judged_ranks.rank_in_document[counted] / relevant[document])) / documents
 
     return value
 
 
-_QUICK: Mapping[str, Callable[[JudgedRows, int | None, Sequence[tuple[str, Any]]], ByPlaces]] = {
+_QUICK: Mapping[str, Callable[[JudgedRows, int | None, Sequence[tuple[str, Any]]], ByRanks]] = {
     "AP": _average_precision,
     "RR": _reciprocal_rank,
     "P": _precision,
@@ -189,16 +192,18 @@ _QUICK: Mapping[str, Callable[[JudgedRows, int | None, Sequence[tuple[str, Any]]
 
 
 def precision_curve(ranks: Sequence[int], relevant: int) -> list[float]:
-    """The highest precision at each of 101 recall points, 0, 0.01 … 1, or beyond; `ranks` are those of the relevant results, rising.
+    """Interpolated precision at the recall points 0, 0.01 … 1: the highest precision at that recall or a higher one.
+
+    `ranks` are those of the relevant results, ascending; `relevant` is the number of all relevant passages.
 
     >>> precision_curve([1, 4], 2)[::50]
     [1.0, 1.0, 0.5]
     """
     curve = [0.0] * RECALL_POINTS
     best = 0.0
-    for found in range(len(ranks), 0, -1):
-        best = max(best, found / ranks[found - 1])
-        # The points behind the recall before this result, up to that with it; in whole numbers, so that nothing is rounded.
-        before, reached = 100 * (found - 1) // relevant if found > 1 else -1, 100 * found // relevant
+    for count in range(len(ranks), 0, -1):
+        best = max(best, count / ranks[count - 1])
+        # The recall points after the recall without this result, up to the recall with it, in exact whole numbers.
+        before, reached = 100 * (count - 1) // relevant if count > 1 else -1, 100 * count // relevant
         curve[before + 1 : reached + 1] = [best] * (reached - before)
     return curve

@@ -1,4 +1,4 @@
-"""Topics cut into folds: what is learned from the others is measured on one."""
+"""Folds of topics, for cross-validation: each fold is measured with what was learned from the others."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ Judgements = Mapping[str, Mapping[str, int]]
 
 
 def fold_of_topic(qids: Sequence[str], folds: int, seed: int) -> dict[str, int]:
-    """The fold of each topic, by chance and as even as can be; it depends on which topics there are and not on their order."""
+    """The fold of each topic, drawn at random; folds are even. The order of the topics does not matter."""
     if not 2 <= folds <= len(qids):
         raise UsageError(f"--folds must be from 2 to {len(qids)}, the number of topics, not {folds}")
     order = np.random.default_rng(seed).permutation(len(qids))
     by_name = sorted(qids)
-    return {by_name[topic]: place % folds for place, topic in enumerate(order.tolist())}
+    return {by_name[topic]: number % folds for number, topic in enumerate(order.tolist())}
 
 
 def fold_of_documents(qids: Sequence[str], judgements: Judgements, folds: int, seed: int) -> dict[str, int]:
-    """As `fold_of_topic`, with all topics that share a relevant document in one fold.
+    """As `fold_of_topic`, but topics that share a relevant document are in the same fold.
 
-    Topics about the same pages teach more about these pages than new topics will know: what is relevant twice is recognised by its place
-    and length alone.
+    A passage that is relevant for a training topic and for a reported one could be recognised by its position and
+    length alone.
     """
     groups: dict[str, list[str]] = {}
     for qid, first in group_of_topic(qids, judgements).items():
         groups.setdefault(first, []).append(qid)
     if not 2 <= folds <= len(groups):
         raise UsageError(
-            f"--folds must be from 2 to {len(groups)}, not {folds}: so many groups of topics share no relevant document; "
-            "cut by topics instead (--folds-by topics)"
+            f"--folds must be from 2 to {len(groups)}, not {folds}: this is the number of groups of topics that share no relevant "
+            "document; cut by topics instead (--folds-by topics)"
         )
     shuffled = [sorted(groups)[i] for i in np.random.default_rng(seed).permutation(len(groups)).tolist()]
     fold: dict[str, int] = {}
@@ -45,8 +45,15 @@ def fold_of_documents(qids: Sequence[str], judgements: Judgements, folds: int, s
     return fold
 
 
+def fold_of_groups(qids: Sequence[str], judgements: Judgements, folds: int, seed: int) -> list[int]:
+    """The fold of each topic in the order of `qids`, as `fold_of_documents`; at most one fold per group."""
+    groups = set(group_of_topic(qids, judgements).values())
+    fold = fold_of_documents(qids, judgements, min(folds, len(groups)), seed)
+    return [fold[qid] for qid in qids]
+
+
 def group_of_topic(qids: Sequence[str], judgements: Judgements) -> dict[str, str]:
-    """The group of each topic, by the first topic in it: those that share a relevant document, directly or through others, are in one."""
+    """The group of each topic, named by its first topic: topics that share relevant documents, directly or not."""
     leader = {qid: qid for qid in sorted(qids)}
 
     def lead(qid: str) -> str:
@@ -58,6 +65,6 @@ def group_of_topic(qids: Sequence[str], judgements: Judgements) -> dict[str, str
     for qid in leader:
         for name, grade in sorted(judgements.get(qid, {}).items()):
             if grade > 0:
-                one, other = lead(qid), lead(first.setdefault(document_name(name), qid))
-                leader[max(one, other)] = min(one, other)
+                first_leader, second_leader = lead(qid), lead(first.setdefault(document_name(name), qid))
+                leader[max(first_leader, second_leader)] = min(first_leader, second_leader)
     return {qid: lead(qid) for qid in leader}

@@ -1,4 +1,4 @@
-"""Figures of a topic's ranking by measures of every level: of names, and of the characters that names stand for."""
+"""Values of a topic's ranking by measures of every level: of names, and of the characters that names stand for."""
 
 from __future__ import annotations
 
@@ -18,55 +18,56 @@ Ranked = Sequence[tuple[str, float]]
 """Names with their scores, best first."""
 
 TextFile = tuple[str, str]
-"""A file of judgements and its form."""
+"""The path of a judgement file and its form."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFigures:
-    """A topic under a system."""
+    """The values of one topic under one system."""
 
     values: tuple[float, ...]
-    """In the order of the measures."""
+    """One value per measure."""
     ranks: tuple[int, ...]
-    """Of the relevant results, rising."""
+    """Ranks of the relevant results, ascending."""
     relevant: int
+    """Number of passages that are judged relevant."""
 
 
 class Measuring:
-    """Measures rankings against the judgements of names, and where measures count characters, against relevant text."""
+    """Measures rankings against grades of names or, for measures that count characters, against relevant text."""
 
     def __init__(self, judgements: Mapping[str, Mapping[str, int]], text: TextFile | None, index: Path) -> None:
-        """`text` is the file that says which text is relevant; it is read when it is asked for."""
+        """`text` is a file that judges text; it is read when a measure needs it. `index` is the index folder."""
         self.judgements = judgements
         self._text, self._index = text, index
 
     @cached_property
     def _file(self) -> JudgementFile:
         if self._text is None:
-            raise UsageError("the measure counts characters, and no file says which text is relevant")
+            raise UsageError("the measure counts characters, but there is no file of judgements that says which text is relevant")
         return JudgementFile(*self._text, str(self._index))
 
     def value(self, measure: Measure, qid: str, ranking: Ranked) -> float:
-        """The value of a topic."""
+        """The value of one measure for a topic's ranking."""
         return self.values([measure], qid, ranking)[0]
 
     def values(self, measures: Sequence[Measure], qid: str, ranking: Ranked) -> tuple[float, ...]:
-        """The value of a topic by each measure."""
+        """The value of each measure for a topic's ranking."""
         names = [name for name, _ in ranking]
-        stretches: list[Any] | None = None
-        found = []
+        extracts: list[Any] | None = None
+        values = []
         for measure in measures:
             if measure.level == "names":
-                found.append(measure(names, self.judgements.get(qid, {})))
+                values.append(measure(names, self.judgements.get(qid, {})))
                 continue
-            if stretches is None:
-                stretches = extracts_of(list(ranking), self._file.ranges)
-            results = by_document(stretches) if measure.level == "context" else stretches
-            found.append(measure(results, self._file.text.get(qid, {})))
-        return tuple(found)
+            if extracts is None:
+                extracts = extracts_of(list(ranking), self._file.ranges)
+            results = by_document(extracts) if measure.level == "context" else extracts
+            values.append(measure(results, self._file.text.get(qid, {})))
+        return tuple(values)
 
     def figures(self, measures: Sequence[Measure], qid: str, ranking: Ranked) -> TopicFigures:
-        """All that is reported of a topic."""
+        """Everything that is reported for a topic."""
         relevant = {name for name, grade in self.judgements.get(qid, {}).items() if grade > 0}
         ranks = tuple(rank for rank, (name, _) in enumerate(ranking, 1) if name in relevant)
         return TopicFigures(self.values(measures, qid, ranking), ranks, len(relevant))

@@ -1,7 +1,8 @@
-"""Pieces of work by several processes: scoring many settings is Python between short kernels, which threads cannot share."""
+"""Tasks done by several processes: scoring many settings is Python between short kernels, which threads cannot do."""
 
 from __future__ import annotations
 
+import multiprocessing
 import signal
 import sys
 import threading
@@ -18,15 +19,15 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _MOST_ON_WINDOWS = 61
-"""A pool takes no more processes there: Windows waits for 63 things at a time, and the pool itself needs two."""
+"""Largest pool on Windows, which waits for at most 63 handles at a time; the pool itself needs two of them."""
 
 _work: Callable[[Any], Any] | None = None
-"""Of a worker process: what it does with a task."""
+"""What this process does with a task, where it is a worker."""
 
 
 def _begin(make: Callable[[Any], Callable[[Any], Any]], setup: Any) -> None:
     global _work
-    # An interruption is for the process that deals out the work; it ends the others.
+    # An interruption is handled by the process that deals out the work; it ends the workers.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
@@ -39,13 +40,13 @@ def _do(task: Any) -> Any:
 
 
 class Pool(Generic[Task, Result]):
-    """Does tasks, in this process or in several others."""
+    """Does tasks in this process or in worker processes."""
 
     def __init__(self, work: Callable[[Task], Result] | None, executor: ProcessPoolExecutor | None) -> None:
         self._work, self._executor = work, executor
 
     def results(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        """Each task with its result, as they are done."""
+        """Pairs of a task and its result, in the order in which tasks are finished."""
         if self._executor is None:
             assert self._work is not None
             yield from ((task, self._work(task)) for task in tasks)
@@ -61,13 +62,20 @@ class Pool(Generic[Task, Result]):
 
 
 @contextmanager
-def open_pool(make: Callable[[Any], Callable[[Task], Result]], setup: Any, workers: int) -> Iterator[Pool[Task, Result]]:
-    """A pool of so many processes, each of which begins with `make(setup)`; one is this process itself."""
+def open_pool(
+    make: Callable[[Any], Callable[[Task], Result]], setup: Any, workers: int, *, spawned: bool = False
+) -> Iterator[Pool[Task, Result]]:
+    """A pool of `workers` processes, each of which starts with `make(setup)`; a single worker is this process itself.
+
+    `spawned` starts new processes, because one that has used a GPU cannot be forked; `make` must then be a module's
+    function.
+    """
     if workers == 1:
         yield Pool(make(setup), None)
         return
     most = _MOST_ON_WINDOWS if sys.platform == "win32" else workers
-    executor = ProcessPoolExecutor(min(workers, most), mp_context=process_context(), initializer=_begin, initargs=(make, setup))
+    context = multiprocessing.get_context("spawn") if spawned else process_context()
+    executor = ProcessPoolExecutor(min(workers, most), mp_context=context, initializer=_begin, initargs=(make, setup))
     try:
         yield Pool(None, executor)
     finally:

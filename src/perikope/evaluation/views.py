@@ -1,4 +1,4 @@
-"""One topic, looked into once for all systems that fetch alike: each then only scores and ranks."""
+"""The matches of a topic, computed once for all systems that fetch alike; each system only scores and ranks them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perikope.browse.models import Model
 from perikope.browse.ranking import FLAT, Ranking
 from perikope.browse.signals import Column
 from perikope.core.arrays import Integers, Mask
-from perikope.evaluation.figures import JudgedRanks, count_places, find_places, judged_rows
+from perikope.evaluation.figures import JudgedRanks, count_ranks, find_ranks, judged_rows
 from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 from perikope.search.asking import Prepared
@@ -23,7 +23,7 @@ from perikope.search.steps import Search
 
 
 class View:
-    """The candidates of a topic under the options of a search, with which of its passages are judged."""
+    """The matches of a topic under the options of a search, and which of their passages are judged."""
 
     def __init__(self, search: Search, prepared: Prepared, judged: Mapping[str, int], names: PassageNames, model: Model | None) -> None:
         self.search = search
@@ -37,7 +37,7 @@ class View:
         self._order: Integers | None = None
 
     def eligible(self, matching_only: bool) -> Mask | None:
-        """The passages that may be results; None for all."""
+        """A mask of the passages that may be results; None means all."""
         if not matching_only:
             return self._allowed
         if self._matching is None:
@@ -45,20 +45,20 @@ class View:
         return self._matching
 
     def rank(self, score: Column, k: int, *, matching_only: bool) -> Ranking:
-        """The best `k` passages by a score, as a search ranks them."""
+        """The best `k` passages by a score, in the order in which a search ranks them."""
         return self.search.eligibility.rank(self.matches, score, k, self.eligible(matching_only), self._groups)
 
-    def places(self, score: Column, k: int, *, matching_only: bool) -> JudgedRanks:
-        """The places of judged passages among the best `k`."""
+    def judged_ranks(self, score: Column, k: int, *, matching_only: bool) -> JudgedRanks:
+        """The ranks of judged passages among the best `k`."""
         if self.search.eligibility.presentation != FLAT:
-            return find_places(self.rank(score, k, matching_only=matching_only), self.judged)
+            return find_ranks(self.rank(score, k, matching_only=matching_only), self.judged)
         if self._order is None:
-            # Equal scores: by document id, then by position.
-            place = self.matches.id_rank_of_document()[self.matches.document_of_passage]
-            order = np.empty(place.size, np.int64)
-            order[np.argsort(place, kind="stable")] = np.arange(place.size)
+            # Passages with equal scores are ordered by document id, then by position.
+            document_order = self.matches.id_rank_of_document()[self.matches.document_of_passage]
+            order = np.empty(document_order.size, np.int64)
+            order[np.argsort(document_order, kind="stable")] = np.arange(document_order.size)
             self._order = order
-        return count_places(score.values, self.judged, self._order, self.eligible(matching_only), k)
+        return count_ranks(score.values, self.judged, self._order, self.eligible(matching_only), k)
 
     def names(self, ranking: Ranking) -> list[str]:
         """The names of ranked passages."""
@@ -66,21 +66,21 @@ class View:
             return names_of(self.search.snapshot, self.matches, ranking.rows)
         if self._name_of_row is None:
             self._name_of_row = self._names.of(self.matches)
-        found: list[str] = self._name_of_row[ranking.rows].tolist()
-        return found
+        names: list[str] = self._name_of_row[ranking.rows].tolist()
+        return names
 
 
 class Looking:
-    """How topics become views."""
+    """Makes the views of topics on one snapshot with one set of judgements."""
 
     def __init__(self, snapshot: Snapshot, judgements: Mapping[str, Mapping[str, int]], names: PassageNames | None = None) -> None:
         self.snapshot, self.judgements = snapshot, judgements
         self.names = names or PassageNames(snapshot)
 
     def prepare(self, topic: Topic, options: SearchOptions) -> PreparedTopic:
-        """A topic read under the options of a search."""
+        """Prepare the query of a topic under the options of a search."""
         return prepare_topic(self.snapshot, topic, options)
 
     def view(self, asked: PreparedTopic, model: Model | None = None) -> View:
-        """The candidates of a topic; the model counts only where matches depend on it."""
+        """The view of a prepared topic; `model` is needed only where the matches depend on it."""
         return View(asked.search, asked.prepared, self.judgements.get(asked.topic.qid, {}), self.names, model)

@@ -1,6 +1,6 @@
-"""A collection as neural rankers learn and are measured on it: texts, graphs and sets of topics, in one file.
+"""A collection for neural rankers: texts, graphs and sets of topics in one file.
 
-It is read from an index once; a machine that has torch and no index can go on from the file.
+It is read from an index once; a machine with torch and without the index needs only the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from perikope.neural.triples import Texts, Topics, read_texts
 
 @dataclass(frozen=True)
 class Collection:
-    """Texts, the graph of each document, and topics by the name of their set."""
+    """Texts, the graph of each document, and sets of topics by name."""
 
     texts: Texts
     graphs: tuple[DocumentGraph, ...]
@@ -31,13 +31,13 @@ class Collection:
 
     @classmethod
     def read(cls, snapshot: Snapshot, topics: Mapping[str, Topics] | None = None, texts: Texts | None = None) -> Collection:
-        """All documents of an index."""
-        own = texts or read_texts(snapshot)
-        graphs = tuple(read_graph(snapshot, snapshot.find_document(document)) for document in own.documents)
-        return cls(own, graphs, dict(topics or {}))
+        """The collection of all documents of an index."""
+        texts = texts or read_texts(snapshot)
+        graphs = tuple(read_graph(snapshot, snapshot.find_document(document)) for document in texts.documents)
+        return cls(texts, graphs, dict(topics or {}))
 
     def save(self, path: Path) -> None:
-        """Write it as one file of compressed JSON."""
+        """Write one file of compressed JSON."""
         texts = self.texts
         content = {
             "perikope": "collection",
@@ -46,7 +46,7 @@ class Collection:
             "names": texts.names,
             "passages": texts.passages,
             "paths": texts.paths,
-            "shared": [sorted(own) for own in texts.shared],
+            "shared": [sorted(codes) for codes in texts.shared],
             "graphs": [_plain_graph(graph) for graph in self.graphs],
             "topics": {name: _plain_topics(topics) for name, topics in self.topics.items()},
         }
@@ -56,7 +56,7 @@ class Collection:
 
     @classmethod
     def load(cls, path: Path) -> Collection:
-        """Read what `save` wrote."""
+        """Read a file that `save` wrote."""
         try:
             content = json.loads(lzma.decompress(path.read_bytes()))
             texts = Texts(
@@ -73,39 +73,39 @@ class Collection:
             )
             return cls(texts, graphs, {name: _topics(plain) for name, plain in content["topics"].items()})
         except (OSError, EOFError, lzma.LZMAError, ValueError, TypeError, KeyError, IndexError):
-            raise InputError("holds no collection, or is damaged", path=path) from None
+            raise InputError("holds no collection, or is damaged; remove it and prepare the experiment again", path=path) from None
 
 
 def join_graphs(collections: Sequence[Collection]) -> list[DocumentGraph]:
-    """The graphs of several collections, as `join_texts` puts their documents."""
+    """The graphs of several collections, in the order of documents that `join_texts` has."""
     return [graph for collection in collections for graph in collection.graphs]
 
 
 def _plain_graph(graph: DocumentGraph) -> list[Any]:
-    """Without what the texts have already."""
-    titles = ["" if own else text for text, own in zip(graph.texts, graph.is_passage.tolist(), strict=True)]
+    """A graph as JSON has it, without the texts of passages, which are kept elsewhere in the file."""
+    titles = ["" if is_passage else text for text, is_passage in zip(graph.texts, graph.is_passage.tolist(), strict=True)]
     edges = {name: graph.edges[name].tolist() for name in FORWARD if graph.edges[name].size}
     return [list(graph.names), titles, graph.is_passage.astype(int).tolist(), graph.parent.tolist(), edges]
 
 
 def _graph(plain: Sequence[Any], document: str, passages: Sequence[str]) -> DocumentGraph:
     names, titles, is_passage, parent, edges = plain
-    own = iter(passages)
-    texts = tuple(next(own) if passage else title for title, passage in zip(titles, is_passage, strict=True))
-    pairs = {name: np.array(found, np.int64).reshape(2, -1) for name, found in edges.items()}
-    passages_there = np.array(is_passage, bool)
-    all_edges = with_opening(with_inverses(pairs), np.flatnonzero(passages_there))
-    return DocumentGraph((document,), tuple(names), texts, passages_there, np.array(parent, np.int64), all_edges)
+    remaining = iter(passages)
+    texts = tuple(next(remaining) if passage else title for title, passage in zip(titles, is_passage, strict=True))
+    pairs = {name: np.array(nodes, np.int64).reshape(2, -1) for name, nodes in edges.items()}
+    mask = np.array(is_passage, bool)
+    all_edges = with_opening(with_inverses(pairs), np.flatnonzero(mask))
+    return DocumentGraph((document,), tuple(names), texts, mask, np.array(parent, np.int64), all_edges)
 
 
 def _plain_topics(topics: Topics) -> dict[str, Any]:
     return {
         "qids": topics.qids,
         "queries": topics.queries,
-        "relevant": [own.tolist() for own in topics.relevant],
-        "judged": [dict(own) for own in topics.judged],
-        "codes": [sorted(own) for own in topics.codes],
-        "ranked": [own.tolist() for own in topics.ranked],
+        "relevant": [passages.tolist() for passages in topics.relevant],
+        "judged": [dict(judgements) for judgements in topics.judged],
+        "codes": [sorted(codes) for codes in topics.codes],
+        "ranked": [passages.tolist() for passages in topics.ranked],
     }
 
 
@@ -113,8 +113,8 @@ def _topics(plain: Mapping[str, Any]) -> Topics:
     return Topics(
         tuple(plain["qids"]),
         tuple(plain["queries"]),
-        tuple(np.array(own, np.int64) for own in plain["relevant"]),
+        tuple(np.array(passages, np.int64) for passages in plain["relevant"]),
         tuple(plain["judged"]),
         tuple(map(frozenset, plain["codes"])),
-        tuple(np.array(own, np.int64) for own in plain["ranked"]),
+        tuple(np.array(passages, np.int64) for passages in plain["ranked"]),
     )

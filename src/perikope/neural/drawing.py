@@ -1,4 +1,4 @@
-"""The graph of a document to look at: as lines, for Graphviz, or as a picture. Texts are escaped for where they go."""
+"""The graph of a document as lines of text, for Graphviz, or as an SVG picture."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from html import escape
 from perikope.neural.graph import FORWARD, INVERSE, DocumentGraph
 
 COLOURS = {"order": "#7f7f7f", "structural": "#1f77b4", "internal": "#d62728", "external": "#2ca02c"}
-"""Of a relation; its inverse runs along the same line, so one line stands for both."""
+"""Colour of each relation; one line stands for a relation and its inverse."""
 
 _NOT_IN_XML = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HALO = 'stroke="#ffffff" stroke-width="4" paint-order="stroke"'
-"""So that words can be read where a line runs behind them."""
+"""Keeps words legible where a line runs behind them."""
 _ROW, _INDENT, _RADIUS, _MARGIN = 26, 28, 7, 34
 _TEXT, _LEGEND = 560, 34
 
 
 def render_lines(graph: DocumentGraph, width: int = 100) -> str:
-    """The nodes as an indented list, each with what it refers to, and how many edges there are of each relation."""
+    """The nodes as an indented list, each with the nodes it refers to, and the number of edges of each relation."""
     lines = []
     for node in range(graph.nodes):
         mark = "▪" if graph.is_passage[node] else "○"
@@ -34,7 +34,7 @@ def render_lines(graph: DocumentGraph, width: int = 100) -> str:
 
 
 def render_dot(graph: DocumentGraph) -> str:
-    """The graph in the language of Graphviz; inverse relations are left out, being the same lines backwards."""
+    """The graph in the language of Graphviz, without inverse relations, which are the same lines reversed."""
     lines = ["digraph document {", "  rankdir=LR;", "  node [fontsize=10];"]
     for node in range(graph.nodes):
         shape = "box" if graph.is_passage[node] else "ellipse"
@@ -46,14 +46,14 @@ def render_dot(graph: DocumentGraph) -> str:
 
 
 def render_svg(graph: DocumentGraph) -> str:
-    """A picture: nodes from top to bottom in reading order, indented by depth; sections round, passages square, references to the left."""
+    """An SVG picture: nodes in reading order, indented by depth; sections are round, references at the left."""
     depths = [_depth(graph, node) for node in range(graph.nodes)]
     arcs = [(name, source, target) for name in ("internal", "external") for source, target in graph.edges[name].T.tolist()]
     room = min(12 + 10 * max((abs(source - target) for _, source, target in arcs), default=0), 240)
     left = _MARGIN + (room if arcs else 0)
     width = left + _INDENT * max(depths, default=0) + _TEXT
     height = _LEGEND + _ROW * graph.nodes + _MARGIN // 2
-    place = [(left + _INDENT * depth, _LEGEND + _ROW * (node + 0.5)) for node, depth in enumerate(depths)]
+    centre = [(left + _INDENT * depth, _LEGEND + _ROW * (node + 0.5)) for node, depth in enumerate(depths)]
     title = escape(", ".join(graph.documents))
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
@@ -64,24 +64,24 @@ def render_svg(graph: DocumentGraph) -> str:
         *_legend(),
     ]
     for source, target in graph.edges["structural"].T.tolist():
-        (x0, y0), (x1, y1) = place[source], place[target]
+        (x0, y0), (x1, y1) = centre[source], centre[target]
         lines.append(f'<path d="M{x0} {y0} V{y1} H{x1}" fill="none" stroke="{COLOURS["structural"]}"/>')
     for source, target in graph.edges["order"].T.tolist():
-        (x0, y0), (x1, y1) = place[source], place[target]
+        (x0, y0), (x1, y1) = centre[source], centre[target]
         side = max(x0, x1) + 14
         lines.append(
             f'<path d="M{x0 + _RADIUS} {y0} Q{side} {y0} {side} {(y0 + y1) / 2} T{x1 + _RADIUS} {y1}" '
             f'fill="none" stroke="{COLOURS["order"]}"/>'
         )
     for name, source, target in arcs:
-        (x0, y0), (x1, y1) = place[source], place[target]
+        (x0, y0), (x1, y1) = centre[source], centre[target]
         bend = min(x0, x1) - min(12 + 10 * abs(source - target), room)
         lines.append(
             f'<path d="M{x0 - _RADIUS} {y0} C{bend} {y0} {bend} {y1} {x1 - _RADIUS} {y1}" fill="none" '
             f'stroke="{COLOURS[name]}" marker-end="url(#{name})">'
             f"<title>{_clean(escape(f'{graph.names[source]} → {graph.names[target]} ({name})'))}</title></path>"
         )
-    for node, (x, y) in enumerate(place):
+    for node, (x, y) in enumerate(centre):
         lines.append(_shape(graph, node, x, y))
     return "\n".join([*lines, "</svg>", ""])
 
@@ -121,8 +121,8 @@ def _depth(graph: DocumentGraph, node: int) -> int:
 
 def _targets(graph: DocumentGraph, relation: str, node: int) -> list[int]:
     sources, targets = graph.edges[relation]
-    found: list[int] = targets[sources == node].tolist()
-    return found
+    nodes: list[int] = targets[sources == node].tolist()
+    return nodes
 
 
 def _label(graph: DocumentGraph, node: int, width: int) -> str:
@@ -137,5 +137,5 @@ def _quoted(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without characters that no XML may hold."""
+    """Text without characters that XML does not allow."""
     return _NOT_IN_XML.sub(" ", text)

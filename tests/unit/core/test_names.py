@@ -34,7 +34,7 @@ def test_paths_that_differ_in_written_ones_alone_are_the_same():
     "path", ["", "/", "claim[1]", "//claim", "/a/", "/a[0]", "/a[-1]", "/a[x]", "/a[1][2]", "/a b", "/a[@lang='en']", "/a/@id"]
 )
 def test_what_is_no_path_is_refused(path):
-    with pytest.raises(UsageError, match="is no path of an element"):
+    with pytest.raises(UsageError, match="is not the path of an element"):
         normal_path(path)
 
 

@@ -5,11 +5,13 @@ import random
 
 import pytest
 
+from perikope.evaluation.experiment.plan import protocol_names, protocol_text
+
 WORDS = ["pump", "rotor", "magnet", "seal", "shaft", "valve", "motor", "blade", "casing", "bearing", "filter", "coil"]
 
 
 def write_collection(folder, documents=14, topics=25):
-    """Documents of three sections, topics of two or three words, and the passages that hold most of them as relevant."""
+    """Documents of three sections, topics of two or three words, and passages with most of the words as relevant."""
     chance = random.Random(7)
     passages = {}
     with open(folder / "documents.jsonl", "w") as file:
@@ -82,3 +84,8 @@ def plan_file(files):
     path = files / "experiment.toml"
     path.write_text(PLAN)
     return path
+
+
+def lexical_protocols():
+    """The protocols that need no other kind of system."""
+    return [name for name in protocol_names() if not protocol_text(name).startswith("kind")]

@@ -31,7 +31,7 @@ def test_a_measure_by_places_is_the_measure_by_names(data, documents):
     score, k, matching_only = fact("score", np.array(values, np.float64)), data.draw(st.integers(1, 20)), data.draw(st.booleans())
     ranked = view.names(view.rank(score, k, matching_only=matching_only))
     assert ranked == names_of(index.snapshot, view.matches, view.rank(score, k, matching_only=matching_only).rows)
-    places = view.places(score, k, matching_only=matching_only)
+    places = view.judged_ranks(score, k, matching_only=matching_only)
     for name in MEASURED:
         measure = parse_measure(name)
         by_places = quick(measure, view.judged)

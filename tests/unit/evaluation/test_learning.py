@@ -1,4 +1,4 @@
-"""Learning of combinations: recovers what made the judgements, looks at no held-out topic, and gives the same bytes again."""
+"""Learning recovers the weights that made the judgements, uses no held-out topic, and gives the same bytes again."""
 
 import builtins
 import hashlib
@@ -75,7 +75,7 @@ def test_no_step_makes_the_loss_smaller():
 
 
 def test_drawn_passages_stand_for_those_that_were_not():
-    """With the best by one feature and a tenth of the rest, as examples are taken, the weights are nearly those of all passages."""
+    """With the best by one feature and a tenth of the rest, the weights are nearly those of all passages."""
     groups = synthetic(1500, rows=400, seed=3)
     sampled = []
     for number, group in enumerate(groups):

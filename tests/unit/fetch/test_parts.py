@@ -38,7 +38,7 @@ def ranking(snapshot, found):
     patents, st.lists(st.sampled_from(WORDS[:5]), min_size=1, max_size=3), st.integers(0, 3), st.sampled_from(["bm25", "pl2", "lm", "sim"])
 )
 def test_whole_weights_repeat_the_text(texts, query, cut, model):
-    """A part that weighs two is a text that stands there twice."""
+    """A part of weight 2 ranks as if its text occurred twice."""
     weighted = index_of([patent(f"d{i}", parts) for i, parts in enumerate(texts)], [min(cut, len(texts))])._snapshot
     repeated = [plain_document(f"d{i}", "", " ".join([*parts["abstract"], *parts["claims"] * 2])) for i, parts in enumerate(texts)]
     same = index_of(repeated)._snapshot

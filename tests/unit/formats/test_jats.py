@@ -153,7 +153,7 @@ class TestRealArticles:
 
 
 def letters(text: str) -> str:
-    """A text without what only its layout is: the other reading puts nothing between a line and the next."""
+    """A text without the white space of its layout: the other reader puts nothing between lines."""
     return "".join(text.replace("|", "").split())
 
 

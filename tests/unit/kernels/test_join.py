@@ -16,7 +16,7 @@ def offsets(lists):
     return np.cumsum([0, *map(len, lists)]).astype(np.int64)
 
 
-# 131073 and 70000 have a half that is a term by itself; runs of 0 fill whole blocks with nothing of interest.
+# The lower 16 bits of 131073 and of 70000 are another term; runs of 0 fill whole blocks without query terms.
 some_tokens = st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4464, 65534, 65535, 65536, 70000, 131073])
 tokens_also_wide = st.lists(st.lists(some_tokens, max_size=40), max_size=5)
 
@@ -46,7 +46,7 @@ def test_scan_of_forged_codes_stays_inside(codes):
             token = codes[at + 1] | codes[at + 2] << 16
             at += 2
         elif token == ESCAPE:
-            token = 0  # cut short: stands for nothing
+            token = 0  # the token is cut off and means nothing
         expected += [(terms.index(token), place)] if token in terms else []
         at, place = at + 1, place + 1
     assert list(zip(term.tolist(), position.tolist(), strict=True)) == expected

@@ -1,4 +1,4 @@
-"""What a report says about how its figures came about: versions, index, topics, training, and notes."""
+"""Facts of the report: what figures depend on, such as versions, indexes, topics, training, and notes."""
 
 from __future__ import annotations
 
@@ -8,46 +8,62 @@ from importlib.metadata import PackageNotFoundError, version
 
 from perikope import __version__
 from perikope.core.errors import UsageError
-from perikope.evaluation.experiment.material import Material, topics_digest
+from perikope.evaluation.experiment.lexical import LexicalSystems
+from perikope.evaluation.experiment.material import topics_digest
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.state import digest
 from perikope.query.topic import Topic
 from perikope.search.facade import Index
 
 
-def facts_of(plan: Plan, index: Index, material: Material, notes: Sequence[str]) -> dict[str, str]:
-    """The facts of an experiment, by their names in the report."""
-    settings = index.settings
-    words = settings["stopwords"] if isinstance(settings["stopwords"], str) else f"{len(settings['stopwords'])} words of its own"
-    facts = {
-        "perikope": __version__,
-        "Python": platform.python_version(),
-        **{name: _version(name) for name in _packages(plan)},
-        "index": index.fingerprint,
-        "documents": str(index.documents),
-        "passages": str(index.passages),
-        "analysis": f"stemmer {settings['stemmer']}, stop words {words}, languages {' '.join(index.languages)}",
-        "topics": f"{len(material.topics)}, fingerprint {topics_digest(material.topics, material.judgements)[:16]}",
-        "results a topic": str(plan.k),
-        "seed": str(plan.seed),
-        "plan": digest(plan.source)[:16],
-    }
-    if plan.training is not None:
-        taught = f"{len(material.training_topics)} topics"
-        if material.fold:
-            taught += f" in {material.folds} folds by {plan.training.folds_by}: each fold is ranked by what the others taught"
-        else:
-            whose = f", {material.shared} of them among those reported" if material.shared else " of their own"
-            taught += f"{whose}, fingerprint {topics_digest(material.training_topics, material.training_judgements)[:16]}"
-        facts["training"] = taught
-        facts["tuned for"] = plan.training.measure or plan.measures[0]
+def facts_of(plan: Plan, parts: Sequence[LexicalSystems], notes: Sequence[str]) -> dict[str, str]:
+    """The facts of an experiment, by their names in the report. `parts` are the sets of topics that are reported."""
+    facts = {"perikope": __version__, "Python": platform.python_version(), **{name: _version(name) for name in _packages(plan)}}
+    for part in parts:
+        of_set = _facts_of_set(part)
+        facts |= {part.topics.name: "; ".join(f"{name} {value}" for name, value in of_set.items())} if plan.names_sets else of_set
+    facts |= {"results per topic": str(plan.k), "seed": str(plan.seed), "plan": digest(plan.source)[:16]}
+    if any(part.topics.training is not None for part in parts) and not plan.kind:
+        facts |= _facts_of_training(plan, parts)
     if notes:
         facts["notes"] = "; ".join(notes)
     return facts
 
 
+def _facts_of_set(part: LexicalSystems) -> dict[str, str]:
+    """The index and the topics of a set."""
+    index, material = part.index, part.material
+    settings = index.settings
+    words = settings["stopwords"] if isinstance(settings["stopwords"], str) else f"{len(settings['stopwords'])} words of its own"
+    return {
+        "index": index.fingerprint,
+        "documents": str(index.documents),
+        "passages": str(index.passages),
+        "analysis": f"stemmer {settings['stemmer']}, stop words {words}, languages {' '.join(index.languages)}",
+        "topics": f"{len(material.topics)}, fingerprint {topics_digest(material.topics, material.judgements)[:16]}",
+    }
+
+
+def _facts_of_training(plan: Plan, parts: Sequence[LexicalSystems]) -> dict[str, str]:
+    """The topics that parameters were chosen on, and the measure that they were chosen by."""
+    facts: dict[str, str] = {}
+    for part in parts:
+        training, material = part.topics.training, part.material
+        if training is None:
+            continue
+        taught = f"{len(material.training_topics)} topics"
+        if material.fold:
+            taught += f" in {material.folds} folds by {training.folds_by}: each fold is ranked by what the others taught"
+        else:
+            whose = f", {material.shared} of them among those reported" if material.shared else " of their own"
+            taught += f"{whose}, fingerprint {topics_digest(material.training_topics, material.training_judgements)[:16]}"
+        prefix = f"{part.topics.name}: " if plan.names_sets else ""
+        facts |= {f"{prefix}training": taught, "tuned for": part.tuning_measure}
+    return facts
+
+
 def _packages(plan: Plan) -> list[str]:
-    """The packages that figures depend on."""
+    """The packages that the figures depend on."""
     compared = ["scipy"] if len(plan.systems) > 1 and plan.comparison.test != "randomisation" else []
     return ["numpy", "numba", *compared, *(["lightgbm"] if uses_trees(plan) else [])]
 
@@ -60,12 +76,12 @@ def _version(package: str) -> str:
 
 
 def uses_trees(plan: Plan) -> bool:
-    """Whether a system of the plan is learned as trees, which needs LightGBM."""
+    """Whether a system of the plan is learned as regression trees, which needs LightGBM."""
     return any(system.learn == "fusion" and system.method == "lambdamart" for system in plan.systems)
 
 
 def notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[str]:
-    """Which systems read topics as Boolean queries where none is written as one: they do what is done with keywords."""
+    """A note on systems that read topics as Boolean queries where no topic is one: they search for keywords."""
     boolean = [system for system in plan.systems if system.options.get("syntax") == "boolean"]
     if not boolean or any(_is_boolean(topic, index, boolean[0].options.get("language", "")) for topic in topics):
         return []
@@ -74,7 +90,7 @@ def notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[s
 
 
 def _is_boolean(topic: Topic, index: Index, language: str) -> bool:
-    """Whether a topic says more as a Boolean query than its words do."""
+    """Whether a topic differs as a Boolean query from its words joined by AND."""
     try:
         trees = [index.check_query(topic.query, language=language, syntax=syntax).tree for syntax in ("boolean", "automatic")]
     except UsageError:

@@ -1,15 +1,16 @@
-"""Topics and judgements of an experiment, read before anything runs, so that a mistake in them is told at once."""
+"""Topics and judgements of an experiment, read before anything runs, so that mistakes in them are reported at once."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from perikope.core.errors import PerikopeError, UsageError
-from perikope.evaluation.experiment.plan import Plan, SystemPlan, TopicsPlan, TrainingPlan
+from perikope.evaluation.experiment.plan import Plan
+from perikope.evaluation.experiment.plan_parts import SystemPlan, TopicSet, TopicsPlan, TrainingPlan
 from perikope.evaluation.experiment.state import digest
 from perikope.evaluation.folds import fold_of_documents, fold_of_topic
 from perikope.evaluation.io.judgements import Judgements
@@ -28,33 +29,43 @@ class Material:
     training_topics: tuple[Topic, ...]
     training_judgements: Judgements
     fold: Mapping[str, int]
-    """Of each reported topic; empty without a cross-validation."""
+    """The fold of each reported topic; empty without a cross-validation."""
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     shared: int = 0
-    """Topics that are reported and, without a cross-validation, trained on."""
+    """Number of topics that are both reported and trained on, without a cross-validation."""
 
     @property
     def folds(self) -> int:
-        """How many folds there are."""
+        """The number of folds."""
         return max(self.fold.values(), default=-1) + 1
 
+    def fold_of(self, qids: Iterable[str]) -> dict[str, int]:
+        """The fold of some topics; empty without a cross-validation."""
+        return {qid: self.fold[qid] for qid in qids} if self.fold else {}
 
-def read_material(plan: Plan) -> Material:
-    """All that the plan names and that can be read without an index, so that a mistake in it is told before anything runs."""
+    def only(self, qids: Collection[str]) -> Material:
+        """The same with these reported topics only."""
+        return replace(self, topics=tuple(topic for topic in self.topics if topic.qid in qids))
+
+
+def read_material(plan: Plan, reported: TopicSet) -> Material:
+    """The topics and judgements of one set of topics and of its training topics."""
     problems: list[str] = []
     notes: list[str] = []
-    topics, judgements = _read(plan, plan.topics, ("topics", "file", "topics", "judgements"), problems)
-    topics = _sampled(topics, plan.topics.sample, plan.seed, "topics", notes)
-    training = plan.training
+    topics, judgements = _read(plan, reported.topics, problems)
+    # The rankers of a kind draw their sample from the topics that they can use.
+    sample = None if plan.kind else reported.topics.sample
+    topics = _sampled(topics, sample, plan.seed, reported.topics.location[0], notes)
+    training = reported.training
     if training is None:
         return Material(topics, judgements, (), {}, {}, tuple(problems), tuple(notes))
-    own, judged, fold = topics, judgements, dict[str, int]()
+    candidates, judged, fold = topics, judgements, dict[str, int]()
     if training.topics is not None:
-        own, judged = _read(plan, training.topics, ("training", "topics", "training_topics", "training_judgements"), [])
+        candidates, judged = _read(plan, training.topics, [])
     else:
         fold = _folds(plan, training, topics, judgements)
-    taught = _sampled(_with_relevant(own, judged), training.sample, plan.seed, "training", notes)
+    taught = _sampled(_with_relevant(candidates, judged), training.sample, plan.seed, "training", notes)
     trains = any(system.space is not None or system.learn for system in plan.systems)
     if fold and trains and len({fold[topic.qid] for topic in taught}) < 2:
         raise plan.wrong("training", "leaves a fold no topic to tune on or to learn from; use fewer folds, or a larger sample")
@@ -76,54 +87,56 @@ def _folds(plan: Plan, training: TrainingPlan, topics: Sequence[Topic], judgemen
             return fold_of_documents(qids, judgements, training.folds, plan.seed)
         return fold_of_topic(qids, training.folds, plan.seed)
     except UsageError as error:
-        # What the command line calls --folds-by is folds_by in a file.
-        said = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), str(error))
-        raise plan.wrong("training", said) from error
+        # The option --folds-by of the command line is the key folds_by of a file.
+        message = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), str(error))
+        raise plan.wrong("training", message) from error
 
 
-def _read(plan: Plan, own: TopicsPlan, named: tuple[str, str, str, str], problems: list[str]) -> tuple[tuple[Topic, ...], Judgements]:
-    """Topics that are judged, and judgements; `named` says by which table, key and options they were given."""
-    table, key, of_topics, of_judgements = named
+def _read(plan: Plan, topics_plan: TopicsPlan, problems: list[str]) -> tuple[tuple[Topic, ...], Judgements]:
+    """The topics that are judged, and the judgements."""
+    (table, key), (of_topics, of_judgements) = topics_plan.location, topics_plan.options
     with plan.reading(table, key, of_topics):
-        topics = read_topics(own.file, own.form, own.field)
+        topics = read_topics(topics_plan.file, topics_plan.form, topics_plan.field)
     with plan.reading(table, "judgements", of_judgements):
-        judgements = judgements_in(own.judgements, own.judgement_form)
+        judgements = judgements_in(topics_plan.judgements, topics_plan.judgement_form)
         judged = tuple(topic for topic in topics if topic.qid in judgements)
         if not judged:
-            raise UsageError(f"{own.judgements} judges no topic of {own.file}")
-    if own.spans:
+            raise UsageError(f"{topics_plan.judgements} judges no topic of {topics_plan.file}")
+    if topics_plan.spans:
         with plan.reading(table, "spans"):
-            judgements_in(own.spans)
+            judgements_in(topics_plan.spans)
     problems += [f"topic {topic.qid}: nobody judged it" for topic in topics if topic.qid not in judgements]
     return judged, judgements
 
 
-def read_run_of(plan: Plan, system: SystemPlan) -> Run:
-    """The run of another system that the plan names."""
-    assert system.run is not None
+def read_run_of(plan: Plan, system: SystemPlan, reported: TopicSet) -> Run:
+    """The run of another program on a set of topics; with rankers in the experiment, the best `k` results per topic."""
     try:
-        return read_run(system.run)
+        run = read_run(system.runs[reported.name])
     except PerikopeError as error:
         raise plan.wrong(f"system {system.name}", f"run is wrong: {error}") from error
+    if not plan.kind:
+        return run
+    return {qid: dict(sorted(scores.items(), key=lambda pair: -pair[1])[: plan.k]) for qid, scores in run.items()}
 
 
 def _with_relevant(topics: Iterable[Topic], judgements: Judgements) -> tuple[Topic, ...]:
-    found = tuple(topic for topic in topics if any(grade > 0 for grade in judgements.get(topic.qid, {}).values()))
-    if not found:
+    usable = tuple(topic for topic in topics if any(grade > 0 for grade in judgements.get(topic.qid, {}).values()))
+    if not usable:
         raise UsageError("no training topic has anything judged relevant; check that the judgements are of these topics")
-    return found
+    return usable
 
 
 def _sampled(topics: Sequence[Topic], sample: int | None, seed: int, table: str, notes: list[str]) -> tuple[Topic, ...]:
-    """Some topics by chance, in their order; it depends on which topics there are and not on that order."""
+    """Topics drawn at random, in their order; the draw depends on the set of topics and not on their order."""
     if sample is None or sample >= len(topics):
         if sample is not None and sample > len(topics):
             notes.append(f"[{table}] sample = {sample} asks for more topics than the {len(topics)} there are: all of them are taken")
         return tuple(topics)
     by_name = sorted(topic.qid for topic in topics)
     drawn = np.random.default_rng(seed).choice(len(by_name), sample, replace=False)
-    kept = {by_name[i] for i in drawn.tolist()}
-    return tuple(topic for topic in topics if topic.qid in kept)
+    chosen = {by_name[i] for i in drawn.tolist()}
+    return tuple(topic for topic in topics if topic.qid in chosen)
 
 
 def topics_digest(topics: Sequence[Topic], judgements: Judgements) -> str:

@@ -1,7 +1,7 @@
-"""What came of an experiment: every value of every system, and how its parameters were chosen; saved as text, read back as it was.
+"""Results of an experiment: every value of every system, and how its parameters were chosen.
 
-`experiment.json` holds everything but the values by topic, which stand in `values/`, one table a sweep and system; the same content gives
-the same bytes.
+They are saved as text and read back unchanged. `experiment.json` holds everything but the values by topic, which are in
+`values/`, one table per sweep and system. The same content gives the same bytes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ from perikope.evaluation.tuning.outcome import FoldOutcome, TuningOutcome
 FILE = "experiment.json"
 VALUES = "values"
 VERSION = 1
+
+Values = Mapping[str, Mapping[str, float]]
+"""Values by measure, then by topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +42,44 @@ class SystemOutcome:
     name: str
     settings: str
     """The full model string and options."""
-    values: Mapping[str, Mapping[str, float]]
-    """By measure, then by topic; every system has the same topics."""
+    values: Values
+    """Every system has the same topics. Of a system with repetitions: the mean over them, topic by topic."""
     curve: tuple[float, ...] = ()
     """Interpolated precision at 101 recall points, the mean over all topics; empty where it is not known."""
     tuned: TuningOutcome | None = None
     notes: tuple[str, ...] = ()
+    repetitions: Mapping[int, Values] = field(default_factory=dict)
+    """The values of each repetition by its seed; empty for a system that gives the same values every time."""
+    table: str = ""
+    """The title of a separate table in which it is reported with other systems; empty: in the tables of the sweep."""
+    also_in: tuple[str, ...] = ()
+    """Titles of separate tables in which it is reported too."""
 
     def mean(self, measure: str) -> float:
         """The mean of a measure over all topics."""
         values = self.values[measure].values()
         return math.fsum(values) / max(len(values), 1)
 
+    def mean_by_seed(self, measure: str) -> dict[str, float]:
+        """The mean of a measure over all topics, for each repetition."""
+        return {str(seed): average(values[measure].values()) for seed, values in self.repetitions.items()}
+
+
+def average(values: Iterable[float]) -> float:
+    """The mean of some values, of which there is at least one."""
+    listed = list(values)
+    return math.fsum(listed) / len(listed)
+
+
+def average_by_topic(repetitions: Iterable[Values], measures: Iterable[str]) -> Values:
+    """The mean over repetitions, topic by topic."""
+    listed = list(repetitions)
+    return {measure: {qid: average(values[measure][qid] for values in listed) for qid in listed[0][measure]} for measure in measures}
+
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """All systems under one setting of what is swept, such as how many documents are fetched."""
+    """All systems on one set of topics under one setting of what is swept, such as the number of fetched documents."""
 
     label: str
     systems: tuple[SystemOutcome, ...]
@@ -62,12 +87,12 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an experiment."""
+    """The results of an experiment."""
 
     title: str
     description: str
     facts: Mapping[str, str]
-    """What must be the same for the figures to be: versions, settings, fingerprint of the index, seeds."""
+    """What the figures depend on: versions, settings, fingerprint of the index, seeds."""
     measures: tuple[str, ...]
     """The first is the main one."""
     sweeps: tuple[Sweep, ...]
@@ -81,10 +106,10 @@ class Outcome:
         written = set()
         for number, sweep in enumerate(self.sweeps, 1):
             systems = []
-            for place, system in enumerate(sweep.systems, 1):
-                name = f"{number}-{place:02d}-{slug(system.name)}.tsv"
+            for position, system in enumerate(sweep.systems, 1):
+                name = f"{number}-{position:02d}-{slug(system.name)}.tsv"
                 with replacing(tables / name) as file:
-                    file.writelines(_table_lines(system.values, self.measures))
+                    file.writelines(_table_lines(system, self.measures))
                 written.add(name)
                 systems.append({**system_facts(system), "values": f"{VALUES}/{name}"})
             sweeps.append({"label": sweep.label, "systems": systems})
@@ -125,7 +150,7 @@ class Outcome:
 
 
 def slug(name: str) -> str:
-    """A name as part of a file's name.
+    """A name in the form in which it is part of a file name.
 
     >>> slug("PLM(G), σ = 500")
     'PLM-G-500'
@@ -133,16 +158,30 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:60] or "system"
 
 
-def _table_lines(values: Mapping[str, Mapping[str, float]], measures: tuple[str, ...]) -> Iterator[str]:
-    yield "\t".join(("topic", *measures)) + "\n"
-    for qid in values[measures[0]] if measures else ():
-        yield "\t".join((qid, *(repr(float(values[measure][qid])) for measure in measures))) + "\n"
+def _columns(measures: Iterable[str], seeds: Iterable[int]) -> list[tuple[str, int | None]]:
+    """The columns of a table of values: the measures, then each measure for each seed."""
+    listed = list(measures)
+    return [*((measure, None) for measure in listed), *((measure, seed) for seed in seeds for measure in listed)]
+
+
+def _heads(columns: Iterable[tuple[str, int | None]]) -> tuple[str, ...]:
+    return tuple(measure if seed is None else f"{measure}, seed {seed}" for measure, seed in columns)
+
+
+def _table_lines(system: SystemOutcome, measures: tuple[str, ...]) -> Iterator[str]:
+    columns = _columns(measures, system.repetitions)
+    values = [(system.values if seed is None else system.repetitions[seed])[measure] for measure, seed in columns]
+    yield "\t".join(("topic", *_heads(columns))) + "\n"
+    for qid in values[0] if values else ():
+        yield "\t".join((qid, *(repr(float(column[qid])) for column in values))) + "\n"
 
 
 def system_facts(system: SystemOutcome) -> dict[str, Any]:
-    """Everything but the values, as JSON takes it."""
+    """Everything but the values, as JSON has it."""
     tuned = system.tuned
+    repeated = {"seeds": list(system.repetitions), "table": system.table, "also_in": list(system.also_in)} if system.repetitions else {}
     return {
+        **repeated,
         "name": system.name,
         "settings": system.settings,
         "notes": list(system.notes),
@@ -164,49 +203,56 @@ def system_facts(system: SystemOutcome) -> dict[str, Any]:
     }
 
 
-def system_of(facts: Mapping[str, Any], values: Mapping[str, Mapping[str, float]]) -> SystemOutcome:
-    """The system of these facts, as `system_facts` gives them, and values."""
-    found = facts["tuned"]
+def system_of(facts: Mapping[str, Any], values: Values, repetitions: Mapping[int, Values] | None = None) -> SystemOutcome:
+    """The system with these facts, as `system_facts` gives them, and these values."""
+    tuning = facts["tuned"]
     tuned = None
-    if found is not None:
+    if tuning is not None:
         folds = tuple(
-            FoldOutcome(_frozen(fold["chosen"]), fold["training_score"], fold["score"], fold["topics"]) for fold in found["folds"]
+            FoldOutcome(_frozen(fold["chosen"]), fold["training_score"], fold["score"], fold["topics"]) for fold in tuning["folds"]
         )
         tuned = TuningOutcome(
-            tuple(found["parameters"]),
-            _frozen(found["settings"]),
-            tuple(found["scores"]),
-            _frozen(found["chosen"]),
-            found["measure"],
+            tuple(tuning["parameters"]),
+            _frozen(tuning["settings"]),
+            tuple(tuning["scores"]),
+            _frozen(tuning["chosen"]),
+            tuning["measure"],
             folds,
-            found["topics"],
+            tuning["topics"],
         )
-    return SystemOutcome(facts["name"], facts["settings"], values, tuple(facts["curve"]), tuned, tuple(facts["notes"]))
+    return SystemOutcome(
+        facts["name"], facts["settings"], values, tuple(facts["curve"]), tuned, tuple(facts["notes"]), repetitions or {},
+        facts.get("table", ""), tuple(facts.get("also_in", ())),
+    )  # fmt: skip
 
 
 def _read_system(folder: Path, facts: Mapping[str, Any], measures: tuple[str, ...]) -> SystemOutcome:
     name = Path(facts["values"]).name  # whatever the file says, tables are in their folder
-    return system_of(facts, _read_table(folder / VALUES / name, measures))
+    columns = _columns(measures, facts.get("seeds", ()))
+    table = dict(zip(columns, _read_table(folder / VALUES / name, _heads(columns)), strict=True))
+    values = {measure: table[measure, None] for measure in measures}
+    return system_of(facts, values, {seed: {measure: table[measure, seed] for measure in measures} for seed in facts.get("seeds", ())})
 
 
 def _frozen(value: Any) -> Any:
-    """Lists as tuples, as values of parameters are."""
+    """Lists as tuples: values of parameters are tuples."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     return {key: _frozen(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
-def _read_table(path: Path, measures: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    values: dict[str, dict[str, float]] = {measure: {} for measure in measures}
+def _read_table(path: Path, heads: tuple[str, ...]) -> list[dict[str, float]]:
+    """The columns of a table, each by topic."""
+    columns: list[dict[str, float]] = [{} for _ in heads]
     with open(path, encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(file, 1):
             cells = line.rstrip("\n").split("\t")
-            if len(cells) != len(measures) + 1 or (number == 1 and tuple(cells[1:]) != measures):
+            if len(cells) != len(heads) + 1 or (number == 1 and tuple(cells[1:]) != heads):
                 raise InputError("is not a table of these measures", path=path, line=number)
             if number > 1:
                 try:
-                    for measure, cell in zip(measures, cells[1:], strict=True):
-                        values[measure][cells[0]] = float(cell)
+                    for column, cell in zip(columns, cells[1:], strict=True):
+                        column[cells[0]] = float(cell)
                 except ValueError:
                     raise InputError(f"{cell!r} is not a number", path=path, line=number) from None
-    return values
+    return columns

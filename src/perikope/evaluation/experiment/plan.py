@@ -1,7 +1,13 @@
-"""Plans: an experiment's file, every key checked before anything runs. `plan_keys` declares the keys."""
+"""Plans: the file of an experiment, every key checked before anything runs. `plan_keys` declares the keys.
+
+A file has one collection with one set of topics (`[collection]`, `[topics]`), or several with names
+(`[collections.NAME]`, `report_on`). A plan has one form for both: the single collection is called `collection`, its
+reported topics `topics` and its training topics `training`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,91 +15,27 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from perikope.browse.models import parse_model
 from perikope.build.indexing import BuildOptions
-from perikope.core.configuration import SUFFIX, parse_toml, read_text
+from perikope.core.configuration import SUFFIX, Location, Table, parse_toml, read_text
 from perikope.core.errors import InputError, PerikopeError, UsageError, unknown
-from perikope.core.grammar import parse
+from perikope.evaluation.experiment.kinds import SystemKind, system_kind
 from perikope.evaluation.experiment.outcome import ComparisonSettings, slug
 from perikope.evaluation.experiment.plan_keys import (
     CollectionKeys,
     ComparisonKeys,
     ExperimentKeys,
-    SystemKeys,
+    RepeatedExperimentKeys,
     TopicsKeys,
     TrainingKeys,
 )
-from perikope.evaluation.learning.validation import FoldsBy, Method
-from perikope.evaluation.tuning.space import Space, marked_parameters, read_space
+from perikope.evaluation.experiment.plan_parts import CollectionPlan, Given, SystemPlan, TopicSet, TopicsPlan, TrainingPlan
+from perikope.evaluation.experiment.plan_systems import read_systems
 from perikope.formats import format_named
-from perikope.search.options import SearchOptions
-from perikope.search.recipes import load_recipe
 from perikope.text.analysis import read_stopwords
 
 PROTOCOLS = "protocols"
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionPlan:
-    """The documents: an index, or what it is made of."""
-
-    index: Path | None = None
-    documents: tuple[Path, ...] = ()
-    build: BuildOptions = field(default_factory=BuildOptions)
-
-
-@dataclass(frozen=True, slots=True)
-class TopicsPlan:
-    """Topics and their judgements."""
-
-    file: str
-    judgements: str
-    form: str = "auto"
-    field: str = ""
-    judgement_form: str = "auto"
-    sample: int | None = None
-    """So many of them, drawn; None: all."""
-    spans: str = ""
-    """Judgements of characters, for measures of characters."""
-
-    @property
-    def text(self) -> tuple[str, str]:
-        """The file that says which text is relevant, and its form; without spans, all of what is judged relevant."""
-        return (self.spans, "auto") if self.spans else (self.judgements, self.judgement_form)
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingPlan:
-    """What parameters are chosen on: topics of their own, or the other folds of those reported."""
-
-    folds: int = 0
-    folds_by: FoldsBy = "topics"
-    topics: TopicsPlan | None = None
-    sample: int | None = None
-    """So many topics are tuned on and learned from, drawn from all."""
-    measure: str = ""
-    """What tuning raises; the experiment's main measure where it is empty."""
-
-
-@dataclass(frozen=True, slots=True)
-class SystemPlan:
-    """One system."""
-
-    name: str
-    model: str = ""
-    recipe: str = ""
-    run: Path | None = None
-    space: Space | None = None
-    learn: str = ""
-    method: Method = "linear"
-    min_occurrences: int = 10
-    of: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """All that were given, those of the recipe and of the experiment included, without model, k and documents that are swept."""
-
-    def search_options(self, documents: int, k: int) -> SearchOptions:
-        """The options of its searches with so many documents fetched; what ranks is chosen elsewhere."""
-        return SearchOptions.of({**self.options, "documents": documents, "k": k})
+COLLECTION, TOPICS, TRAINING = "collection", "topics", "training"
+"""Names of the single collection, of its reported topics and of its training topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +45,52 @@ class Plan:
     title: str
     description: str
     measures: tuple[str, ...]
+    """The first is the main one."""
     k: int
     seed: int
-    collection: CollectionPlan
-    topics: TopicsPlan
-    training: TrainingPlan | None
+    collections: Mapping[str, CollectionPlan]
+    sets: tuple[TopicSet, ...]
+    """The sets of topics that are reported."""
     documents: tuple[int, ...]
-    """How many documents are fetched, one sweep each."""
+    """Numbers of documents to fetch, one sweep each."""
     comparison: ComparisonSettings
     systems: tuple[SystemPlan, ...]
+    names_sets: bool = False
+    """Whether collections and sets of topics have names, which are part of labels and file names then."""
+    kind: str = ""
+    """The kind of its rankers; empty where there are none."""
+    shared: Any = None
+    """The settings that all rankers share."""
+    earlier: Path | None = None
+    """A folder with values of jobs that were finished before, maybe elsewhere."""
+    content: Mapping[str, Any] = field(default_factory=dict)
+    """The content of the file, as TOML or JSON has it."""
     source: str = ""
     """The text of the file."""
     path: str = ""
-    """Its name, for what can only be found wrong once other files are read."""
-    given: Given = field(default_factory=lambda: Given())
-    """What the command line said instead."""
+    """The name of the file, for errors that are found when other files are read."""
+    given: Given = field(default_factory=Given)
+
+    @property
+    def rankers(self) -> tuple[SystemPlan, ...]:
+        """The systems that are run as jobs."""
+        return tuple(system for system in self.systems if system.ranker is not None)
+
+    def system(self, name: str) -> SystemPlan:
+        """A system by its name."""
+        return next(system for system in self.systems if system.name == name)
+
+    def fusions_of(self, name: str) -> list[tuple[SystemPlan, SystemPlan]]:
+        """The fusions that a ranker takes part in, each with the other system, which has runs."""
+        fusions = [system for system in self.systems if system.fuses and name in system.of]
+        return [(fusion, self.system(next(part for part in fusion.of if part != name))) for fusion in fusions]
+
+    def label(self, topics: TopicSet, documents: int) -> str:
+        """The title of a sweep."""
+        fetched = f"{documents} document{'' if documents == 1 else 's'} fetched"
+        if not self.names_sets:
+            return fetched
+        return topics.name if len(self.documents) == 1 else f"{topics.name}, {fetched}"
 
     def wrong(self, table: str, what: str) -> InputError:
         """The error for a table of the file."""
@@ -125,43 +98,30 @@ class Plan:
 
     @contextmanager
     def reading(self, table: str, key: str, option: str = "") -> Iterator[None]:
-        """Names what is wrong with what a key names by that key, or where the command line said it by its option."""
+        """Name the key in errors about its file, or the command-line option that replaces the key."""
         try:
             yield
         except PerikopeError as error:
-            said = str(error)
-            for name, own in _KEY_OF_OPTION.items():
-                said = said.replace(name, f"{own} in [{table}]")
+            message = str(error)
+            for name, key_of_option in _KEY_OF_OPTION.items():
+                message = message.replace(name, f"{key_of_option} in [{table}]")
             if option and getattr(self.given, option):
-                raise UsageError(f"--{option.replace('_', '-')} is wrong: {said}") from error
-            raise self.wrong(table, f"{key} is wrong: {said}") from error
+                raise UsageError(f"--{option.replace('_', '-')} is wrong: {message}") from error
+            raise self.wrong(table, f"{key} is wrong: {message}") from error
 
 
 _KEY_OF_OPTION = {"--topic-format": "form", "--topic-field": "field", "--qrels-format": "judgement_form"}
-"""What readers of files advise, by the names that an experiment has for it."""
+"""Keys that stand for command-line options in the messages of file readers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What the command line says in place of the file."""
-
-    index: str = ""
-    documents: tuple[str, ...] = ()
-    topics: str = ""
-    judgements: str = ""
-    training_topics: str = ""
-    training_judgements: str = ""
-
-
-def protocol_names(kind: str | None = None) -> list[str]:
-    """The experiment files that come with the program, the protocols of the papers: all, or those of a kind ("": lexical)."""
+def protocol_names() -> list[str]:
+    """The names of the experiment files that come with the program: the protocols of the papers."""
     folder = resources.files("perikope.search.recipes").joinpath(PROTOCOLS)
-    names = sorted(file.name.removesuffix(SUFFIX) for file in folder.iterdir() if file.name.endswith(SUFFIX))
-    return [name for name in names if kind is None or parse_toml(protocol_text(name), name).get("kind", "") == kind]
+    return sorted(file.name.removesuffix(SUFFIX) for file in folder.iterdir() if file.name.endswith(SUFFIX))
 
 
 def protocol_text(name: str) -> str:
-    """The file of a protocol."""
+    """The text of a protocol's file."""
     if name not in (names := protocol_names()):
         raise unknown("protocol", name, [*names, f"a file that ends in {SUFFIX}"])
     return resources.files("perikope.search.recipes").joinpath(PROTOCOLS, f"{name}{SUFFIX}").read_text("utf-8")
@@ -177,43 +137,117 @@ def load_plan(name: str, given: Given | None = None) -> Plan:
 
 def parse_plan(text: str, path: str, folder: Path, given: Given | None = None) -> Plan:
     """The plan that a text in TOML describes; paths in it are relative to the folder."""
-    keys = ExperimentKeys.parse(text, path, "an experiment")
-    chosen = given or Given()
+    return plan_of(parse_toml(text, path), path, folder, given, text)
+
+
+def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | None = None, source: str = "") -> Plan:
+    """The plan that the content of a file describes; paths in it are relative to the folder."""
+    chosen, location = given or Given(), Location(path, "an experiment")
+    kind = _kind(content, location)
+    keys: ExperimentKeys = (ExperimentKeys if kind is None else kind.keys).read(content, location)
     if not keys.measures:
         raise keys.wrong("measures", 'must name at least one measure, such as "nDCG@10"')
     if len(set(keys.measures)) < len(keys.measures):
         raise keys.wrong("measures", "names a measure twice")
-    training = _training(keys.training, folder, chosen)
+    training = _training(keys.training, folder, chosen) if isinstance(keys.training, TrainingKeys) else None
+    collections = _collections(keys, folder, chosen, training)
+    sets = _sets(keys, collections, training)
+    shared = None if kind is None else kind.read(keys, collections)
     return Plan(
         title=keys.title or Path(path).stem,
         description=keys.description,
         measures=keys.measures,
         k=keys.k,
         seed=keys.seed,
-        collection=_collection(keys.collection, folder, chosen),
-        topics=_topics(keys.topics, folder, chosen.topics, chosen.judgements),
-        training=training,
-        documents=_documents(keys),
+        collections=collections,
+        sets=sets,
+        documents=keys.documents_to_fetch(),
         comparison=_comparison(keys.comparison),
-        systems=_systems(keys, folder, trains=training is not None),
-        source=text,
+        systems=read_systems(keys, folder, sets, kind, shared),
+        names_sets=bool(keys.collections) or kind is not None,
+        kind=keys.kind,
+        shared=shared,
+        earlier=folder / keys.values if isinstance(keys, RepeatedExperimentKeys) and keys.values else None,
+        content=content,
+        source=source,
         path=path,
         given=chosen,
     )
 
 
-def _documents(keys: ExperimentKeys) -> tuple[int, ...]:
-    """The numbers of documents to fetch, one per sweep."""
-    sweep, common = keys.sweep, keys.search.get("documents", 1000)
-    if "documents" in sweep.given and not sweep.documents:
-        raise sweep.wrong("documents", "is empty: list how many documents are fetched, or leave [sweep] out")
-    if sweep.documents and "documents" in keys.search:
-        raise sweep.wrong("documents", "or that of [search], not both, says how many documents are fetched")
-    if len(set(sweep.documents)) < len(sweep.documents):
-        raise sweep.wrong("documents", "must be different whole numbers")
-    if not isinstance(common, int):
-        raise keys.location.inner("search").wrong("documents", "must be a whole number")
-    return sweep.documents or (common,)
+def _kind(content: Mapping[str, Any], location: Location) -> SystemKind | None:
+    name = content.get("kind", "")
+    if not isinstance(name, str):
+        raise location.wrong("kind", "must be text")
+    if not name:
+        return None
+    try:
+        return system_kind(name)
+    except UsageError as error:
+        raise location.wrong("kind", f"is wrong: {error}") from None
+
+
+def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: TrainingPlan | None) -> dict[str, CollectionPlan]:
+    """The collections by name."""
+    if not keys.collections:
+        alone = _collection(keys.collection, folder, given)
+        topics = {TOPICS: _topics(keys.topics, folder, given.topics, given.judgements)}
+        if training is not None and training.topics is not None:
+            topics[TRAINING] = training.topics
+        elif given.training_topics and given.training_judgements:
+            topics[TRAINING] = TopicsPlan(
+                given.training_topics, given.training_judgements, options=("training_topics", "training_judgements")
+            )
+        return {COLLECTION: replace(alone, topics=topics)}
+    if given.options:
+        raise UsageError(f"{', '.join(given.options)}: {keys.location.path} names its collections and topics itself")
+    if of_one := sorted(keys.given & {"collection", "topics"}):
+        raise keys.wrong(of_one[0], "is for a file with one collection; this one has [collections]")
+    plans = {}
+    for name, collection in keys.collections.items():
+        table = collection.location.table
+        if wrong := [word for word in (name, *collection.topics) if not _NAME.fullmatch(word)]:
+            raise keys.wrong("collections", f"has a wrong name: {wrong[0]!r}; use letters, digits, points, _ and -")
+        topics = {set_name: _topics(topic_keys, folder, "", "") for set_name, topic_keys in collection.topics.items()}
+        topics = {
+            set_name: replace(plan, location=(f"{table}.topics.{set_name}", "file"), options=("", "")) for set_name, plan in topics.items()
+        }
+        plans[name] = replace(_collection(collection, folder, Given()), topics=topics, table=table)
+    return plans
+
+
+_NAME = re.compile(r"\w[\w.-]*")
+"""Names of collections and sets of topics: they are part of file names."""
+
+
+def _sets(keys: ExperimentKeys, collections: Mapping[str, CollectionPlan], training: TrainingPlan | None) -> tuple[TopicSet, ...]:
+    """The sets of topics that are reported, each with what is trained on for it."""
+    names = keys.report_on or (() if keys.collections else (f"{COLLECTION}/{TOPICS}",))
+    if not names:
+        raise keys.wrong("report_on", "must name the sets of topics that are reported, as collection/set")
+    if len({slug(name) for name in names}) < len(names):
+        raise keys.wrong("report_on", "names a set twice, or two sets that differ in no letter or digit")
+    for key in ("report_on", "train_on"):
+        check_sets(keys, key, getattr(keys, key), collections)
+    sets = []
+    for name in names:
+        collection, _, set_name = name.partition("/")
+        others = [other for other in keys.train_on if other.startswith(f"{collection}/") and other != name]
+        chosen = training
+        if others and (training is None or training.topics is None):
+            topics = collections[collection].topics[others[0].partition("/")[2]]
+            chosen = TrainingPlan(topics=topics, sample=topics.sample)
+        sets.append(TopicSet(name, collections[collection], collections[collection].topics[set_name], chosen))
+    return tuple(sets)
+
+
+def check_sets(keys: Table, key: str, names: tuple[str, ...], collections: Mapping[str, CollectionPlan]) -> None:
+    """Raise the error for a key that names a set of topics which is not there."""
+    known = [f"{collection}/{topics}" for collection, plan in collections.items() for topics in plan.topics]
+    for name in names:
+        if name not in known:
+            hint = "; give --training-topics and --training-judgements" if name == f"{COLLECTION}/{TRAINING}" else ""
+            raise keys.wrong(key, f"is wrong: {unknown('set of topics', name, known)}{hint}")
 
 
 def _collection(keys: CollectionKeys, folder: Path, given: Given) -> CollectionPlan:
@@ -238,20 +272,23 @@ def _collection(keys: CollectionKeys, folder: Path, given: Given) -> CollectionP
         raise keys.wrong("index", "or documents, one of them, must say what is searched (or --index, --documents)")
     if not keys.index:
         return CollectionPlan(None, tuple(folder / path for path in keys.documents), build)
-    if of_build := sorted(keys.given - {"index", "documents"}):
+    if of_build := sorted(keys.given - {"index", "documents", "topics"}):
         raise keys.wrong(of_build[0], "is about documents that are indexed; an index has its settings")
     return CollectionPlan(folder / keys.index)
 
 
 def _topics(keys: TopicsKeys | TrainingKeys, folder: Path, topics: str, judgements: str) -> TopicsPlan:
     """The topics of a table; those of the command line take precedence."""
-    key, option = ("file", "--") if isinstance(keys, TopicsKeys) else ("topics", "--training-")
+    key, prefix = ("file", "") if isinstance(keys, TopicsKeys) else ("topics", "training_")
     file = topics or _located(getattr(keys, key), folder)
     judged = judgements or _located(keys.judgements, folder)
     for name, value, given_by in ((key, file, "topics"), ("judgements", judged, "judgements")):
         if not value:
-            raise keys.wrong(name, f"must name a file (or {option}{given_by})")
-    return TopicsPlan(file, judged, keys.form, keys.field, keys.judgement_form, keys.sample, _located(keys.spans, folder))
+            hint = "" if keys.location.table.startswith("collections.") else f" (or --{prefix.replace('_', '-')}{given_by})"
+            raise keys.wrong(name, f"must name a file{hint}")
+    location, options = (keys.location.table, key), (f"{prefix}topics", f"{prefix}judgements")
+    spans = _located(keys.spans, folder)
+    return TopicsPlan(file, judged, keys.form, keys.field, keys.judgement_form, keys.sample, spans, location, options)
 
 
 def _located(name: str, folder: Path) -> str:
@@ -273,109 +310,3 @@ def _comparison(keys: ComparisonKeys) -> ComparisonSettings:
     if keys.alpha >= 1:
         raise keys.wrong("alpha", "must be below 1")
     return ComparisonSettings(keys.test, keys.correction, keys.alpha)
-
-
-def _systems(keys: ExperimentKeys, folder: Path, *, trains: bool) -> tuple[SystemPlan, ...]:
-    """The systems; each may refer to those above it."""
-    if not keys.systems:
-        raise keys.wrong("systems", "there must be at least one [[systems]]")
-    systems: dict[str, SystemPlan] = {}
-    for system_keys in keys.systems:
-        system = _system(system_keys, folder, keys, systems, trains)
-        if slug(system.name) in {slug(other) for other in systems}:
-            raise keys.wrong(
-                "systems", f"{system.name!r} and another one differ in no letter or digit: their files would have the same name"
-            )
-        systems[system.name] = system
-    return tuple(systems.values())
-
-
-def _system(keys: SystemKeys, folder: Path, experiment: ExperimentKeys, others: Mapping[str, SystemPlan], trains: bool) -> SystemPlan:
-    if not keys.name.strip() or keys.name in others:
-        raise keys.wrong("name", "must be a name of its own")
-    if keys.run and not keys.model and not keys.recipe:
-        if extra := sorted(keys.given - {"name", "run"}):
-            raise keys.wrong(extra[0], "is not for a run that is there already")
-        return SystemPlan(keys.name, run=folder / keys.run)
-    if keys.run or not (keys.model or keys.recipe):
-        raise keys.wrong("model", "or recipe, or run, must say what the system is")
-    system = _searching(keys, folder, experiment.search)
-    if keys.tune is not False:
-        return _tuned(keys, system, experiment.seed, trains)
-    if extra := [key for key in ("search", "trials") if key in keys.given]:
-        raise keys.wrong(extra[0], "is about tuning; write tune = true as well")
-    if "of" in keys.given:
-        return _put_together(keys, system, others)
-    _check_model(keys, system.model)
-    if "learn" in keys.given:
-        return _learned(keys, system, trains)
-    if extra := [key for key in ("method", "min_occurrences") if key in keys.given]:
-        raise keys.wrong(extra[0], "is about learning; say what is learned: learn = …")
-    return system
-
-
-def _searching(keys: SystemKeys, folder: Path, common: Mapping[str, Any]) -> SystemPlan:
-    """A system with its model and the options of its searches, before anything is tuned or learned."""
-    recipe = str(folder / keys.recipe) if keys.recipe.endswith(SUFFIX) else keys.recipe
-    of_recipe = keys.check("recipe", lambda: load_recipe(recipe)).options if recipe else {}
-    if "documents" in keys.options:
-        raise keys.location.inner("options").wrong("documents", "is the same for all systems: say it in [sweep], or in [search]")
-    options = {**common, **of_recipe, **keys.options}
-    model = keys.model or str(options.get("model", ""))
-    return SystemPlan(
-        keys.name, model, recipe, options={name: options[name] for name in options if name not in ("model", "k", "documents")}
-    )
-
-
-def _check_model(keys: SystemKeys, model: str) -> None:
-    try:
-        parse_model(model)
-    except PerikopeError as error:
-        if marked := keys.check("model", lambda: marked_parameters(model)):
-            raise keys.wrong("model", f"names what is to be tuned ({', '.join(marked)}): add tune = true, or give each a value") from error
-        raise keys.wrong("model", f"is wrong: {error}") from error
-
-
-def _tuned(keys: SystemKeys, system: SystemPlan, seed: int, trains: bool) -> SystemPlan:
-    if keys.given & {"learn", "of"}:
-        raise keys.wrong("tune", "does not go with learn or of")
-    if not trains:
-        raise keys.wrong("tune", "needs topics to tune on: write [training] with folds, or with topics and judgements")
-    # A recipe gives every parameter of its model a value, which the user has not asked to keep.
-    space = keys.check(
-        "tune",
-        lambda: read_space(system.model, keys.tune, search=keys.search, trials=keys.trials, seed=seed, keep_given=bool(keys.model)),
-    )
-    return replace(system, space=space)
-
-
-def _put_together(keys: SystemKeys, system: SystemPlan, others: Mapping[str, SystemPlan]) -> SystemPlan:
-    for other in keys.of:
-        if other not in others:
-            raise keys.wrong("of", f"is wrong: {unknown('system above this one', other, others)}")
-        if others[other].run is not None or others[other].learn == "fusion" or others[other].of:
-            raise keys.wrong("of", f"cannot hold {other!r}: only models are put together, not runs, what was learned, or other fusions")
-    call = keys.check("model", lambda: parse(system.model))
-    if call.name not in ("fuse", "rrf") or "models" in call.arguments:
-        raise keys.wrong("model", "must be fuse or rrf, without models, where of says which systems")
-    if len(keys.of) < 2:
-        raise keys.wrong("of", "must name at least two systems")
-    return replace(system, of=keys.of)
-
-
-_LEARNERS = {"fusion": ("learned",), "prior": ("position_prior",), "tags": ("prox_h", "prox_hw")}
-"""The models whose table can be learned, by what is learned."""
-
-
-def _learned(keys: SystemKeys, system: SystemPlan, trains: bool) -> SystemPlan:
-    if not keys.learn:
-        raise keys.wrong("learn", f"is empty; write one of {', '.join(_LEARNERS)}, or leave it out")
-    if not trains:
-        raise keys.wrong("learn", "needs topics to learn from: write [training] with folds, or with topics and judgements")
-    name, models = parse(system.model).name, _LEARNERS[keys.learn]
-    if name not in models:
-        raise keys.wrong("model", f"must be {' or '.join(models)} where {keys.learn} is learned, not {name}")
-    for key, learn in (("method", "fusion"), ("min_occurrences", "tags")):
-        if key in keys.given and keys.learn != learn:
-            raise keys.wrong(key, f"is about learn = {learn!r}")
-    return replace(system, learn=keys.learn, method=keys.method, min_occurrences=keys.min_occurrences)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from perikope.core.composed_values import TEXTS, AnyTable, Either, ListOf
-from perikope.core.configuration import Table, options_table, table, tables
+from perikope.core.configuration import Table, free_table, named_tables, options_table, table, tables
 from perikope.core.options import option
 from perikope.core.parameters import Range
 from perikope.core.values import Notation, OneOf, Real, Switch, Text, Whole
@@ -53,6 +53,13 @@ class TopicsKeys(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NamedCollectionKeys(CollectionKeys):
+    """`[collections.NAME]`: one of several collections, with its sets of topics."""
+
+    topics: dict[str, TopicsKeys] = named_tables(TopicsKeys, "Sets of topics about the collection, by name.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingKeys(Table):
     """`[training]`: what parameters are chosen on: other folds of the reported topics, or separate topics."""
 
@@ -92,6 +99,7 @@ class SystemKeys(Table):
     model: str = option("", Text(), "Model that ranks passages; parameters without a value are tuned.")
     recipe: str = option("", Text(), "Recipe: a name, or a file.")
     run: str = option("", Text(), "Run of another system, as a file.")
+    runs: dict[str, str] = free_table(Text(), "Runs of another system on several sets of topics, by set.")
     tune: bool | tuple[str, ...] | Mapping[str, Any] = option(
         False,
         Either((Switch(), TEXTS, AnyTable()), "true, a list of parameters, or a table of the values to try"),
@@ -110,8 +118,9 @@ class SystemKeys(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentKeys(Table):
-    """The whole file. Collection, topics and training may be given on the command line instead."""
+    """The whole file. `[collection]`, `[topics]` and `[training]` may be given on the command line instead."""
 
+    kind: str = option("", Text(), "Kind of systems that are no models, recipes or runs, such as `neural`.")
     title: str = option("", Text(), "Title of the report.")
     description: str = option("", Text(), "Paragraph below the title.")
     measures: tuple[str, ...] = option((), ListOf(MEASURE, "measures"), "Measures to report; the first is the main one.")
@@ -119,8 +128,43 @@ class ExperimentKeys(Table):
     seed: int = option(1, Whole(Range(0)), "Seed of samples, folds and random search.")
     collection: CollectionKeys = table(CollectionKeys, "The documents.")
     topics: TopicsKeys = table(TopicsKeys, "The topics that are reported.")
+    collections: dict[str, NamedCollectionKeys] = named_tables(
+        NamedCollectionKeys, "Several collections by name, in place of [collection] and [topics]."
+    )
+    report_on: tuple[str, ...] = option((), TEXTS, "Sets of topics that are reported, as `collection/set`.")
+    train_on: tuple[str, ...] = option((), TEXTS, "Sets of topics that are trained on, as `collection/set`.")
     training: TrainingKeys = table(TrainingKeys, "What parameters are chosen on.")
     search: dict[str, Any] = options_table(SearchOptions, lambda: SEARCH_OPTIONS, "Options of a search for all systems.")
     sweep: SweepKeys = table(SweepKeys, "What is varied for all systems.")
     comparison: ComparisonKeys = table(ComparisonKeys, "How systems are compared.")
     systems: tuple[SystemKeys, ...] = tables(SystemKeys, "The systems, in the order of the report.")
+
+    def documents_to_fetch(self) -> tuple[int, ...]:
+        """The numbers of documents to fetch, one per sweep."""
+        sweep, common = self.sweep, self.search.get("documents", 1000)
+        if "documents" in sweep.given and not sweep.documents:
+            raise sweep.wrong("documents", "is empty: list how many documents are fetched, or leave [sweep] out")
+        if sweep.documents and "documents" in self.search:
+            raise sweep.wrong("documents", "or that of [search], not both, says how many documents are fetched")
+        if len(set(sweep.documents)) < len(sweep.documents):
+            raise sweep.wrong("documents", "must be different whole numbers")
+        if not isinstance(common, int):
+            raise self.location.inner("search").wrong("documents", "must be a whole number")
+        return sweep.documents or (common,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatedSystemKeys(SystemKeys):
+    """`[[systems]]` of an experiment whose rankers are repeated with several seeds."""
+
+    seeds: int = option(1, Whole(Range(1)), "Number of repetitions; their seeds count from 1.")
+    table: str = option("", Text(), "Title of a separate table in which the system is reported; with all others where left out.")
+    also_in: tuple[str, ...] = option((), TEXTS, "Titles of separate tables in which the system is reported too.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatedExperimentKeys(ExperimentKeys):
+    """The whole file of an experiment whose rankers are repeated with several seeds."""
+
+    values: str = option("", Text(), "Folder with `values/` of finished jobs; those with the same settings are used.")
+    systems: tuple[RepeatedSystemKeys, ...] = tables(RepeatedSystemKeys, "The systems, in the order of the report.")

@@ -1,7 +1,9 @@
-"""What an experiment has done so far, kept beside its results: an interruption loses no more than the topics in hand.
+"""Finished work of an experiment, kept beside its results: an interruption loses only the tasks in hand.
 
-A folder for each system and sweep, named by a fingerprint of everything that its figures depend on: whatever changes makes another name,
-so that nothing is taken for what it is not. Files take their names when they are complete.
+Finished work is known by a fingerprint of everything that it depends on, so that a result is never used for other
+settings. `State` keeps one folder per system and sweep, named by the fingerprint. `FinishedJobs` keeps one file per
+job, which contains the fingerprint; such files can be copied between machines. Files get their names when they are
+complete.
 """
 
 from __future__ import annotations
@@ -9,15 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from perikope.core.arrays import Floats
-from perikope.core.errors import LockedError, UsageError
+from perikope.core.errors import InputError, LockedError, UsageError
 from perikope.core.files import replacing, replacing_binary
 from perikope.core.locks import take_lock
 
@@ -27,10 +30,10 @@ FOLDER = ".work"
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep other experiments out of a folder."""
-    place = folder / FOLDER
-    place.mkdir(parents=True, exist_ok=True)
+    work = folder / FOLDER
+    work.mkdir(parents=True, exist_ok=True)
     try:
-        lock = take_lock(place)
+        lock = take_lock(work)
     except LockedError:
         raise UsageError(f"another experiment is writing to {folder}: wait until it is done, or name another folder (--out)") from None
     with lock:
@@ -38,7 +41,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def digest(value: object) -> str:
-    """A fingerprint of what can be written as JSON."""
+    """A fingerprint of a value that can be written as JSON."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True, default=str).encode()).hexdigest()
 
 
@@ -55,7 +58,7 @@ class State:
         self.folder = folder / FOLDER / key
 
     def read(self, name: str) -> Any:
-        """What was written under a name; None where it was not, or is damaged."""
+        """The value that was written under a name; None where there is none, or its file is damaged."""
         try:
             return json.loads((self.folder / f"{name}.json").read_text("utf-8"))
         except (OSError, ValueError):
@@ -68,29 +71,29 @@ class State:
             file.write(json.dumps(value, ensure_ascii=False) + "\n")
 
     def read_scores(self, topics: Sequence[int], settings: int) -> Floats | None:
-        """The scores of settings for topics by number, a row a topic; None where they are not there."""
+        """The scores of settings for topics by number, (topics, settings); None where they were not kept."""
         try:
-            found = np.load(self._scores(topics), allow_pickle=False)
+            scores = np.load(self._scores(topics), allow_pickle=False)
         except (OSError, ValueError, EOFError):
             return None
-        return found if found.shape == (len(topics), settings) and found.dtype == np.float64 else None
+        return scores if scores.shape == (len(topics), settings) and scores.dtype == np.float64 else None
 
     def write_scores(self, topics: Sequence[int], scores: Floats) -> None:
-        """Keep the scores of settings for topics that follow each other."""
+        """Keep the scores of settings for consecutive topics."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with replacing_binary(self._scores(topics)) as file:
             np.save(file, scores)
 
     def _scores(self, topics: Sequence[int]) -> Path:
-        # Named by the topics, not by the number of a piece: pieces of another size must not be taken for these.
+        # Named by the topics, not by the number of the chunk: chunks of another size must not be mistaken for these.
         return self.folder / f"scores-{topics[0]}-{topics[-1]}.npy"
 
     def run(self, chunk: int) -> Path:
-        """Where the run of some topics stands."""
+        """The file of the run of one chunk of topics."""
         return self.folder / f"run-{chunk}.gz"
 
     def join_runs(self, chunks: Iterable[int], target: Path) -> str:
-        """The runs of all topics as one file, which is as good as packed at once; returns its fingerprint."""
+        """Write the runs of all chunks as one file; returns its fingerprint."""
         target.parent.mkdir(parents=True, exist_ok=True)
         with replacing_binary(target) as joined:
             for chunk in chunks:
@@ -106,8 +109,65 @@ class State:
 
 
 def remove_others(folder: Path, keys: Collection[str]) -> None:
-    """Remove what was kept for systems and sweeps that are no longer asked for."""
-    place = folder / FOLDER
-    for own in place.iterdir() if place.is_dir() else ():
-        if own.name not in keys and own.is_dir():
-            shutil.rmtree(own)
+    """Remove finished work of systems and sweeps that the experiment no longer has."""
+    work = folder / FOLDER
+    for state in work.iterdir() if work.is_dir() else ():
+        if state.name not in keys and state.is_dir():
+            shutil.rmtree(state)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One system with one seed."""
+
+    system: str
+    seed: int
+    fingerprint: str
+    """Of everything but the seed that its values depend on."""
+
+    @property
+    def name(self) -> str:
+        """The name of its file, without the ending.
+
+        >>> Job("HGAT, opening", 3, "").name
+        'HGAT__opening.3'
+        """
+        return f"{''.join(letter if letter.isalnum() else '_' for letter in self.system)}.{self.seed}"
+
+
+class FinishedJobs:
+    """The values of finished jobs: one JSON file per job."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, job: Job) -> Path:
+        """The file of a job."""
+        return self.folder / f"{job.name}.json"
+
+    def read(self, job: Job) -> dict[str, Any] | None:
+        """The values of a job; None where it was not done, or with other settings."""
+        path = self.path(job)
+        if not path.is_file():
+            return None
+        try:
+            content = json.loads(path.read_text("utf-8"))
+            values: dict[str, Any] | None = content if content["fingerprint"] == job.fingerprint else None
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError("holds no values of a job, or is damaged; remove it", path=path) from None
+        return values
+
+    def write(self, job: Job, values: Mapping[str, Any]) -> None:
+        """Keep the values of a job."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with replacing(self.path(job)) as file:
+            file.write(json.dumps({"system": job.system, "seed": job.seed, "fingerprint": job.fingerprint, **values}))
+
+    def copy_from(self, other: Path, jobs: Iterable[Job]) -> None:
+        """Copy the files of jobs that another folder has and this one has not."""
+        for job in jobs:
+            known, path = FinishedJobs(other).path(job), self.path(job)
+            if known.is_file() and not path.is_file():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                with replacing_binary(path) as file:
+                    file.write(known.read_bytes())

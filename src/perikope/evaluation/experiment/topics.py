@@ -1,4 +1,4 @@
-"""The work on topics, a few at a time: scores of settings and examples of training topics, rankings and figures of those reported."""
+"""Tasks on some topics: scores and examples for training topics, rankings and figures for reported topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perikope.browse.models.combination import KIND, Combination, combination_of
 from perikope.browse.models.features import NORMALIZATIONS, features
 from perikope.browse.signals import Column
 from perikope.core import files
-from perikope.evaluation.experiment.plan import SystemPlan
+from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.io.runs import falling
 from perikope.evaluation.learning.examples import Group, Sampling, group_of
 from perikope.evaluation.learning.validation import NORMALIZATION, score
@@ -31,12 +31,12 @@ from perikope.search.naming import PassageNames
 from perikope.search.options import SearchOptions
 
 CANDIDATES = "qsf_v_title"
-"""The model whose best passages are hard to tell apart: combinations are learned from them."""
+"""The model whose best passages are examples for learning: they are hard to tell apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What every process needs to know."""
+    """What every process needs."""
 
     index: Path
     systems: tuple[SystemPlan, ...]
@@ -49,25 +49,25 @@ class Setup:
     k: int
     seed: int
     text: TextFile
-    """Says which text is relevant, for measures that count characters."""
+    """The file that says which text is relevant, for measures that count characters."""
     training_text: TextFile | None
 
 
 @dataclass(frozen=True, slots=True)
 class RankerSpec:
-    """What ranks a topic: a model, or a combination that was learned, both as they can be written down."""
+    """What ranks a topic, in a form that can be saved: a model, or a combination that was learned."""
 
     model: str = ""
     combination: Mapping[str, Any] | None = None
 
     def written(self) -> dict[str, Any]:
-        """As JSON takes it."""
+        """The fields as JSON has them."""
         return {"model": self.model, "combination": self.combination}
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingTask:
-    """Some training topics, looked into for some systems."""
+    """Some training topics, to be scored for some systems."""
 
     chunk: int
     numbers: tuple[int, ...]
@@ -77,32 +77,32 @@ class TrainingTask:
 
 @dataclass(slots=True)
 class Trained:
-    """What training topics say."""
+    """The result of a training task."""
 
     scores: dict[int, list[list[float]]] = field(default_factory=dict)
-    """By system: for each topic the measure of each setting."""
+    """For each system, by number: the value of each setting for each topic."""
     groups: dict[int, list[Group]] = field(default_factory=dict)
-    """By system: the examples of each topic."""
+    """For each system, by number: the examples of each topic."""
     seconds: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class RankingTask:
-    """Some of the topics that are reported, ranked by some systems."""
+    """Some reported topics, to be ranked by some systems."""
 
     chunk: int
     numbers: tuple[int, ...]
     documents: int
     systems: Mapping[int, tuple[RankerSpec, ...]]
-    """By number, what ranks the topics of each fold; one ranker where there are no folds."""
+    """For each system, by number: what ranks the topics of each fold; one ranker without folds."""
     fold: Mapping[str, int]
     runs: Mapping[int, Path]
-    """Where each system's run of these topics is written."""
+    """The file of each system's run of these topics."""
 
 
 @dataclass(slots=True)
 class RankedTopics:
-    """What came of ranking topics."""
+    """The result of a ranking task."""
 
     figures: dict[int, list[TopicFigures]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -110,7 +110,7 @@ class RankedTopics:
 
 
 class TopicWork:
-    """Does tasks on topics; lives in a process."""
+    """Does tasks on topics in one process."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -123,7 +123,7 @@ class TopicWork:
         self.training = Measuring(setup.training_judgements, setup.training_text, setup.index)
 
     def __call__(self, task: TrainingTask | RankingTask) -> Trained | RankedTopics:
-        """What comes of a task."""
+        """The result of a task."""
         return self._train(task) if isinstance(task, TrainingTask) else self._rank(task)
 
     def _train(self, task: TrainingTask) -> Trained:
@@ -133,19 +133,19 @@ class TopicWork:
         for number in task.numbers:
             topic = self.setup.training_topics[number]
             views = _Views(looking, topic, options, result.seconds)
-            for place in task.systems:
-                system = self.setup.systems[place]
+            for system_number in task.systems:
+                system = self.setup.systems[system_number]
                 if system.space is not None:
                     scores = [0.0] * len(system.space.settings)
-                    if not views.problem(place):
-                        view, asked = views.view(place), views.asked(place)
+                    if not views.problem(system_number):
+                        view, asked = views.view(system_number), views.asked(system_number)
                         with _timed(result.seconds, "settings"):
                             scores = scores_in_view(view, system.space, self.tuning_measure, self.setup.k, looking, asked, self.training)
-                    result.scores.setdefault(place, []).append(scores)
-                elif not views.problem(place):
-                    view = views.view(place)
+                    result.scores.setdefault(system_number, []).append(scores)
+                elif not views.problem(system_number):
+                    view = views.view(system_number)
                     with _timed(result.seconds, "examples"):
-                        result.groups.setdefault(place, []).append(self._examples(topic, view, system))
+                        result.groups.setdefault(system_number, []).append(self._examples(topic, view, system))
         return result
 
     def _examples(self, topic: Topic, view: View, system: SystemPlan) -> Group:
@@ -156,43 +156,45 @@ class TopicWork:
 
     def _options(self, systems: Iterable[int], documents: int) -> dict[int, SearchOptions]:
         """The options of each system's searches, by its number."""
-        return {place: self.setup.systems[place].search_options(documents, self.setup.k) for place in systems}
+        return {system_number: self.setup.systems[system_number].search_options(documents, self.setup.k) for system_number in systems}
 
     def _rank(self, task: RankingTask) -> RankedTopics:
         looking = Looking(self.snapshot, self.setup.judgements, self.names)
         options = self._options(task.systems, task.documents)
         result = RankedTopics()
-        rankers = {place: [_ready(ranker) for ranker in own] for place, own in task.systems.items()}
-        rankings: dict[int, list[tuple[str, list[tuple[str, float]]]]] = {place: [] for place in task.systems}
+        rankers = {system_number: [_ready(spec) for spec in specs] for system_number, specs in task.systems.items()}
+        rankings: dict[int, list[tuple[str, list[tuple[str, float]]]]] = {system_number: [] for system_number in task.systems}
         for number in task.numbers:
             topic = self.setup.topics[number]
             views = _Views(looking, topic, options, result.seconds)
-            for place, own in rankers.items():
+            for system_number, of_folds in rankers.items():
                 ranking: list[tuple[str, float]] = []
-                if problem := views.problem(place):
+                if problem := views.problem(system_number):
                     result.problems.append(f"topic {topic.qid}: {problem}")
                 else:
-                    chosen = own[task.fold[topic.qid] if len(own) > 1 else 0]
-                    ranking = self._ranking(views, place, chosen, result.seconds)
-                rankings[place].append((topic.qid, ranking))
+                    chosen = of_folds[task.fold[topic.qid] if len(of_folds) > 1 else 0]
+                    ranking = self._ranking(views, system_number, chosen, result.seconds)
+                rankings[system_number].append((topic.qid, ranking))
                 with _timed(result.seconds, "measures"):
                     figures = self.measuring.figures(self.measures, topic.qid, ranking)
-                result.figures.setdefault(place, []).append(figures)
+                result.figures.setdefault(system_number, []).append(figures)
         with _timed(result.seconds, "runs written"):
-            for place, path in task.runs.items():
-                write_packed(path, rankings[place], tag_of(self.setup.systems[place].name))
+            for system_number, path in task.runs.items():
+                write_packed(path, rankings[system_number], tag_of(self.setup.systems[system_number].name))
         return result
 
-    def _ranking(self, views: _Views, place: int, ranker: Model | Combination, seconds: dict[str, float]) -> list[tuple[str, float]]:
+    def _ranking(
+        self, views: _Views, system_number: int, ranker: Model | Combination, seconds: dict[str, float]
+    ) -> list[tuple[str, float]]:
         if isinstance(ranker, Model):
-            view = views.view(place, ranker)
+            view = views.view(system_number, ranker)
             with _timed(seconds, "scores"):
                 column = ranker.score(view.matches)
             matching_only = ranker.matching_only
         else:
-            view = views.view(place)
+            view = views.view(system_number)
             with _timed(seconds, "scores, learned"):
-                column = views.learned(place, ranker)
+                column = views.learned(system_number, ranker)
             matching_only = False
         with _timed(seconds, "rankings"):
             ranking = view.rank(column, self.setup.k, matching_only=matching_only)
@@ -200,35 +202,35 @@ class TopicWork:
 
 
 class _Views:
-    """A topic under the options of several systems: looked into once for all systems whose options are the same."""
+    """One topic under the options of several systems; systems with the same options share one view."""
 
     def __init__(self, looking: Looking, topic: Topic, options: Mapping[int, SearchOptions], seconds: dict[str, float]) -> None:
         self._looking, self._topic, self._options, self._seconds = looking, topic, options, seconds
         distinct: list[SearchOptions] = []
         self._key: dict[int, int] = {}
-        """By system: the number of its options among the distinct ones."""
-        for place, own in options.items():
-            if own not in distinct:
-                distinct.append(own)
-            self._key[place] = distinct.index(own)
+        """The number of each system's options among the distinct ones."""
+        for system_number, of_system in options.items():
+            if of_system not in distinct:
+                distinct.append(of_system)
+            self._key[system_number] = distinct.index(of_system)
         self._asked: dict[int, PreparedTopic] = {}
         self._views: dict[int, View] = {}
         self._features: dict[int, Mapping[str, Column]] = {}
 
-    def asked(self, place: int) -> PreparedTopic:
+    def asked(self, system_number: int) -> PreparedTopic:
         """The topic as a system reads it."""
-        key = self._key[place]
+        key = self._key[system_number]
         if key not in self._asked:
-            self._asked[key] = self._looking.prepare(self._topic, self._options[place])
+            self._asked[key] = self._looking.prepare(self._topic, self._options[system_number])
         return self._asked[key]
 
-    def problem(self, place: int) -> str:
-        """Why the topic cannot be a query, or nothing."""
-        return self.asked(place).problem
+    def problem(self, system_number: int) -> str:
+        """Why the topic cannot be a query; empty where it can."""
+        return self.asked(system_number).problem
 
-    def view(self, place: int, model: Model | None = None) -> View:
-        """The candidates of a system; the model counts only where matches depend on it."""
-        asked, key = self.asked(place), self._key[place]
+    def view(self, system_number: int, model: Model | None = None) -> View:
+        """The candidates of a system. The model matters only where matches depend on it."""
+        asked, key = self.asked(system_number), self._key[system_number]
         with _timed(self._seconds, "fetch and join"):
             if model is not None and asked.search.matches_depend_on_model:
                 return self._looking.view(asked, model)
@@ -236,11 +238,11 @@ class _Views:
                 self._views[key] = self._looking.view(asked)
             return self._views[key]
 
-    def learned(self, place: int, combination: Combination) -> Column:
+    def learned(self, system_number: int, combination: Combination) -> Column:
         """The score of a combination that was learned."""
-        key = self._key[place]
+        key = self._key[system_number]
         if key not in self._features:
-            self._features[key] = features(self.view(place).matches)
+            self._features[key] = features(self.view(system_number).matches)
         normalized = {name: NORMALIZATIONS[combination.normalize](self._features[key][name]) for name in combination.features}
         return score(combination, normalized)
 
@@ -252,9 +254,9 @@ def _ready(ranker: RankerSpec) -> Model | Combination:
 
 
 def write_packed(path: Path, rankings: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str) -> None:
-    """Write a piece of a run as `write_run` does, for rankings that are our own: their names are known to be single and without space.
+    """Write a part of a run as `write_run` does, for rankings whose names are known to be unique and without spaces.
 
-    There are millions of lines in an experiment; packed less tightly, and not looked at again, they take a fifth of the time.
+    An experiment writes millions of lines. Compressed less and not checked again, they take a fifth of the time.
     """
     lines = []
     for qid, ranking in rankings:
@@ -268,7 +270,7 @@ def write_packed(path: Path, rankings: Iterable[tuple[str, Sequence[tuple[str, f
 
 
 def tag_of(name: str) -> str:
-    """A system's name as the last column of a run."""
+    """The name of a system in the form of the last column of a run."""
     return "-".join(name.split()) or "perikope"
 
 
@@ -282,6 +284,6 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
 
 
 def add_seconds(total: dict[str, float], more: Mapping[str, float]) -> None:
-    """Add up where the time went."""
+    """Add seconds by stage to a total."""
     for stage, seconds in more.items():
         total[stage] = total.get(stage, 0.0) + seconds

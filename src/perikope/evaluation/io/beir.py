@@ -1,4 +1,4 @@
-"""BEIR folders: `corpus.jsonl` (documents; see `perikope.formats.jsonl`), `queries.jsonl` and `qrels/*.tsv` with a header."""
+"""BEIR folders: `corpus.jsonl` (read by `perikope.formats.jsonl`), `queries.jsonl` and `qrels/*.tsv` with a header."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ HEADER = ("query-id", "corpus-id", "score")
 
 
 def is_query(record: Mapping[str, object]) -> bool:
-    """Whether a JSON object is a query of BEIR."""
+    """Whether a JSON object is a BEIR query."""
     return "_id" in record and "text" in record
 
 
 def query_of(record: Mapping[str, object]) -> Topic:
-    """The topic of a line of `queries.jsonl`."""
+    """The topic of one line of `queries.jsonl`."""
     qid, text = record["_id"], record["text"]
     if not isinstance(qid, str) or not isinstance(text, str):
         raise InputError("'_id' and 'text' must be text")
@@ -30,30 +30,30 @@ def query_of(record: Mapping[str, object]) -> Topic:
 
 
 def queries_file(path: Path) -> Path:
-    """The file of queries of a folder; a file is itself."""
-    return _found([path / "queries.jsonl", path / "queries.jsonl.gz"], path, "queries.jsonl") if path.is_dir() else path
+    """The query file of a BEIR folder; a path that is not a folder is returned as it is."""
+    return _first_file([path / "queries.jsonl", path / "queries.jsonl.gz"], path, "queries.jsonl") if path.is_dir() else path
 
 
 def qrels_file(path: Path) -> Path:
-    """The judgements of a folder, where there is one file of them; a file is itself."""
+    """The only judgement file of a BEIR folder; a path that is not a folder is returned as it is."""
     if not path.is_dir():
         return path
-    found = sorted(file for pattern in ("*.tsv", "*.tsv.gz") for file in (path / "qrels").glob(pattern))
-    if len(found) > 1:
-        raise UsageError(f"{path} has judgements for several splits; give one of them: {', '.join(str(file) for file in found)}")
-    return _found(found, path, "qrels/*.tsv")
+    files = sorted(file for pattern in ("*.tsv", "*.tsv.gz") for file in (path / "qrels").glob(pattern))
+    if len(files) > 1:
+        raise UsageError(f"{path} has judgements for several splits; give one of them: {', '.join(str(file) for file in files)}")
+    return _first_file(files, path, "qrels/*.tsv")
 
 
 def is_header(line: str) -> bool:
-    """Whether a line is the header of a file of judgements."""
+    """Whether a line is the header of a BEIR judgement file."""
     return tuple(line.split()) == HEADER
 
 
 def read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """The judgements of a file `query-id<TAB>corpus-id<TAB>score`, of documents."""
+    """The judgements of a file `query-id<TAB>corpus-id<TAB>score`. They grade documents."""
     judgements: dict[str, dict[str, int]] = {}
-    for place, (number, line) in enumerate(numbered_lines(path)):
-        if place == 0 and is_header(line):
+    for i, (number, line) in enumerate(numbered_lines(path)):
+        if i == 0 and is_header(line):
             continue
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) != len(HEADER):
@@ -61,7 +61,7 @@ def read_judgements(path: Path) -> dict[str, dict[str, int]]:
         qid, document, score = cells
         if not qid or not document:
             raise InputError("an id is empty", path=path, line=number)
-        # Our runs have ids as they stand in names.
+        # Ids in runs are percent-encoded.
         name, judged = encode(document), judgements.setdefault(qid, {})
         if name in judged:
             raise InputError(f"{document!r} is judged twice for query {qid!r}", path=path, line=number)
@@ -69,7 +69,7 @@ def read_judgements(path: Path) -> dict[str, dict[str, int]]:
     return judgements
 
 
-def _found(candidates: list[Path], folder: Path, what: str) -> Path:
+def _first_file(candidates: list[Path], folder: Path, what: str) -> Path:
     for path in candidates:
         if path.is_file():
             return path

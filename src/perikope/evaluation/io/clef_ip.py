@@ -1,7 +1,7 @@
 """CLEF-IP, claims to passages: topics, judgements and runs, whose passages are XPaths in a patent's file.
 
-A passage is an element of the abstract, the description or the claims. Everywhere else here it goes by the name `document#/xpath`, with
-a number at every step, and its document by our name, `EP-415270-A1`, where CLEF-IP writes `EP-0415270-A1`.
+A passage is an element of the abstract, the description or the claims. In perikope its name is `document#/xpath`, with
+a number at every step. Document ids have no leading zeros: `EP-415270-A1` where CLEF-IP has `EP-0415270-A1`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from perikope.evaluation.io.topic import Numbered, at_line, without_fields
 from perikope.query.topic import Topic
 
 MAX_DOCUMENTS = 100
-"""So many documents a topic has in a run."""
+"""Maximum number of documents per topic in a run."""
 
 JUDGEMENT_COLUMNS = "topic Q0 document xpath relevance"
 RUN_COLUMNS = "topic Q0 document xpath rank score"
@@ -37,23 +37,23 @@ _PASSAGE = re.compile(r"(/patent-document\[1\]/(?:abstract|description|claims)\[
 
 @lru_cache(maxsize=4096)
 def document_of(file: str) -> str:
-    """The id that we give to the document of a patent's file.
+    """The document id for the name of a patent's file.
 
     >>> document_of("EP-0415270-A1.xml"), document_of("WO-2003065434-A1")
     ('EP-415270-A1', 'WO-2003065434-A1')
     """
     name = file.removesuffix(".gz").removesuffix(".xml")
-    found = _PATENT.fullmatch(name)
-    if found is None:
+    match = _PATENT.fullmatch(name)
+    if match is None:
         return name
-    # Readers of patents bring lxml with them, which most topics and runs do without.
+    # The import loads lxml, which most topics and runs do not need.
     from perikope.patents.numbers import patent_number
 
-    return patent_number(found[1], found[2], found[3]).id
+    return patent_number(match[1], match[2], match[3]).id
 
 
 def patent_of(file: str, folder: Path) -> str:
-    """The patent of a topic: its file, where it lies beside the topics or in `tfiles`; else its number."""
+    """The patent of a topic: the path of its file if it is in `folder` or `folder/tfiles`, else its number."""
     if not file or "\0" in file:
         return file
     try:
@@ -66,16 +66,16 @@ def patent_of(file: str, folder: Path) -> str:
 
 
 def claims_of(paths: Iterable[str]) -> tuple[str, ...]:
-    """The paths of claims in their normal form, each once."""
+    """The distinct paths of claims in normal form, in order."""
     return tuple(dict.fromkeys(map(normal_path, paths)))
 
 
 def read_topics(path: Path, field: str) -> Iterator[Numbered]:
-    """The topics of a CLEF-IP file: `<tid>`, `<tfile>`, `<tfam-docs>` and `<tclaims>` each, with or without `<topic>` around them."""
+    """The topics of a CLEF-IP file: `<tid>`, `<tfile>`, `<tfam-docs>` and `<tclaims>`, with or without `<topic>`."""
     without_fields(field, "CLEF-IP")
-    found = False
+    any_topic = False
     for line, fields in _blocks(path):
-        found = True
+        any_topic = True
         try:
             for name in ("tid", "tfile"):
                 if not fields.get(name):
@@ -89,12 +89,12 @@ def read_topics(path: Path, field: str) -> Iterator[Numbered]:
         except PerikopeError as error:
             raise at_line(error, path, line) from error
         yield Numbered(line, topic)
-    if not found:
+    if not any_topic:
         raise InputError("the file has no topics: no <tid>", path=path, line=1)
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """The fields of each topic, and the line that it begins in."""
+    """The line on which each topic begins, and its fields."""
     fields: dict[str, str] = {}
     first_line, opened = 0, TaggedText("", "", 0)
     for piece in pieces(path):
@@ -108,11 +108,11 @@ def _blocks(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                 yield first_line, fields
                 fields = {}
             if tag in fields:
-                raise InputError(f"<{tag}> stands twice in one topic", path=path, line=line)
+                raise InputError(f"<{tag}> occurs twice in one topic", path=path, line=line)
             first_line = first_line if fields else line
             fields[tag], opened = text.strip(), piece
         elif text.strip() and (tag.startswith("/") or not tag):
-            # What stands in a tag that we do not know is somebody's addition; what stands in none is damage.
+            # Text inside an unknown tag is an extension and is ignored; text outside of any tag is damage.
             raise InputError(f"there is text outside of a field: {text.split()[0][:40]!r}", path=path, line=piece.text_line)
         elif tag in ("topic", "/topic") and fields:
             yield first_line, fields
@@ -134,13 +134,13 @@ def is_judgement(line: str) -> bool:
 
 
 def _listed(line: str) -> list[str] | None:
-    """The cells of the form with commas, `topic,document,xpath`."""
+    """The cells of a line of the form with commas, `topic,document,xpath`; None for other lines."""
     cells = [cell.strip() for cell in line.split(",")]
     return cells if len(cells) == 3 and cells[2].startswith("/") and all(len(cell.split()) == 1 for cell in cells) else None
 
 
 def read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """Judgements of passages: `topic Q0 document xpath relevance`, or `topic,document,xpath` where all are relevant."""
+    """Judgements of passages: `topic Q0 document xpath relevance`, or `topic,document,xpath`, which means grade 1."""
     judgements: dict[str, dict[str, int]] = {}
     for number, line in numbered_lines(path):
         if listed := _listed(line):
@@ -157,7 +157,7 @@ def read_judgements(path: Path) -> dict[str, dict[str, int]]:
 
 
 def read_run(path: Path) -> Run:
-    """A run of passages; ranks decide the order, and scores that do not fall with them are lowered."""
+    """The scores of a run of passages. Ranks decide the order; scores that do not decrease with rank are lowered."""
     ranked: dict[str, dict[int, tuple[str, float]]] = {}
     documents: dict[str, set[str]] = {}
     seen: set[tuple[str, str]] = set()
@@ -170,13 +170,13 @@ def read_run(path: Path) -> Run:
             raise InputError(f"the score must be a finite number, not {score_text[:40]!r}", path=path, line=number)
         of_topic = ranked.setdefault(qid, {})
         if (qid, name) in seen:
-            raise InputError(f"{name!r} stands twice in the list of topic {qid!r}", path=path, line=number)
+            raise InputError(f"{name!r} occurs twice in the list of topic {qid!r}", path=path, line=number)
         if rank in of_topic:
-            raise InputError(f"rank {rank} stands twice in the list of topic {qid!r}", path=path, line=number)
+            raise InputError(f"rank {rank} occurs twice in the list of topic {qid!r}", path=path, line=number)
         seen.add((qid, name))
-        own = documents.setdefault(qid, set())
-        own.add(document_name(name))
-        if len(own) > MAX_DOCUMENTS:
+        documents_of_topic = documents.setdefault(qid, set())
+        documents_of_topic.add(document_name(name))
+        if len(documents_of_topic) > MAX_DOCUMENTS:
             raise InputError(f"topic {qid!r} has more than {MAX_DOCUMENTS} documents", path=path, line=number)
         of_topic[rank] = name, score
     run: Run = {}
@@ -187,37 +187,37 @@ def read_run(path: Path) -> Run:
 
 
 def by_path(ranking: Sequence[tuple[str, float]], place_of: Callable[[int], Place | None]) -> list[tuple[str, float]]:
-    """A ranking of passages, by name and score, with each named by its element: `document#/xpath`.
+    """Rename the passages of a ranking (name and score, best first) by their elements: `document#/xpath`.
 
-    `place_of` gives the place of the hit with this number (from 0) in the file that it was read from. In a patent, what lies deeper stands
-    for the child of the abstract, description or claims that holds it, and what lies elsewhere is no passage. Of several hits in one
-    element the best stays.
+    `place_of` returns the location of the hit with this number (from 0) in its source file. In a patent, a hit is named
+    by the child of abstract, description or claims that contains it; hits elsewhere are left out. Where several hits
+    have one name, the first stays.
     """
-    found: dict[str, float] = {}
+    score_of_name: dict[str, float] = {}
     for number, (name, score) in enumerate(ranking):
         place = place_of(number)
         if place is None:
-            raise UsageError(f"{name} has no place in an XML file, which a CLEF-IP run needs; index the XML files themselves")
+            raise UsageError(f"{name} has no position in an XML file, which a CLEF-IP run needs; index the XML files themselves")
         path = normal_path(place.path)
         passage = _PASSAGE.fullmatch(path)
         if passage or not f"{path}/".startswith("/patent-document[1]/"):
-            found.setdefault(f"{document_name(name)}#{encode(passage[1] if passage else path)}", score)
-    return list(found.items())
+            score_of_name.setdefault(f"{document_name(name)}#{encode(passage[1] if passage else path)}", score)
+    return list(score_of_name.items())
 
 
 def write_run(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[tuple[str, float]]]]) -> None:
-    """Write rankings of passages that are named by their elements, best first, as a CLEF-IP run: the first 100 documents of each."""
+    """Write rankings of passages that are named by their elements as a CLEF-IP run: the first 100 documents of each."""
     with replacing(path) as file:
         for qid, ranking in each_once(rankings):
             documents = dict.fromkeys(document_name(name) for name, _ in ranking)
-            kept = set(list(documents)[:MAX_DOCUMENTS])
-            lines = [(name, score) for name, score in ranking if document_name(name) in kept]
+            first_documents = set(list(documents)[:MAX_DOCUMENTS])
+            lines = [(name, score) for name, score in ranking if document_name(name) in first_documents]
             if len(dict(lines)) < len(lines):
-                raise UsageError(f"a passage stands twice in the list of query {qid!r}")
+                raise UsageError(f"a passage occurs twice in the list of query {qid!r}")
             for rank, ((name, _), score) in enumerate(zip(lines, falling([score for _, score in lines]), strict=True), start=1):
-                # The id as it is: percent signs would be no part of it for other programs.
+                # The id is written without percent-encoding, which other programs do not decode.
                 document, xpath = split_name(name)
-                padded = _SHORT_EP.sub(lambda found: f"EP-{found[1]:0>7}-", document)
+                padded = _SHORT_EP.sub(lambda match: f"EP-{match[1]:0>7}-", document)
                 for column in (padded, xpath):
                     check_column("name", column)
                 file.write(f"{qid} Q0 {padded} {_short(xpath)} {rank} {score:.9g}\n")
@@ -231,7 +231,7 @@ def _name(document: str, xpath: str, path: Path, line: int) -> str:
 
 
 def _short(path: str) -> str:
-    """A path as CLEF-IP writes it: the first of its kind needs no number, but at the last step.
+    """A path as CLEF-IP writes it: `[1]` is left out, except at the last step.
 
     >>> _short("/patent-document[1]/claims[1]/claim[1]"), _short("/patent-document[1]/abstract[2]/p[1]")
     ('/patent-document/claims/claim[1]', '/patent-document/abstract[2]/p[1]')

@@ -1,6 +1,6 @@
-"""INEX: topics in XML, and judgements and runs that speak of characters (file, offset, length).
+"""INEX: topics in XML, and judgements and runs of ranges of characters (file, offset, length).
 
-Offsets count the characters of a file's text, all of its text nodes one after the other, from 0.
+Offsets count the characters of a file's text from 0: the text of all its text nodes, joined.
 """
 
 from __future__ import annotations
@@ -31,51 +31,51 @@ _RANGE = re.compile(r"([0-9]{1,15}):([0-9]{1,15})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class RelevantText:
-    """What of a document is relevant to a topic; a document without any was judged and is not relevant."""
+    """The text of a document that is relevant to a topic; without ranges, the document was judged not relevant."""
 
     ranges: tuple[tuple[int, int], ...]
-    """Start and length of each stretch of relevant text, in reading order, without overlap."""
+    """Start and length of each range of relevant text, in reading order, without overlap."""
     relevant_characters: int
     document_length: int
     best_entry_point: int
-    """Where to begin to read; -1 where there is none."""
+    """The offset at which a reader should begin; -1 where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """A result of a run: a stretch of a document's text."""
+    """A result of a run: a range of a document's text."""
 
     document: str
     start: int
     length: int
     score: float
     line: int = field(default=0, compare=False)
-    """The line of the run that it stands in, for whoever has to refuse it."""
+    """The line of the run file, for error messages; 0 where there is none."""
 
     @property
     def end(self) -> int:
-        """The place behind its last character."""
+        """The offset after the last character."""
         return self.start + self.length
 
 
 InexJudgements = dict[str, dict[str, RelevantText]]
-"""Relevant text by document by topic."""
+"""Relevant text by topic and document."""
 
 InexRun = dict[str, list[Extract]]
 """Results by topic, in the order of the file."""
 
 
 def read_topics(path: Path, field: str) -> Iterator[Numbered]:
-    """The topics of an INEX file; the query is the title, or the `castitle`, `phrasetitle`, `description` … that is named.
+    """The topics of an INEX file; `field` names the query: `title` (the default), `castitle`, `phrasetitle` …
 
-    Of a castitle, which is a query by content and structure, the words of its conditions are taken. A topic without a castitle or
-    phrasetitle has its title instead.
+    A castitle is a query by content and structure; the words of its conditions are used. A topic without a castitle or
+    phrasetitle uses its title instead.
     """
     for line, qid, texts in topics_in_xml(path):
         try:
             texts["castitle"] = words_of(texts.get("castitle", ""))
             for name in ("castitle", "phrasetitle"):
-                # Not every topic has one: the title then says the same.
+                # Not every topic has one; the title then says the same.
                 texts[name] = texts.get(name) or texts.get("title", "")
             yield Numbered(line, Topic(qid, from_fields(field or "title", texts, qid)))
         except PerikopeError as error:
@@ -102,7 +102,7 @@ def words_of(castitle: str) -> str:
                 if letter == "," and depth == 1 and comma < 0:
                     comma = end
             end += 1
-        # An about without an end or a comma says nothing that can be looked for.
+        # An `about` without an end or a comma contains no words to search for.
         if not depth and comma >= 0:
             words.append(castitle[comma + 1 : end - 1].strip())
         at = castitle.find("about(", max(end, begin))
@@ -110,9 +110,9 @@ def words_of(castitle: str) -> str:
 
 
 def read_judgements(path: str | os.PathLike[str]) -> InexJudgements:
-    """The judgements of an INEX file: `topic Q0 document relevant_characters document_length best_entry_point start:length …`.
+    """The judgements of an INEX file, whose columns are `JUDGEMENT_COLUMNS` and then `start:length` per range.
 
-    Ranges lie in their document, do not overlap, and add up to the relevant characters; else the line is wrong.
+    A line is an error where ranges overlap, lie outside the document, or do not add up to the relevant characters.
     """
     path = Path(path)
     judgements: InexJudgements = {}
@@ -151,10 +151,10 @@ def _relevant_text(cells: Sequence[str], path: Path, line: int) -> RelevantText:
 
 
 def _range(cell: str, path: Path, line: int) -> tuple[int, int]:
-    found = _RANGE.fullmatch(cell)
-    if not found or not int(found[2]):
+    match = _RANGE.fullmatch(cell)
+    if not match or not int(match[2]):
         raise InputError(f"a range must be start:length, such as 126:28761, not {cell[:40]!r}", path=path, line=line)
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def is_judgement(line: str) -> bool:
@@ -182,34 +182,34 @@ def read_run(path: str | os.PathLike[str]) -> InexRun:
         length = number_in(length_text, int, "the length", path, number)
         if start < 0 or length < 1:
             raise InputError(
-                f"a result begins at 0 or later and has a character at least, not {start} and {length}", path=path, line=number
+                f"the start of a result must be at least 0 and its length at least 1, not {start} and {length}", path=path, line=number
             )
         if (qid, document, start, length) in seen:
-            raise InputError(f"{document} {start} {length} stands twice in the list of topic {qid!r}", path=path, line=number)
+            raise InputError(f"{document} {start} {length} occurs twice in the list of topic {qid!r}", path=path, line=number)
         seen.add((qid, document, start, length))
         run.setdefault(qid, []).append(Extract(document, start, length, score, number))
     return run
 
 
 def extracts(ranking: Sequence[tuple[str, float]], place_of: Callable[[int], Place | None]) -> list[Extract]:
-    """A ranking of passages, by name and score, as stretches of the files' text.
+    """Convert a ranking of passages (name and score, best first) to ranges of the files' text.
 
-    `place_of` gives the place of the hit with this number (from 0) in the file that it was read from. Of hits that are the same stretch,
-    such as an element and the only one in it, the best stays; what holds no character is left out.
+    `place_of` returns the location of the hit with this number (from 0) in its source file. Where several hits have the
+    same range, such as an element and its only child, the first one stays. Empty hits are left out.
     """
-    found: dict[tuple[str, int, int], Extract] = {}
+    by_range: dict[tuple[str, int, int], Extract] = {}
     for number, (name, score) in enumerate(ranking):
         place = place_of(number)
         if place is None:
-            raise UsageError(f"{name} has no place in an XML file, which an INEX run needs; index the XML files themselves")
+            raise UsageError(f"{name} has no position in an XML file, which an INEX run needs; index the XML files themselves")
         document, length = document_name(name), place.end - place.start
         if length > 0:
-            found.setdefault((document, place.start, length), Extract(document, place.start, length, score))
-    return list(found.values())
+            by_range.setdefault((document, place.start, length), Extract(document, place.start, length, score))
+    return list(by_range.values())
 
 
 def write_run(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[Extract]]], tag: str = "perikope") -> None:
-    """Write results, best first, as an INEX run with ranks from 1 and falling scores."""
+    """Write results, best first, as an INEX run with ranks from 1 and strictly decreasing scores."""
     check_column("tag", tag)
     with replacing(path) as file:
         for qid, ranking in each_once(rankings):
@@ -219,12 +219,12 @@ def write_run(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequen
 
 
 def judged_documents(judgements: Mapping[str, Mapping[str, RelevantText]]) -> dict[str, dict[str, int]]:
-    """Judgements of documents: 1 for one with relevant text, else 0."""
+    """Judgements of documents: grade 1 for a document with relevant text, else 0."""
     return {qid: {document: int(text.relevant_characters > 0) for document, text in judged.items()} for qid, judged in judgements.items()}
 
 
 def ranked_documents(run: Mapping[str, Sequence[Extract]]) -> Run:
-    """The documents of a run in the order of their first results, with scores that fall."""
+    """The documents of a run in the order of their first results, with strictly decreasing scores."""
     ranked: Run = {}
     for qid, results in run.items():
         first: dict[str, float] = {}

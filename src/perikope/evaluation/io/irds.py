@@ -1,4 +1,4 @@
-"""Data sets of the package ir_datasets, by their names: `irds:beir/scifact/test`. The package downloads what it does not have."""
+"""Data sets of the package ir_datasets, by name: `irds:beir/scifact/test`. The package downloads missing data sets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREFIX = "irds:"
 
 
 def is_id(path: str | os.PathLike[str]) -> bool:
-    """Whether this names a data set, not a file.
+    """Whether a path names a data set of ir_datasets and not a file.
 
     >>> is_id("irds:beir/scifact/test"), is_id("topics.tsv")
     (True, False)
@@ -26,21 +26,21 @@ def is_id(path: str | os.PathLike[str]) -> bool:
 
 
 def read_topics(id: str, field: str) -> Iterator[Numbered]:
-    """The queries of a data set; `field` chooses among those of their type (`title`, `description` …)."""
+    """The queries of a data set; `field` names the fields that form the query (`title`), empty for the default."""
     dataset = _dataset(id, "queries")
-    with _said(id):
+    with _translated_errors(id):
         for number, query in enumerate(dataset.queries_iter(), start=1):
-            # Their names of fields do not always agree with others': description, not desc.
+            # Field names are those of ir_datasets, which differ from TREC's: description, not desc.
             texts = {name: one_line(value) for name, value in query._asdict().items() if isinstance(value, str) and name != "query_id"}
             text = from_fields(field, texts, query.query_id) if field else one_line(query.default_text())
             yield Numbered(number, Topic(str(query.query_id), text))
 
 
 def read_judgements(id: str) -> dict[str, dict[str, int]]:
-    """The judgements of a data set, of documents."""
+    """The judgements of a data set. They grade documents."""
     dataset = _dataset(id, "qrels")
     judgements: dict[str, dict[str, int]] = {}
-    with _said(id):
+    with _translated_errors(id):
         for judgement in dataset.qrels_iter():
             judgements.setdefault(str(judgement.query_id), {})[encode(str(judgement.doc_id))] = int(judgement.relevance)
     return judgements
@@ -62,8 +62,8 @@ def _dataset(id: str, what: str) -> Any:
 
 
 @contextmanager
-def _said(id: str) -> Iterator[None]:
-    """Whatever that package says against a data set, as our error."""
+def _translated_errors(id: str) -> Iterator[None]:
+    """Turn any error of ir_datasets into an `InputError` that names the data set."""
     try:
         yield
     except PerikopeError:

@@ -1,7 +1,8 @@
-"""Relevance judgements of passages (`document#passage`) or documents; which form a file is of is seen from its first line.
+"""Relevance judgements of passages (`document#passage`) or documents. The first line of a file decides its form.
 
-TREC qrels (`qid iteration name grade`), CLEF-IP (`topic Q0 document xpath relevance`), INEX (characters of documents), BEIR (TSV with a
-header), spans (`qid document#passage start end`, characters of passages), and data sets of the package ir_datasets (`irds:NAME`).
+The forms are TREC qrels (`qid iteration name grade`), CLEF-IP (`topic Q0 document xpath relevance`), INEX (characters
+of documents), BEIR (TSV with a header), spans (`qid document#passage start end`, characters of passages), and data sets
+of the package ir_datasets (`irds:NAME`).
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from perikope.evaluation.io import beir, clef_ip, inex, irds, spans
 from perikope.evaluation.io.lines import columns, number_in, numbered_lines
 
 Judgements = dict[str, dict[str, int]]
-"""Grade by name by query id; names as they stand in the file, percent-encoded."""
+"""Grade by query id and name; names are percent-encoded, as in the file."""
 
 JUDGEMENT_FORMS = ("trec", "clef-ip", "inex", "beir", "spans")
-"""The forms of judgements by name."""
+"""Names of the forms of judgements."""
 
 COLUMNS = "qid iteration name grade"
 
 
 def read_judgements(path: str | os.PathLike[str], form: str = "auto") -> Judgements:
-    r"""The judgements of a file; the second column of a TREC file is not looked at.
+    r"""The judgements of a file; the second column of a TREC file is ignored.
 
-    `form` is one of `JUDGEMENT_FORMS`, or `auto`: what the first line shows. Passages that CLEF-IP judges are named by their elements
-    (`document#/xpath`). Of INEX judgements, which are of characters, the documents are given: one with relevant text has grade 1;
-    `perikope.evaluation.io.inex.read_judgements` gives all of it. Of spans, the passages are given; `spans.read_spans` gives all.
+    `form` is one of `JUDGEMENT_FORMS`, or `auto`: the first line decides. CLEF-IP passages are named by their elements
+    (`document#/xpath`). INEX files judge characters: here a document with relevant text has grade 1, and
+    `perikope.evaluation.io.inex.read_judgements` returns the characters. Span files judge characters of passages: here
+    a passage with relevant text has grade 1, and `perikope.evaluation.io.spans.read_spans` returns the characters.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -53,7 +55,7 @@ def read_judgements(path: str | os.PathLike[str], form: str = "auto") -> Judgeme
 
 
 def judgement_form(path: str | os.PathLike[str]) -> str:
-    """The form of a file of judgements, by its first line; an `InputError` where that is of none."""
+    """The form of a judgement file, by its first line; an `InputError` where the line has none of the forms."""
     if irds.is_id(path):
         return "trec"
     path = beir.qrels_file(Path(path))
@@ -78,7 +80,7 @@ def judgement_form(path: str | os.PathLike[str]) -> str:
 
 
 def disagreement(judgements: Mapping[str, Mapping[str, int]], run: Mapping[str, Mapping[str, float]]) -> str:
-    """Why no passage of a run can be a judged one, in words for whoever mixed up two kinds of names; empty where they go together.
+    """Say why a run and judgements have no names in common; empty where they use the same kind of names.
 
     >>> disagreement({"q1": {"d1#/a[1]/p[2]": 1}}, {"q1": {"d1#p2": 0.5}})
     'names passages by their ids, the judgements by XPath: write it with --run-format clef-ip'

@@ -1,4 +1,4 @@
-"""Text files by the line: numbered lines in, whole files out; a name that ends in `.gz` is compressed."""
+"""Read text files line by line with line numbers; files whose names end in `.gz` are decompressed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from perikope.core.errors import InputError, UnreadableFile
 Number = TypeVar("Number", int, float)
 
 MAX_LINE = 1 << 26
-"""Bytes a line may have: a small compressed file can hide a line that fills the memory."""
+"""Maximum length of a line in bytes: a small compressed file could hold a line that fills the memory."""
 
 MAX_TEXT = 1 << 26
-"""Characters of a file that is read as a whole."""
+"""Maximum number of characters of a file that is read as a whole."""
 
 MAX_NUMBER = 1 << 53
-"""Whole numbers beyond have no exact float, and no file of ours has a use for them."""
+"""Largest whole number in a file: larger ones have no exact float."""
 
 
 def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    r"""The lines of a UTF-8 text file that are not blank, without their ends, counted from 1.
+    r"""The non-blank lines of a UTF-8 text file without line ends, each with its number in the file, from 1.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
 
 
 def whole_text(path: str | os.PathLike[str]) -> str:
-    """All characters of a UTF-8 text file of bounded size; lines end in a line feed."""
+    """The whole text of a UTF-8 file of at most `MAX_TEXT` characters; lines end in a line feed."""
     path = Path(path)
     lines: list[str] = []
     size = 0
@@ -52,7 +52,7 @@ def whole_text(path: str | os.PathLike[str]) -> str:
 
 
 def beginning(path: str | os.PathLike[str], size: int = 1 << 16) -> bytes:
-    """The first bytes of a file, unpacked, without the mark that some editors put there."""
+    """The first `size` bytes of a file, decompressed, without a byte order mark."""
     path = Path(path)
     with _reading(path) as file:
         return file.read(size).removeprefix(codecs.BOM_UTF8)
@@ -65,23 +65,23 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def columns(line: str, names: str, path: object, number: int) -> list[str]:
-    """The columns of a line, split at white space; `names` says which there must be.
+    """Split a line at white space into columns; `names` lists the expected columns.
 
     >>> columns("q1 0 d1#p1 2", "qid iteration name grade", "qrels", 1)
     ['q1', '0', 'd1#p1', '2']
     """
-    found = line.split()
+    cells = line.split()
     expected = names.split()
-    if len(found) != len(expected):
-        raise InputError(f"expected {len(expected)} columns ({names}), found {len(found)}", path=path, line=number)
-    return found
+    if len(cells) != len(expected):
+        raise InputError(f"expected {len(expected)} columns ({names}), found {len(cells)}", path=path, line=number)
+    return cells
 
 
 def number_in(text: str, convert: Callable[[str], Number], what: str, path: object, number: int) -> Number:
-    """A column read by `int` or `float`, or an error that names the column."""
+    """Convert a column by `int` or `float`, or raise an error that names the column, `what`."""
     kind = "a whole number" if convert is int else "a number"
     try:
-        # Python's own numbers may have underscores; nobody else reads those.
+        # Python accepts underscores in numbers; other programs do not.
         if "_" not in text:
             value = convert(text)
             if convert is int and abs(value) > MAX_NUMBER:
@@ -94,7 +94,7 @@ def number_in(text: str, convert: Callable[[str], Number], what: str, path: obje
 
 @contextmanager
 def _reading(path: Path) -> Iterator[BinaryIO]:
-    """A file to read, unpacked; what the system or the archive says against it is our error."""
+    """Open a file to read its decompressed bytes; errors of the system and of gzip become `UnreadableFile`."""
     try:
         with cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb") as file:
             yield file
@@ -107,7 +107,7 @@ def _decode(raw: bytes, path: Path, number: int) -> str:
     if len(raw) > MAX_LINE:
         raise UnreadableFile(f"the line is longer than {MAX_LINE} bytes", path=path, line=number)
     try:
-        # The mark that some editors put in front of a file is no part of the first column.
+        # A byte order mark at the start of a file is not part of the first column.
         return raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise UnreadableFile(f"not UTF-8 text (byte {error.start + 1} of the line)", path=path, line=number) from error

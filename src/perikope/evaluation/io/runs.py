@@ -1,9 +1,9 @@
-"""Runs: the results of an experiment, written so that every tool sees the order we meant, and read in three forms.
+"""Runs: rankings of topics, written so that every evaluation tool sees the same order, and read in three forms.
 
-TREC (`qid Q0 name rank score tag`), CLEF-IP (`topic Q0 document xpath rank score`) and INEX (`topic Q0 document rank score tag start
-length`); which one a file is of, its first line shows.
+The forms are TREC (`qid Q0 name rank score tag`), CLEF-IP (`topic Q0 document xpath rank score`) and INEX (`topic Q0
+document rank score tag start length`). The first line of a file decides its form.
 
-trec_eval and pytrec_eval do not look at ranks: they keep scores as float32 and put ties in descending order of names.
+trec_eval and pytrec_eval ignore ranks: they store scores as float32 and order equal scores by descending name.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 __all__ = ["RUN_FORMS", "Run", "falling", "ranking_in", "read_run", "run_form", "write_run"]
 
 RUN_FORMS = ("trec", "clef-ip", "inex")
-"""The forms of runs by name."""
+"""Names of the forms of runs."""
 
 COLUMNS = "qid Q0 name rank score tag"
 
 
 def read_run(path: str | os.PathLike[str], form: str = "auto") -> Run:
-    """The scores of a run file, by names of passages or documents.
+    """The scores of a run file, by query id and name of a passage or document.
 
-    `form` is one of `RUN_FORMS`, or `auto`: what the first line shows. Passages of a CLEF-IP run are named by their elements
-    (`document#/xpath`). Of an INEX run, whose results are stretches of text without a name, the documents are given, each with the score
-    of its first result; `perikope.evaluation.io.inex.read_run` gives all of it.
+    `form` is one of `RUN_FORMS`, or `auto`: the first line decides. Passages of a CLEF-IP run are named by their
+    elements (`document#/xpath`). The results of an INEX run are ranges of text without a name: here each document has
+    the score of its first result, and `perikope.evaluation.io.inex.read_run` returns the ranges.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -56,7 +56,7 @@ def read_run(path: str | os.PathLike[str], form: str = "auto") -> Run:
 
 
 def run_form(path: Path) -> str:
-    """The form of a run file, by its first line; an `InputError` where that is of none."""
+    """The form of a run file, by its first line; an `InputError` where the line has none of the forms."""
     for number, line in numbered_lines(path):
         cells = line.split()
         if len(cells) == len(inex.RUN_COLUMNS.split()):
@@ -67,45 +67,45 @@ def run_form(path: Path) -> str:
                 path=path,
                 line=number,
             )
-        # A rank is a number and a path begins with a slash: nothing is both.
+        # The fourth column is a rank in TREC runs, and a path, which begins with a slash, in CLEF-IP runs.
         return "clef-ip" if cells[3].startswith("/") else "trec"
     return "trec"
 
 
 def _read_trec(path: Path) -> Run:
-    """Ranks must be whole numbers and are otherwise not looked at."""
+    """The scores of a TREC run. Ranks must be whole numbers and are otherwise ignored."""
     run: Run = {}
     for number, line in numbered_lines(path):
         qid, _, name, rank, score, _ = columns(line, COLUMNS, path, number)
-        # A CLEF-IP run has six columns as well; its rank would be taken for a score that rises.
+        # A CLEF-IP run also has six columns; without this check its ranks would be read as scores.
         number_in(rank, int, "the rank", path, number)
         value = number_in(score, float, "the score", path, number)
         if not math.isfinite(value):
             raise InputError(f"the score must be a finite number, not {score!r}", path=path, line=number)
         scores = run.setdefault(qid, {})
         if name in scores:
-            raise InputError(f"{name!r} stands twice in the list of query {qid!r}", path=path, line=number)
+            raise InputError(f"{name!r} occurs twice in the list of query {qid!r}", path=path, line=number)
         scores[name] = value
     return run
 
 
 def ranking_in(form: str) -> Callable[[Results], list[Any]]:
-    """What makes of the results of a search what `write_run` takes for a run of this form."""
+    """A function that converts the results of a search to the ranking that `write_run` needs for this form."""
     if form == "trec":
         return lambda results: results.names()
     if form not in RUN_FORMS:
         raise unknown("form of runs", form, RUN_FORMS)
-    placed: Callable[..., list[Any]] = clef_ip.by_path if form == "clef-ip" else inex.extracts
-    return lambda results: placed(results.names(), results.places_of(results.ranking.rows).__getitem__)
+    convert: Callable[..., list[Any]] = clef_ip.by_path if form == "clef-ip" else inex.extracts
+    return lambda results: convert(results.names(), results.places_of(results.ranking.rows).__getitem__)
 
 
 def write_run(
     path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[Any]]], tag: str = "perikope", *, form: str = "trec"
 ) -> None:
-    """Write rankings, names and scores with the best first, as a run with ranks from 1 and scores that fall in float32.
+    """Write rankings (names and scores, best first) as a run, with ranks from 1 and strictly decreasing float32 scores.
 
-    The file takes its name when it is complete; a name that ends in `.gz` is compressed. For a `form` other than `trec` rankings are what
-    `ranking_in` gives; a CLEF-IP run has no tag.
+    The file gets its name when it is complete; if the name ends in `.gz`, it is compressed. For a `form` other than
+    `trec`, rankings are those that the function `ranking_in(form)` returns. A CLEF-IP run has no tag.
     """
     if form not in RUN_FORMS:
         raise unknown("form of runs", form, RUN_FORMS)
@@ -130,7 +130,7 @@ def _write_ranking(file: TextIO, qid: str, ranking: Sequence[tuple[str, float]],
     for rank, ((name, _), score) in enumerate(zip(ranking, scores, strict=True), start=1):
         check_column("name", name)
         if name in seen:
-            raise UsageError(f"{name!r} stands twice in the list of query {qid!r}")
+            raise UsageError(f"{name!r} occurs twice in the list of query {qid!r}")
         seen.add(name)
-        # Nine significant digits give every float32 back exactly.
+        # Nine significant digits restore every float32 exactly.
         file.write(f"{qid} Q0 {name} {rank} {score:.9g} {tag}\n")

@@ -1,4 +1,4 @@
-"""Scores as every tool reads them: float32 values that fall from line to line."""
+"""Scores that every evaluation tool orders in the same way: float32 values that strictly decrease from line to line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from perikope.core.errors import UsageError
 
 Run = dict[str, dict[str, float]]
-"""Score by name by query id, in the order of the file; names as they stand there, percent-encoded."""
+"""Score by query id and name, in the order of the file; names are percent-encoded, as in the file."""
 
 Ranking = TypeVar("Ranking")
 
@@ -20,7 +20,7 @@ _MAGNITUDE = np.int32(0x7FFFFFFF)
 
 
 def falling(scores: Sequence[float]) -> list[float]:
-    """The scores as float32 values, each lowered to the next one below its forerunner where it does not fall by itself.
+    """Scores as strictly decreasing float32 values: where one does not decrease, the next smaller float32 replaces it.
 
     >>> falling([2.0, 2.0, 2.0000001, 1.0])
     [2.0, 1.9999998807907104, 1.999999761581421, 1.0]
@@ -33,12 +33,12 @@ def falling(scores: Sequence[float]) -> list[float]:
     steps = np.arange(len(keys))
     lowered = np.minimum.accumulate(keys + steps) - steps
     if len(lowered) and lowered[-1] < -_LARGEST_KEY:
-        raise UsageError("the scores are too low to fall any further in float32")
+        raise UsageError("the scores cannot decrease any further in float32: they are at its lowest value")
     return [float(value) for value in _from_keys(lowered)]
 
 
 def _keys(values: np.ndarray[tuple[int], np.dtype[np.float32]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Whole numbers that order float32 values and differ by one between neighbours; both zeros are 0."""
+    """Integers in the order of the float32 values, 1 apart for neighbouring values; both zeros become 0."""
     bits = values.view(np.int32)
     return np.where(bits < 0, -(bits & _MAGNITUDE).astype(np.int64), bits)
 
@@ -49,13 +49,13 @@ def _from_keys(keys: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[t
 
 
 def check_column(what: str, text: str) -> None:
-    """Refuse what would not be one column of a line."""
+    """Raise an error for a text that would not be exactly one column of a line; `what` names it in the error."""
     if len(text.split()) != 1 or text != text.strip():
         raise UsageError(f"the {what} {text!r} cannot stand in a run: it is empty or holds white space")
 
 
 def each_once(rankings: Iterable[tuple[str, Ranking]]) -> Iterator[tuple[str, Ranking]]:
-    """The rankings of a run, as they come; a query id that cannot stand in a column, or comes twice, is an error."""
+    """Yield the rankings of a run; a query id that occurs twice, is empty or holds white space is an error."""
     written: set[str] = set()
     for qid, ranking in rankings:
         check_column("query id", qid)

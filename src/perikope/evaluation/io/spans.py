@@ -1,7 +1,8 @@
-"""Spans: judgements to the character, given within passages, and where passages stand in the text of their documents.
+"""Spans: judgements of the characters of passages, and the ranges of passages in the text of their documents.
 
-A file of spans has a line `qid document#passage start end` for each stretch of relevant text: characters of the passage, from 0, without
-the end. With the places of passages in an index, these and runs of passages become what the character measures take.
+A span file has one line `qid document#passage start end` per range of relevant text. Start and end count the characters
+of the passage from 0; the end is exclusive. An index knows the range of each passage. With it, spans and runs of
+passages become the ranges of documents that the character measures need.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ COLUMNS = "qid document#passage start end"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Relevant text inside a passage; all of it where it has no end."""
+    """Relevant text inside a passage or document, in characters; an end of None means up to the end."""
 
     name: str
     start: int = 0
@@ -56,13 +57,13 @@ def read_spans(path: str | os.PathLike[str]) -> Spans:
         start = number_in(start_text, int, "the start", path, number)
         end = number_in(end_text, int, "the end", path, number)
         if not 0 <= start <= end:
-            raise InputError(f"a span begins at 0 or later and does not end before, not {start} and {end}", path=path, line=number)
+            raise InputError(f"the start {start} of a span must be 0 or more, and not larger than its end {end}", path=path, line=number)
         spans.setdefault(qid, []).append(Span(name, start, end, number))
     return spans
 
 
 def is_span(line: str) -> bool:
-    """Whether a line looks like a span; the second column of TREC judgements names no passage.
+    """Whether a line looks like a span. In TREC judgements, the second column has no `#`.
 
     >>> is_span("q1 d1#p2 254 391"), is_span("q1 0 d1#p2 1")
     (True, False)
@@ -72,47 +73,49 @@ def is_span(line: str) -> bool:
 
 
 def is_almost_a_span(line: str) -> bool:
-    r"""Whether a line is meant as a span and has a wrong start or end: four columns with tabs, of which the second names a passage.
+    r"""Whether a line is a span with a wrong start or end: four columns with tabs, of which the second names a passage.
 
-    >>> is_almost_a_span("q1\td1#p2\tx\t391"), is_almost_a_span("q1\t0\td1#p2\t1"), is_almost_a_span("q1\ta#1\td1#p2\t1")
-    (True, False, False)
+    >>> is_almost_a_span("q1\td1#p2\tx\t391"), is_almost_a_span("q1\t0\td1#p2\t1")
+    (True, False)
+    >>> is_almost_a_span("q1\ta#1\td1#p2\t1")
+    False
     """
     cells = line.split("\t")
     return len(cells) == 4 and bool(re.fullmatch(r"[^#\s][^\s]*#[^#\s]+", cells[1].strip())) and "#" not in cells[2]
 
 
 def judged_passages(spans: Mapping[str, Sequence[Span]]) -> dict[str, dict[str, int]]:
-    """Judgements of passages: 1 for one with relevant text, 0 for one whose spans are all empty."""
+    """Judgements of passages: grade 1 for a passage with relevant text, 0 where all its spans are empty."""
     judgements: dict[str, dict[str, int]] = {}
-    for qid, found in spans.items():
+    for qid, spans_of_topic in spans.items():
         judged = judgements.setdefault(qid, {})
-        for span in found:
+        for span in spans_of_topic:
             judged[span.name] = max(judged.get(span.name, 0), int(span.end is None or span.end > span.start))
     return judgements
 
 
 def spans_of_judgements(judgements: Mapping[str, Mapping[str, int]], rel: int = 1) -> Spans:
-    """Spans of judgements that name whole passages or documents: all the text of those with this grade or a higher one."""
+    """Spans for judgements of whole passages or documents: all the text of those with grade `rel` or higher."""
     return {qid: [Span(name) for name, grade in judged.items() if grade >= rel] for qid, judged in judgements.items()}
 
 
-_Places = tuple[dict[str, tuple[int, int]], int, Callable[[str], tuple[int, int]]]
-"""Of a document: start and end of its passages by id, its length, and what finds the start and end of an element by its path."""
+_DocumentRanges = tuple[dict[str, tuple[int, int]], int, Callable[[str], tuple[int, int]]]
+"""Start and end of a document's passages by id, its length, and a function from an element's path to start and end."""
 
 
 class PassageRanges:
-    """Where passages, elements and documents stand, by name: in the text of their documents, or of the files these were read from."""
+    """Start and end of passages, elements and documents by name, in characters of their documents or files."""
 
     def __init__(self, index: str | os.PathLike[str], of: Literal["text", "file"] = "text") -> None:
-        """Opens the index in a folder; `of` says which text is counted in, for INEX files that of the files."""
+        """Open the index in a folder. With `of="file"`, ranges count the text of the source files, as INEX does."""
         self._snapshot = Snapshot.open(Path(index))
         self._of = of
-        self._documents: dict[str, _Places] = {}
+        self._documents: dict[str, _DocumentRanges] = {}
         self._known: dict[str, tuple[int, int]] = {}
 
     def __call__(self, name: str) -> tuple[int, int]:
-        """Start and end of what has this name; an error where the index has no such thing."""
-        # The passages of a document come back for every query that finds it.
+        """Start and end of the passage, element or document of this name; an error where the index lacks it."""
+        # The passages of a document come back for every topic that ranks it.
         if name not in self._known:
             self._known[name] = self._find(name)
         return self._known[name]
@@ -129,10 +132,10 @@ class PassageRanges:
         raise UsageError(f"the index has no passage {name!r}")
 
     def length(self, name: str) -> int:
-        """How many characters the document of this name has."""
+        """Number of characters of the document that a name belongs to."""
         return self._document(split_name(name)[0])[1]
 
-    def _document(self, document: str) -> _Places:
+    def _document(self, document: str) -> _DocumentRanges:
         if document not in self._documents:
             number = self._snapshot.find_document(document)
             if number < 0:
@@ -140,19 +143,19 @@ class PassageRanges:
             self._documents[document] = self._read(*self._snapshot.locate(number))
         return self._documents[document]
 
-    def _read(self, segment: Segment, local: int) -> _Places:
+    def _read(self, segment: Segment, local: int) -> _DocumentRanges:
         first = int(segment["document.first_span"][local])
         places = segment.places(local) if self._of == "file" else {}
         id_of = segment.span_namer(local)
 
         def range_of(span: int) -> tuple[int, int]:
             if self._of == "text":
-                here = segment.characters(first + span)
-                return here.start, here.stop
+                characters = segment.characters(first + span)
+                return characters.start, characters.stop
             place: Place | None = places.get(span)
             if place is None:
                 raise UsageError(
-                    f"document {segment.document_id(local)!r} has no places in an XML file, which INEX files speak of; "
+                    f"document {segment.document_id(local)!r} has no positions in an XML file, which INEX files count in; "
                     "index the XML files themselves"
                 )
             return place.start, place.end
@@ -175,11 +178,11 @@ class PassageRanges:
 
 
 def relevant_text(spans: Mapping[str, Sequence[Span]], ranges: PassageRanges, path: object = None) -> InexJudgements:
-    """The relevant text of documents, from spans within passages; `path` is the file to name where one is wrong."""
+    """The relevant text of documents, from spans within passages; errors name the file `path`."""
     judgements: InexJudgements = {}
-    for qid, found in spans.items():
+    for qid, spans_of_topic in spans.items():
         by_document: dict[str, list[tuple[int, int]]] = {}
-        for span in found:
+        for span in spans_of_topic:
             by_document.setdefault(document_name(span.name), []).append(_in_document(span, ranges, path))
         judgements[qid] = {document: _text_of(document, pairs, ranges) for document, pairs in by_document.items()}
     return judgements
@@ -198,7 +201,7 @@ def _in_document(span: Span, ranges: PassageRanges, path: object) -> tuple[int, 
 
 
 def _text_of(document: str, pairs: Iterable[tuple[int, int]], ranges: PassageRanges) -> RelevantText:
-    """Starts and ends, which may overlap, as the relevant text of a document."""
+    """The relevant text of a document, from pairs of start and end, which may overlap."""
     merged: list[list[int]] = []
     for start, end in sorted(pairs):
         if start == end:
@@ -213,10 +216,10 @@ def _text_of(document: str, pairs: Iterable[tuple[int, int]], ranges: PassageRan
 
 
 def extracts_of(ranking: Iterable[tuple[str, float]], ranges: PassageRanges) -> list[Extract]:
-    """A ranking of passages, by name and score with the best first, as stretches of text; what holds no character is left out."""
-    found = []
+    """Convert a ranking of passages (name and score, best first) to ranges of text; empty passages are left out."""
+    extracts = []
     for name, score in ranking:
         start, end = ranges(name)
         if end > start:
-            found.append(Extract(document_name(name), start, end - start, score))
-    return found
+            extracts.append(Extract(document_name(name), start, end - start, score))
+    return extracts

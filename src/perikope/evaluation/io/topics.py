@@ -1,7 +1,7 @@
-"""Topics: the queries of an experiment, from files of several forms; which one a file is of is seen from its content.
+"""Topics: queries with ids and options, from files of several forms. The content of a file decides its form.
 
-TSV (`qid<TAB>text`), JSON Lines (`qid` and `query`, or `patent`, and what may come with it), TREC, CLEF-IP claims to passages, INEX,
-BEIR, and data sets of the package ir_datasets (`irds:NAME`).
+The forms are TSV (`qid<TAB>text`), JSON Lines (`qid`, `query` or `patent`, and options of a search), TREC, CLEF-IP
+claims to passages, INEX, BEIR, and data sets of the package ir_datasets (`irds:NAME`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ __all__ = ["TOPIC_FORMS", "read_topics", "topic_form"]
 
 
 def read_topics(path: str | os.PathLike[str], form: str = "auto", field: str = "") -> list[Topic]:
-    r"""The topics of a file in its order.
+    r"""The topics of a file, in the order of the file.
 
-    `form` is one of `TOPIC_FORMS`, or `auto`: what the content shows. `field` names what of a TREC or INEX topic is the query: `title`
-    (where not given), `title,desc`, `castitle` …
+    `form` is one of `TOPIC_FORMS`, or `auto`: the content decides. `field` names the fields of a TREC or INEX topic
+    that form the query: `title` (the default), `title,desc`, `castitle` …
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -50,7 +50,7 @@ def read_topics(path: str | os.PathLike[str], form: str = "auto", field: str = "
 
 
 def topic_form(path: Path) -> str:
-    """The form of a file of topics, by its content; an `InputError` where that does not tell."""
+    """The form of a topic file, by its content; an `InputError` where the content does not decide it."""
     if path.is_dir():
         return "beir"
     name = path.name.removesuffix(".gz")
@@ -65,34 +65,34 @@ def topic_form(path: Path) -> str:
     if b"\t" in first or name.endswith(".tsv") or not first:
         return "tsv"
     raise InputError(
-        f"the file is of none of the forms of topics known ({', '.join(TOPIC_FORMS)}): its first line is no query id, tab and query; "
-        "mend it, or say the form (--topic-format)",
+        f"the file has none of the known forms of topics ({', '.join(TOPIC_FORMS)}): its first line is not query id, tab and query; "
+        "correct it, or name the form (--topic-format)",
         path=path,
         line=next((number for number, _ in numbered_lines(path)), 1),
     )
 
 
-_REMARK = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TOPIC_ID = re.compile(rb"<(?:inex_)?topic\s[^<>]*?\b(number|num|id|topic_id|topic-id)\s*=", re.IGNORECASE)
 _DECISIVE = (
     ("clef-ip", re.compile(rb"<(?:tid|tfile)\s*>", re.IGNORECASE)),
     ("trec", re.compile(rb"<top\s*>", re.IGNORECASE)),
     ("inex", re.compile(rb"<(?:inex-topic-file|inex_topic|castitle)\b", re.IGNORECASE)),
 )
-"""What only files of this form have."""
+"""Patterns that occur in files of one form only."""
 
 
 def _marked_up(path: Path, data: bytes) -> str:
-    data = _REMARK.sub(b"", data)
-    found = [form for form, mark in _DECISIVE if mark.search(data)]
-    if not found and (id := _TOPIC_ID.search(data)):
-        found = ["trec" if id[1].lower() in (b"number", b"num") else "inex"]
-    if len(found) == 1:
-        return found[0]
+    data = _COMMENT.sub(b"", data)
+    forms = [form for form, pattern in _DECISIVE if pattern.search(data)]
+    if not forms and (id := _TOPIC_ID.search(data)):
+        forms = ["trec" if id[1].lower() in (b"number", b"num") else "inex"]
+    if len(forms) == 1:
+        return forms[0]
     what = (
-        f"marks of several forms of topics ({', '.join(found)})" if found else "no topics of a form known: no <top>, <tid> or <topic id=…>"
+        f"tags of several forms of topics ({', '.join(forms)})" if forms else "no topics of a known form: no <top>, <tid> or <topic id=…>"
     )
-    raise InputError(f"the file has {what}; mend it, or say the form (--topic-format)", path=path, line=1)
+    raise InputError(f"the file has {what}; correct it, or name the form (--topic-format)", path=path, line=1)
 
 
 def _is_object(line: bytes) -> bool:
@@ -147,12 +147,12 @@ _KEYS = ("qid", "query", "patent", "claims", "family")
 
 
 def _options(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a search that a topic brings; `browse` is a short name of `browse_query`.
+    """The options of a search that a topic sets; `browse` is short for `browse_query`.
 
     A key that looks like a misspelt option is an error; other keys belong to other programs and are ignored.
     """
     if "browse" in record and "browse_query" in record:
-        raise InputError("'browse' is a short name of 'browse_query'; give one of them")
+        raise InputError("'browse' is short for 'browse_query'; give one of them")
     if "browse" in record:
         record = {**{name: value for name, value in record.items() if name != "browse"}, "browse_query": text_in(record, "browse")}
     for name in record:
@@ -183,7 +183,7 @@ def text_in(record: Mapping[str, object], key: str) -> str:
         return ""
     if not isinstance(value, str):
         raise InputError(f"{key!r} must be text")
-    # JSON can spell half a character, which no file can hold.
+    # JSON can contain half a surrogate pair, which no UTF-8 file can hold.
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise InputError(f"{key!r} holds half a surrogate pair")
     return value.strip()
@@ -197,4 +197,4 @@ TOPIC_FORMS: Mapping[str, Reader] = {
     "inex": inex.read_topics,
     "beir": _read_json_lines,
 }
-"""The forms of topics by name."""
+"""The reader of each form of topics, by the name of the form."""

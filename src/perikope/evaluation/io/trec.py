@@ -14,22 +14,22 @@ from perikope.query.topic import Topic
 
 _LABEL = re.compile(r"\s*(?:Number|Topic|Title|Description|Narrative|Domain|Summary|Concept\(s\)|Factor\(s\)|Definition\(s\))\s*:\s*")
 _SHORT = {"description": "desc", "narrative": "narr", "query": "title"}
-"""How newer files call the fields of older ones."""
+"""Field names of newer files, with the names of the same fields in older files."""
 
 
 def read_topics(path: Path, field: str) -> Iterator[Numbered]:
-    """The topics of a TREC file; the query is the title unless fields are named (`title,desc`)."""
+    """The topics of a TREC file; `field` names the fields that form the query (`title,desc`), empty for the title."""
     head = beginning(path).lower()
     if b"<topic" in head and not re.search(rb"<top\s*>", head):
-        found: Iterator[tuple[int, str, dict[str, str]]] = (
+        topics: Iterator[tuple[int, str, dict[str, str]]] = (
             (line, qid, {_SHORT.get(name, name): text for name, text in texts.items()}) for line, qid, texts in topics_in_xml(path)
         )
     else:
-        found = _blocks(path)
+        topics = _blocks(path)
     asked = ",".join(_SHORT.get(name, name) for name in wanted_fields(field or "title"))
-    for line, number, texts in found:
+    for line, number, texts in topics:
         try:
-            # Topic 051 is judged as 51.
+            # Judgements of topic 051 name it 51.
             qid = number.lstrip("0") or "0" if number.isdecimal() else number
             yield Numbered(line, Topic(qid, from_fields(asked, texts, qid)))
         except PerikopeError as error:
@@ -38,11 +38,11 @@ def read_topics(path: Path, field: str) -> Iterator[Numbered]:
 
 def _blocks(path: Path) -> Iterator[tuple[int, str, dict[str, str]]]:
     block: list[TaggedText] = []
-    found = False
+    any_topic = False
     for piece in pieces(path):
         if not block:
             if piece.tag == "top":
-                block, found = [piece], True
+                block, any_topic = [piece], True
             elif piece.text.strip():
                 raise InputError("there is text outside of <top> … </top>", path=path, line=piece.text_line)
         elif piece.tag == "top":
@@ -56,7 +56,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, str, dict[str, str]]]:
             block = []
     if block:
         raise InputError("the topic that begins here does not end: there is no </top>", path=path, line=block[0].line)
-    if not found:
+    if not any_topic:
         raise InputError("the file has no topics: no <top>", path=path, line=1)
 
 
@@ -73,8 +73,8 @@ def _fields(block: list[TaggedText], path: Path) -> tuple[str, dict[str, str]]:
             text = _LABEL.sub("", text, count=1) if _LABEL.match(text) else text
         if last:
             texts[last] = f"{texts.get(last, '')} {text}"
-    found = {_SHORT.get(name, name): characters(text) for name, text in texts.items()}
-    number = found.pop("num", "")
+    fields = {_SHORT.get(name, name): characters(text) for name, text in texts.items()}
+    number = fields.pop("num", "")
     if not number:
         raise InputError("the topic that begins here has no number (<num>)", path=path, line=block[0].line)
-    return number, found
+    return number, fields

@@ -1,5 +1,6 @@
-"""How should all signals count together? Learned from judgements, measured on topics that were not learned from.
+"""Learning: fit combinations of signals to judgements, and measure them on held-out topics.
 
-`examples` looks the passages of topics up, `linear` and `lambdamart` fit combinations to them, `validation` measures, `export` writes
-what other programs learn from. `prior` learns which places in a description are relevant.
+`examples` collects the passages of topics, `linear` and `lambdamart` fit combinations to them, `validation` measures
+the combinations, and `export` writes examples for other programs. `prior` learns which positions in a description are
+relevant.
 """

@@ -1,4 +1,4 @@
-"""Examples: passages of topics with their features and grades."""
+"""Examples to learn from: passages of topics with their features and grades."""
 
 from __future__ import annotations
 
@@ -27,23 +27,25 @@ Judgements = Mapping[str, Mapping[str, int]]
 
 
 def check_options(options: SearchOptions) -> None:
-    """Refuse a search that does not rank passages."""
+    """Raise an error for a search that ranks elements instead of passages."""
     if options.elements:
         raise UsageError("weights are learned from passages; leave --elements out")
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Which candidate passages of a topic are learned from: the judged ones, the best of a model, and some of the others.
+    """Which candidate passages of a topic become examples: the judged ones, the best of a model, and some of the rest.
 
-    Drawn ones stand for all that were not taken, so that what is rare among the candidates stays rare in what is learned from.
+    Each drawn passage has a weight, so that together they represent the whole rest: passages that are rare among the
+    candidates stay rare among the examples.
     """
 
     depth: int = 200
-    """So many of the best by the model."""
+    """Number of passages that the model ranks best."""
     others: int = 200
-    """So many of the rest, drawn."""
+    """Number of passages that are drawn from the rest."""
     seed: int = 1
+    """Seed of the drawing."""
 
     def __post_init__(self) -> None:
         if self.depth < 0 or self.others < 0 or self.depth + self.others == 0:
@@ -57,32 +59,32 @@ class Group:
     qid: str
     names: tuple[str, ...]
     features: Floats
-    """A row an example, a column a feature of `FEATURES`."""
+    """Shape (examples, features); the columns are those of `FEATURES`."""
     grades: Integers
-    """0 where nobody judged."""
+    """One grade per example; 0 for a passage without a judgement."""
     stands_for: Floats
-    """How many candidate passages each example stands for."""
+    """Number of candidate passages that each example represents."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedTopics:
-    """Topics, judgements and the searches that examples come from."""
+    """Topics, judgements and the search that finds their passages."""
 
     snapshot: Snapshot
     topics: tuple[Topic, ...]
     judgements: Judgements
     options: SearchOptions
-    """How documents are fetched. The best passages of its model are those that are hard to tell apart."""
+    """The search. The passages that its model ranks best become examples, because they are the hardest to order."""
     normalize: FeatureNormalization = "zscore"
     threads: int | None = None
 
     def look_into(self, topic: Topic) -> tuple[Search, Matches]:
-        """The search for a topic, and all of its candidates."""
+        """The search for a topic, and its matches."""
         search = search_for(self.snapshot, topic, self.options)
         return search, search.matches(search.candidates(search.prepare(topic)))
 
     def groups(self, sampling: Sampling) -> Iterator[Group]:
-        """The examples of each topic, in order."""
+        """The examples of each topic, in the order of the topics."""
 
         def examples(topic: Topic) -> Group:
             search, matches = self.look_into(topic)
@@ -93,7 +95,7 @@ class JudgedTopics:
         return (group for _, group in in_parallel(examples, self.topics, self.threads or usable_cores()))
 
     def facts(self) -> dict[str, Any]:
-        """What must be the same for the same to be learned."""
+        """The inputs that determine what is learned, as plain values to be stored with the result."""
         judged = "".join(
             f"{topic.qid} {name} {grade}\n" for topic in self.topics for name, grade in sorted(self.judgements.get(topic.qid, {}).items())
         )
@@ -118,7 +120,7 @@ def _digest(text: str) -> str:
 
 
 def _details(topic: Topic) -> list[str]:
-    """What a topic says besides its text."""
+    """The patent, claims and options of a topic, as texts."""
     claims = [topic.claims] if isinstance(topic.claims, str) else topic.claims
     return [topic.patent, *claims, *(f"{name}={value}" for name, value in sorted(topic.options.items()))]
 
@@ -126,8 +128,8 @@ def _details(topic: Topic) -> list[str]:
 def judged_topics(
     snapshot: Snapshot, topics: Iterable[Topic], judgements: Judgements, options: SearchOptions, on_problem: Callable[[str], None]
 ) -> tuple[Topic, ...]:
-    """The topics that are queries and have something relevant; the others are reported and passed over."""
-    kept = []
+    """The topics with a valid query and a relevant judgement; the others are reported to `on_problem` and left out."""
+    usable = []
     for topic in topics:
         if not any(grade > 0 for grade in judgements.get(topic.qid, {}).values()):
             on_problem(f"topic {topic.qid}: nothing is judged relevant")
@@ -135,10 +137,10 @@ def judged_topics(
         if problem := prepare_topic(snapshot, topic, options).problem:
             on_problem(f"topic {topic.qid}: {problem}")
         else:
-            kept.append(topic)
-    if not kept:
+            usable.append(topic)
+    if not usable:
         raise UsageError("no topic has anything judged relevant; check that the judgements are of these topics")
-    return tuple(kept)
+    return tuple(usable)
 
 
 def group_of(
@@ -150,20 +152,20 @@ def group_of(
     sampling: Sampling,
     normalize: FeatureNormalization,
 ) -> Group:
-    """The examples of a topic from its candidates; the ranking must hold at least `depth` passages where there are so many."""
+    """The examples of a topic from its matches; the ranking must have at least `depth` passages, or all passages."""
     rows_of_judged = rows_of(snapshot, matches, judged)
-    taken = np.zeros(matches.passages, bool)
-    taken[ranking.rows[: sampling.depth]] = True
-    taken[list(rows_of_judged.values())] = True
-    # In the order of ids: how the index came to be must not decide which passages are drawn.
+    is_example = np.zeros(matches.passages, bool)
+    is_example[ranking.rows[: sampling.depth]] = True
+    is_example[list(rows_of_judged.values())] = True
+    # Sorted by id, so that the order in which documents were indexed does not decide which passages are drawn.
     by_id = np.lexsort((np.arange(matches.passages), matches.id_rank_of_document()[matches.document_of_passage]))
-    rest = by_id[~taken[by_id]]
+    rest = by_id[~is_example[by_id]]
     generator = np.random.default_rng([sampling.seed, zlib.crc32(qid.encode())])
     drawn = generator.choice(rest, min(sampling.others, rest.size), replace=False)
     stands_for = np.ones(matches.passages)
     stands_for[drawn] = rest.size / max(drawn.size, 1)
-    taken[drawn] = True
-    rows = by_id[taken[by_id]]
+    is_example[drawn] = True
+    rows = by_id[is_example[by_id]]
     grades = np.zeros(matches.passages, np.int64)
     for name, row in rows_of_judged.items():
         grades[row] = max(judged[name], 0)

@@ -1,4 +1,4 @@
-"""Examples for other programs, one a line: SVMlight, `grade qid:3 1:0.5 2:0.25 # document#passage`, or CSV and TSV, for data frames."""
+"""Examples for other programs, one per line: SVMlight (`grade qid:3 1:0.5 2:0.25 # document#passage`), CSV or TSV."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def write_examples(path: str | os.PathLike[str], groups: Iterable[Group], qids: Sequence[str]) -> int:
-    """Write examples, topic by topic, in the form that the end of the name says: `.csv` or `.tsv`, and else SVMlight; returns how many."""
+    """Write examples, topic by topic, as CSV (`.csv`), TSV (`.tsv`) or else SVMlight, and return their number."""
     delimiter = _DELIMITERS.get(os.path.splitext(os.fspath(path).lower().removesuffix(".gz"))[1])
     return write_svmlight(path, groups, qids) if delimiter is None else write_delimited(path, groups, delimiter)
 
 
 def write_delimited(path: str | os.PathLike[str], groups: Iterable[Group], delimiter: str = ",") -> int:
-    """Write examples as lines of `qid`, `name`, `grade` and a column a feature, under a line with these names; returns how many."""
+    """Write a header and one line per example (`qid`, `name`, `grade`, one column per feature); return their number."""
     lines = 0
     with replacing(path) as file:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
@@ -33,10 +33,10 @@ def write_delimited(path: str | os.PathLike[str], groups: Iterable[Group], delim
 
 
 def write_svmlight(path: str | os.PathLike[str], groups: Iterable[Group], qids: Sequence[str]) -> int:
-    """Write examples, topic by topic; returns how many. The names of the features stand in front, as comments.
+    """Write examples as SVMlight, topic by topic, after comments with the names of the features; return their number.
 
-    Programs want whole numbers for topics: where an id is none, topics are numbered from 1 in the order of `qids`, and the id stands in
-    the comment.
+    Topic ids of SVMlight are whole numbers. Where an id is not, topics are numbered from 1 in the order of `qids`, and
+    the comment of each line has the id.
     """
     numbered = not all(qid.isascii() and qid.isdigit() for qid in qids)
     number = {qid: str(i) if numbered else qid for i, qid in enumerate(qids, 1)}
@@ -48,7 +48,7 @@ def write_svmlight(path: str | os.PathLike[str], groups: Iterable[Group], qids: 
         for group in groups:
             topic = f" {group.qid}" if numbered else ""
             for name, row, grade in zip(group.names, group.features.tolist(), group.grades.tolist(), strict=True):
-                # 0 is left out, as the format has it; repr gives every number back exactly.
+                # Zeros are left out, as the format prescribes; repr writes numbers exactly.
                 values = "".join(f" {i}:{value!r}" for i, value in enumerate(row, 1) if value)
                 file.write(f"{grade} qid:{number[group.qid]}{values} # {name}{topic}\n")
                 lines += 1

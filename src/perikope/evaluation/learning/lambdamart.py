@@ -1,4 +1,4 @@
-"""Regression trees by LambdaMART (Burges 2010), through LightGBM, which is needed to learn and not to search."""
+"""Regression trees by LambdaMART (Burges 2010). LightGBM learns them; searching does not need it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perikope.core.errors import MissingExtra, UsageError
 from perikope.evaluation.learning.examples import Group
 
 HIGHEST_GRADE = 30
-"""LightGBM's gains are powers of two of the grades."""
+"""Highest grade that LightGBM takes: its gain is a power of two of the grade."""
 
 
 def fit_trees(
@@ -25,9 +25,9 @@ def fit_trees(
     least: int = 20,
     seed: int = 1,
 ) -> tuple[tuple[RegressionTree, ...], str]:
-    """The trees, and LightGBM's own text of the model; `least` is how many examples a leaf has.
+    """The trees, and LightGBM's text form of the model; a leaf has at least `least` examples.
 
-    Drawn examples count once: they are negatives, which the lambdas pair with every relevant passage of the topic.
+    Drawn examples have no weight: they are negatives, which the lambdas pair with every relevant passage of the topic.
     """
     try:
         import lightgbm
@@ -51,23 +51,23 @@ def fit_trees(
         "feature_fraction": 0.7, "seed": seed, "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1,
     }  # fmt: skip
     booster = lightgbm.train(settings, data, num_boost_round=trees)
-    found = tuple(_tree(one["tree_structure"]) for one in booster.dump_model()["tree_info"])
-    return found, booster.model_to_string()
+    learned = tuple(_tree(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"])
+    return learned, booster.model_to_string()
 
 
 def _tree(root: dict[str, Any]) -> RegressionTree:
-    """A tree of LightGBM as arrays, parents first."""
+    """Convert a tree of LightGBM to arrays, parents first."""
     rows: list[list[Any]] = []
 
     def add(node: dict[str, Any]) -> tuple[int, float, int]:
-        """The number of a node, its value and the examples it was learned from."""
+        """Add a node and all below it; return its number, its value and the number of its examples."""
         number = len(rows)
         rows.append([-1, 0.0, -1, -1, 0.0])
         if "split_feature" not in node:
             rows[number][4] = float(node["leaf_value"])
             return number, float(node["leaf_value"]), int(node.get("leaf_count", 1))
         if node["decision_type"] != "<=":
-            raise UsageError("LightGBM made a split that is no comparison of numbers; perikope cannot read it")
+            raise UsageError("LightGBM made a split that is not a comparison of numbers; perikope cannot read it")
         left, left_value, left_count = add(node["left_child"])
         right, right_value, right_count = add(node["right_child"])
         count = left_count + right_count

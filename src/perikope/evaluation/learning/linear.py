@@ -1,8 +1,8 @@
-"""A weight for each feature, by likelihood: that of drawing a relevant passage of a topic by its score.
+"""One weight per feature, by the softmax cross-entropy of ListNet (Cao et al. 2007).
 
-The loss of a topic is `-Σ_i g_i / Σ g · ln(exp(s_i) / Σ_j n_j exp(s_j))`, s = w · f, g the grades and n how many passages an example stands
-for (the softmax cross-entropy of ListNet, Cao et al. 2007). It is convex, and few features make Newton's method exact and quick: no
-step sizes, no random start, nothing to tune but the penalty on large weights.
+The loss of a topic is `-Σ_i g_i / Σ g · ln(exp(s_i) / Σ_j n_j exp(s_j))`, where s = w · f are the scores, g the grades
+and n the number of passages that an example represents. The loss is convex, and there are few features, so Newton's
+method is exact and fast. It has no step size and no random start; the only setting is the penalty on large weights.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from perikope.evaluation.learning.examples import Group
 STEPS = 100
 TOLERANCE = 1e-9
 DIGITS = 8
-"""Of a weight that are kept: fewer than a machine's order of summing can change."""
+"""Significant digits of a weight: so few that the order in which a machine sums does not change them."""
 
 
 def fit_linear(groups: Sequence[Group], *, l2: float = 0.03) -> tuple[float, ...]:
-    """The weights of the features; `l2` multiplies half the sum of their squares, each for a feature of deviation 1.
+    """The weights of the features. The penalty is `l2` / 2 times the squared weights of features scaled to deviation 1.
 
-    A topic without anything relevant among its examples says nothing and is passed over.
+    Topics without a relevant example are left out.
     """
     if not 0 < l2 < np.inf:
         raise UsageError(f"the penalty l2 must be above 0, not {l2:g}")
@@ -42,16 +42,16 @@ def fit_linear(groups: Sequence[Group], *, l2: float = 0.03) -> tuple[float, ...
             break
         length = 1.0
         while True:
-            found = _loss(scaled, weights - length * step, l2)
-            if found[0] <= loss - 1e-4 * length * decrease or length < 1e-6:
+            trial = _loss(scaled, weights - length * step, l2)
+            if trial[0] <= loss - 1e-4 * length * decrease or length < 1e-6:
                 break
             length /= 2
-        weights, (loss, gradient, hessian) = weights - length * step, found
+        weights, (loss, gradient, hessian) = weights - length * step, trial
     return tuple(float(f"{weight:.{DIGITS}g}") for weight in weights * scale)
 
 
 def deviations(groups: Sequence[Group]) -> Floats:
-    """One over the standard deviation of each feature within topics; 0 for one that never differs."""
+    """One over the standard deviation of each feature within topics; 0 for a feature that is constant within topics."""
     total, passages = np.zeros(groups[0].features.shape[1]), 0.0
     for group in groups:
         count = group.stands_for.sum()
@@ -63,7 +63,7 @@ def deviations(groups: Sequence[Group]) -> Floats:
 
 
 def _loss(groups: Sequence[tuple[Floats, Floats, Floats]], weights: Floats, l2: float) -> tuple[float, Floats, Floats]:
-    """Mean loss over topics, its gradient and its Hessian."""
+    """The mean loss over topics with the penalty, its gradient and its Hessian."""
     loss, gradient, hessian = 0.0, np.zeros(weights.size), np.zeros((weights.size, weights.size))
     for features, target, log_count in groups:
         scores = features @ weights

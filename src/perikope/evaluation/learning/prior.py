@@ -1,4 +1,7 @@
-"""Where in descriptions does the relevant stand, against what a run returns? The weights of `position_prior` (Gobeill and Ruch 2012)."""
+"""Learn the weights of `position_prior`: in which tenths of descriptions relevant passages are, compared with a run's.
+
+The method is that of Gobeill and Ruch 2012.
+"""
 
 from __future__ import annotations
 
@@ -24,28 +27,28 @@ from perikope.search.naming import rows_of
 
 @dataclass(frozen=True, slots=True)
 class LearnedPrior:
-    """The weights of the ten tenths, and what they were counted from."""
+    """The weights of the ten tenths of a description, and the counts they were learned from."""
 
     weights: tuple[float, ...]
     relevant: tuple[int, ...]
-    """Relevant passages in each tenth."""
+    """Number of relevant passages in each tenth."""
     returned: tuple[int, ...]
-    """Passages in each tenth that the run returned."""
+    """Number of passages in each tenth that the run returned."""
     elsewhere: int
-    """Relevant passages that stand in no description."""
+    """Number of relevant passages outside of descriptions."""
     unknown: tuple[str, ...]
-    """What is judged relevant and is no passage of the index."""
+    """Names that are judged relevant and are not passages of the index."""
     training: dict[str, Any]
 
     def values(self) -> dict[str, Any]:
-        """As `write_table` takes it."""
+        """The values to store with `write_table`."""
         counts = {"relevant": list(self.relevant), "returned": list(self.returned)}
         return {"weights": list(self.weights), **counts, "training": self.training}
 
 
 @dataclass(frozen=True, slots=True)
 class _TenthCounts:
-    """Tenths of one topic's passages, -1 outside of descriptions."""
+    """The tenths of one topic's relevant and returned passages; -1 outside of descriptions."""
 
     relevant: list[int]
     returned: list[int]
@@ -53,21 +56,21 @@ class _TenthCounts:
 
 
 def learn_prior_of_run(source: JudgedTopics, on_topic: Callable[[], object] = lambda: None) -> LearnedPrior:
-    """Learn from the relevant passages of all topics, found or not, and from the best `k` passages that a search returns for each.
+    """Learn from all relevant passages of the topics, and from the best `k` passages that a search returns for each.
 
-    A passage counts once for every topic that it is relevant to, or returned for.
+    A passage counts once per topic that it is relevant to, and once per topic that it is returned for.
     """
     check_options(source.options)
 
     def counted(topic: Topic) -> _TenthCounts:
-        search, found = source.look_into(topic)
-        wanted = [name for name, grade in source.judgements.get(topic.qid, {}).items() if grade > 0]
-        # Fetched or not: what a run misses belongs to the judgements all the same.
-        judged = _documents_holding(source.snapshot, wanted)
-        rows = rows_of(source.snapshot, judged, wanted)
-        unknown = [name for name in wanted if name not in rows]
-        returned = best_of(search, found, source.options.k)
-        return _TenthCounts(_tenths(judged, np.array(list(rows.values()), np.int64)), _tenths(found, returned.rows), unknown)
+        search, matches = source.look_into(topic)
+        relevant_names = [name for name, grade in source.judgements.get(topic.qid, {}).items() if grade > 0]
+        # All judged documents, fetched or not: relevant passages that the run misses count too.
+        judged = _documents_holding(source.snapshot, relevant_names)
+        rows = rows_of(source.snapshot, judged, relevant_names)
+        unknown = [name for name in relevant_names if name not in rows]
+        returned = best_of(search, matches, source.options.k)
+        return _TenthCounts(_tenths(judged, np.array(list(rows.values()), np.int64)), _tenths(matches, returned.rows), unknown)
 
     topics = []
     for _, of_topic in in_parallel(counted, source.topics, source.threads or usable_cores()):
@@ -78,7 +81,7 @@ def learn_prior_of_run(source: JudgedTopics, on_topic: Callable[[], object] = la
     for tenths, what in ((relevant, "passage that is judged relevant"), (returned, "passage that the run returns")):
         if max(tenths, default=-1) < 0:
             raise UsageError(
-                f"no {what} stands in a part named {DESCRIPTION}, and the prior is about no other; check the parts of the index"
+                f"no {what} is in a part named {DESCRIPTION}, the only part that the prior weights; check the parts of the index"
             )
     training = {**source.facts(), "model": str(parse_model(source.options.model)), "k": source.options.k}
     unknown = tuple(dict.fromkeys(name for topic in topics for name in topic.unknown))
@@ -87,7 +90,7 @@ def learn_prior_of_run(source: JudgedTopics, on_topic: Callable[[], object] = la
 
 
 def _documents_holding(snapshot: Snapshot, names: list[str]) -> Matches:
-    """The documents of these passages with all of their passages; no query is needed to see where a passage stands."""
+    """Matches of an empty query in the documents of these passages: positions of passages need no query."""
     numbers = [number for document in documents_of(dict.fromkeys(names, 0.0)) if (number := snapshot.find_document(document)) >= 0]
     return join(snapshot, Query("", (), ()), Candidates(np.array(numbers, np.int64), np.zeros(len(numbers))))
 

@@ -1,4 +1,4 @@
-"""What was learned, saved in an index: a table, and beside it LightGBM's own text of trees, for other programs."""
+"""Save a learned combination in an index as a table, and LightGBM's text of its trees beside it, for other programs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from perikope.index.saved_tables import FOLDER, check_name, delete_table, write_
 
 
 def save(index: Path, name: str, learned: LearnedCombination) -> Path:
-    """Save a combination under a name in place of what has it; the same combination gives the same bytes."""
+    """Save a combination under a name, replacing any other of that name; the same combination gives the same bytes."""
     check_name(name)
     combination = learned.combination
     text = text_path(index, name)
     if not learned.text:
         path = write_table(index, name, KIND, combination.values())
-        text.unlink(missing_ok=True)  # of what had the name before
+        text.unlink(missing_ok=True)  # of the combination that had the name before
         return path
     digest = hashlib.sha256(learned.text.encode()).hexdigest()
     combination = replace(combination, training={**combination.training, "lightgbm_sha256": digest})
@@ -30,11 +30,11 @@ def save(index: Path, name: str, learned: LearnedCombination) -> Path:
 
 
 def delete(index: Path, name: str) -> None:
-    """Delete what was saved under a name."""
+    """Delete the combination that was saved under a name."""
     delete_table(index, name)
     text_path(index, name).unlink(missing_ok=True)
 
 
 def text_path(index: Path, name: str) -> Path:
-    """Where LightGBM's text of a model stands."""
+    """The path of LightGBM's text of a combination."""
     return index / FOLDER / f"{name}.lightgbm.txt"

@@ -1,4 +1,4 @@
-"""Figures on held-out topics: what was learned is measured only where it was not learned."""
+"""Learn a combination from judged topics, and measure it on held-out topics by cross-validation."""
 
 from __future__ import annotations
 
@@ -25,24 +25,28 @@ from perikope.search.naming import names_of
 Method = Literal["linear", "lambdamart"]
 FoldsBy = Literal["topics", "documents"]
 NORMALIZATION: Mapping[Method, FeatureNormalization] = {"linear": "zscore", "lambdamart": "minmax"}
-"""What did better on most of three collections: one far outlier changes what a weight means, but not what a threshold does."""
+"""The better normalisation per method on most of three collections: one outlier changes the scale that a weight applies
+to, but not the order that a threshold of a tree applies to."""
 DEPTH = 1000
-"""Passages of a ranking that are measured."""
+"""Number of passages of a ranking that are measured."""
 
 Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""System, measure, topic: value."""
+"""Value by system, measure and query id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learner:
-    """How a combination is learned from examples."""
+    """The method that learns a combination from examples, with its settings."""
 
     method: Method = "linear"
     l2: float = 0.03
     seed: int = 1
 
     def fit(self, groups: Sequence[Group], normalize: FeatureNormalization) -> tuple[Combination, str]:
-        """The combination that fits the examples of some topics, whose features were so normalised; with LightGBM's own text of trees."""
+        """The combination that fits the examples, whose features were normalised by `normalize`, and LightGBM's text.
+
+        The text is empty for a linear combination.
+        """
         names = tuple(FEATURES)
         if self.method == "linear":
             return LinearCombination(names, normalize, fit_linear(groups, l2=self.l2)), ""
@@ -50,21 +54,21 @@ class Learner:
         return TreeCombination(names, normalize, trees), text
 
     def facts(self) -> dict[str, Any]:
-        """The settings that matter."""
+        """The settings that the method uses."""
         return {"l2": self.l2} if self.method == "linear" else {"seed": self.seed}
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedCombination:
-    """A combination of all topics, and how combinations like it did on topics that they were not learned from."""
+    """A combination learned from all topics, and the figures of a cross-validation."""
 
     combination: Combination
     text: str
-    """LightGBM's, empty for a linear combination."""
+    """LightGBM's text of the trees; empty for a linear combination."""
     figures: Figures
-    """Of `HELD_OUT`, and of the models it is compared with."""
+    """The figures of `HELD_OUT` and of the models it is compared with."""
     shared: int = 0
-    """Topics with a relevant document that is relevant for a topic of another fold too: their figures may be too good."""
+    """Number of topics that share a relevant document with a topic of another fold: their figures may be too high."""
 
     def mean(self, system: str, measure: str) -> float:
         """The mean of a measure over all topics."""
@@ -73,16 +77,18 @@ class LearnedCombination:
 
 
 HELD_OUT = "learned, held out"
-"""Among figures: each topic ranked by what was learned without it."""
+"""The system whose figures rank each topic by the combination that was learned without the topic's fold."""
 
 
 def single_models() -> tuple[str, ...]:
-    """The models that are neither built of others nor learned, and need nothing that has to be made first."""
-    return tuple(name for name, found in MODELS.items() if not (found.needs_store or parse_model(name).inner or name == "learned"))
+    """The models that are neither learned nor made of other models, and need no vector store."""
+    return tuple(
+        name for name, definition in MODELS.items() if not (definition.needs_store or parse_model(name).inner or name == "learned")
+    )
 
 
 def _shared(fold: Mapping[str, int], judgements: Judgements) -> int:
-    """How many topics share a relevant document with a topic of another fold."""
+    """Number of topics that share a relevant document with a topic of another fold."""
     relevant = {qid: {document_name(name) for name, grade in judgements.get(qid, {}).items() if grade > 0} for qid in fold}
     folds_of: dict[str, set[int]] = {}
     for qid, documents in relevant.items():
@@ -102,10 +108,10 @@ def learn(
     compare: Sequence[str] = (),
     on_topic: Callable[[str], None] = lambda stage: None,
 ) -> LearnedCombination:
-    """Learn from all topics; the figures are those of combinations that were learned without the topic they rank.
+    """Learn a combination from all topics, and measure each topic by a combination learned from the other folds.
 
-    Topics are looked into twice, once for examples and once to be ranked in full: what ranks a topic was fitted to examples of the other
-    folds alone. With `folds_by="documents"`, topics that share a relevant document are in the same fold.
+    Each topic is searched twice: once for examples, and once to rank all its passages. With `folds_by="documents"`,
+    topics that share a relevant document are in the same fold.
     """
     qids = [topic.qid for topic in source.topics]
     if folds_by == "documents":
@@ -123,19 +129,19 @@ def learn(
     figures = evaluate_combinations(source, lambda topic: {HELD_OUT: held_out[fold[topic.qid]]}, models, measures, on_topic)
     combination, text = learner.fit(groups, source.normalize)
     first = measures[0].asked or str(measures[0])
-    found = LearnedCombination(combination, text, figures, _shared(fold, source.judgements))
+    learned = LearnedCombination(combination, text, figures, _shared(fold, source.judgements))
     facts = {
         **source.facts(),
         "sampling": {"model": str(parse_model(source.options.model)), "depth": chosen.depth, "others": chosen.others},
         "folds": folds,
         "folds_by": folds_by,
-        "topics_sharing_documents": found.shared,
+        "topics_sharing_documents": learned.shared,
         "seed": learner.seed,
         **learner.facts(),
         "measure": first,
-        "figures": {system: round(found.mean(system, first), 6) for system in figures},
+        "figures": {system: round(learned.mean(system, first), 6) for system in figures},
     }
-    return replace(found, combination=replace(combination, training=facts))
+    return replace(learned, combination=replace(combination, training=facts))
 
 
 def evaluate_combinations(
@@ -145,26 +151,26 @@ def evaluate_combinations(
     measures: Sequence[Measure],
     on_topic: Callable[[str], None] = lambda stage: None,
 ) -> Figures:
-    """Rank all candidate passages of each topic by combinations, which may differ by topic, and by models; measure all."""
+    """Rank the passages of each topic by combinations, which may differ per topic, and by models; measure them."""
 
     def measured(topic: Topic) -> dict[str, dict[str, float]]:
         search, matches = source.look_into(topic)
         judged = source.judgements.get(topic.qid, {})
         features = normalized_features(matches, FEATURES, source.normalize)
-        scores = {name: (score(one, features), False) for name, one in combinations(topic).items()}
-        scores |= {name: (one.score(matches), one.matching_only) for name, one in models.items()}
-        found = {}
+        scores = {name: (score(combination, features), False) for name, combination in combinations(topic).items()}
+        scores |= {name: (model.score(matches), model.matching_only) for name, model in models.items()}
+        values = {}
         allowed, groups = search.eligibility.allowed(matches), search.eligibility.groups(matches)
         for name, (column, matching_only) in scores.items():
             eligible = matching(matches, allowed) if matching_only else allowed
             ranking = search.eligibility.rank(matches, column, DEPTH, eligible, groups)
             ranked = names_of(search.snapshot, matches, ranking.rows)
-            found[name] = {measure.asked or str(measure): measure(ranked, judged) for measure in measures}
-        return found
+            values[name] = {measure.asked or str(measure): measure(ranked, judged) for measure in measures}
+        return values
 
     figures: dict[str, dict[str, dict[str, float]]] = {}
-    for topic, found in in_parallel(measured, source.topics, source.threads or usable_cores()):
-        for system, values in found.items():
+    for topic, values_of_topic in in_parallel(measured, source.topics, source.threads or usable_cores()):
+        for system, values in values_of_topic.items():
             for measure, value in values.items():
                 figures.setdefault(system, {}).setdefault(measure, {})[topic.qid] = value
         on_topic("figures")
@@ -172,5 +178,5 @@ def evaluate_combinations(
 
 
 def score(combination: Combination, features: Signals) -> Column:
-    """The score of each passage."""
+    """The score of each passage by a combination of its features."""
     return sum_of("learned score", list(combination.contributions(features).values()))

@@ -1,4 +1,4 @@
-"""Measures that ir_measures has and we do not, such as `Rprec`, `Bpref` or `RBP(p=0.8)`: taken from there where it is installed."""
+"""Measures that ir_measures has and perikope lacks, such as `Rprec`, `Bpref` or `RBP(p=0.8)`, where it is installed."""
 
 from __future__ import annotations
 
@@ -18,32 +18,35 @@ if TYPE_CHECKING:
 
 
 def borrow(call: Call) -> Definition | None:
-    """The measure of this name in ir_measures, or None where it has none or is not installed; an error where it cannot be computed."""
+    """The measure of this name in ir_measures; None where it has none or is not installed.
+
+    A measure that ir_measures has but cannot compute is an error.
+    """
     try:
         from ir_measures.measures import registry
     except ImportError:
         return None
-    found = registry.get(call.name)
-    # Our own come from here, whether they are offered there or not.
-    if found is None or getattr(found, "perikope", False):
+    theirs = registry.get(call.name)
+    # Our own measures never come from ir_measures, even where they are registered there.
+    if theirs is None or getattr(theirs, "perikope", False):
         return None
     if call.positional:
         raise UsageError(
-            f"{call}: parameters of {call.name} are given as name=value; there are: {', '.join(_parameters(found)) or '(none)'}"
+            f"{call}: parameters of {call.name} are given as name=value; there are: {', '.join(_parameters(theirs)) or '(none)'}"
         )
     given = dict(call.arguments)
     if call.cutoff is not None:
-        given[found.AT_PARAM] = call.cutoff
-    return _definition(found(**_checked(found, given)))
+        given[theirs.AT_PARAM] = call.cutoff
+    return _definition(theirs(**_checked(theirs, given)))
 
 
 def _parameters(theirs: ir_measures.Measure) -> list[str]:
-    """The names of its parameters but for the one behind the @."""
+    """The names of its parameters, except the one that is written after the @."""
     return [name for name in theirs.SUPPORTED_PARAMS if name != theirs.AT_PARAM]
 
 
 def _checked(theirs: ir_measures.Measure, given: Mapping[str, object]) -> dict[str, object]:
-    """Values in the types that ir_measures declares; its own complaint is an assertion with the name of an object inside."""
+    """Convert values to the types that ir_measures declares; errors are ours, since its own are bare assertions."""
     declared = theirs.SUPPORTED_PARAMS
     name = str(theirs)
     values = {}
@@ -67,7 +70,7 @@ def _described(declared: ir_measures.ParamInfo) -> str:
 
 
 def _demand(theirs: ir_measures.Measure, missing: Iterable[str], given: Mapping[str, object]) -> None:
-    """Raise with an example where parameters are missing."""
+    """Raise an error with an example where parameters are missing."""
     lacking = [*missing]
     if lacking:
         kinds = {parameter: info.dtype for parameter, info in theirs.SUPPORTED_PARAMS.items()}
@@ -85,27 +88,27 @@ def _definition(theirs: ir_measures.Measure) -> Definition:
     if not ir_measures.DefaultPipeline.supports(theirs):
         raise UsageError(_unsupported(theirs))
     if not isinstance(theirs.aggregator(), ir_measures.MeanAgg):
-        raise UsageError(f"{name} is no average over queries and cannot stand in a table of those")
+        raise UsageError(f"{name} is not a mean over queries, so it cannot be compared with measures that are")
     function = partial(_value, theirs)
     function.__doc__ = f"{getattr(theirs, 'SHORT_DESC', '') or name} (from ir_measures)"  # type: ignore[attr-defined,unused-ignore]
     return Definition(name, (), function, {}, takes_cutoff=False, needs_cutoff=False, default_cutoff=None)
 
 
 def _unsupported(theirs: ir_measures.Measure) -> str:
-    """Why nothing that is installed computes a measure, and what to do about it."""
+    """Say why no installed program computes a measure, and what to do."""
     import ir_measures
 
     providers = ir_measures.DefaultPipeline.providers
     for provider in providers:
         if provider.supports(theirs):
             how = provider.install_instructions() or "see the documentation of ir_measures"
-            # A shell would take the brackets of an extra for a pattern.
+            # A shell would read the brackets of an extra as a pattern.
             command = shlex.join(how.split()) if how.startswith("pip ") else how
             return f"{theirs} needs {provider.NAME}, which is not installed: {command}"
     for known in (known for provider in providers for known in provider.SUPPORTED_MEASURES if known.NAME == theirs.NAME):
-        # A program that computes it may ask for more than the measure itself does.
+        # A program that computes the measure may need more parameters than the measure declares.
         _demand(theirs, [parameter for parameter, wanted in known.params.items() if _is_missing(theirs, parameter, wanted)], theirs.params)
-    return f"{theirs} with these parameters is computed by nothing that ir_measures knows; leave some of them out"
+    return f"no program that ir_measures knows computes {theirs} with these parameters; leave some of them out"
 
 
 def _is_missing(theirs: ir_measures.Measure, parameter: str, wanted: Any) -> bool:
@@ -113,24 +116,24 @@ def _is_missing(theirs: ir_measures.Measure, parameter: str, wanted: Any) -> boo
 
 
 MOST_GRADE = 4
-"""Of gdeval, the program that ir_measures has for ERR; it stops at a higher one."""
+"""Highest grade of gdeval, the program that ir_measures runs for ERR; it stops at a higher one."""
 
 
 def _value(theirs: ir_measures.Measure, ranked: Sequence[str], judged: Mapping[str, int]) -> float:
     import ir_measures
 
     scores: dict[str, Any] = {name: -float(rank) for rank, name in enumerate(ranked)}
-    # pytrec_eval writes outside its memory on a negative grade; to trec_eval such a grade is worth 0.
+    # pytrec_eval writes outside its memory on a negative grade; trec_eval counts such a grade as 0.
     grades = {name: max(grade, 0) for name, grade in judged.items()}
     if theirs.NAME == "ERR" and (most := max(grades.values(), default=0)) > MOST_GRADE:
         raise UsageError(f"{theirs} takes grades up to {MOST_GRADE}, and the judgements have {most}")
     try:
-        # The query is called 1: gdeval knows no other names than numbers.
+        # The query id is 1, because gdeval takes only numbers as ids.
         value = float(ir_measures.calc_aggregate([theirs], {"1": grades}, {"1": scores})[theirs]) if scores and grades else 0.0
     except AssertionError as error:
-        # Parameters that are fine by themselves and do not go together.
+        # Each parameter is valid, but not their combination.
         raise UsageError(f"{theirs}: {' '.join(str(error).split())}, says ir_measures") from error
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise UsageError(f"{theirs}: the program that ir_measures runs for it failed ({type(error).__name__})") from None
-    # Some have no value where nothing is relevant or returned; here such a query counts 0.
+    # Some measures have no value where nothing is relevant or returned; such a query counts 0 here.
     return 0.0 if math.isnan(value) else value

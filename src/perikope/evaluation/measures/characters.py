@@ -1,8 +1,9 @@
-"""Characters of text, returned and relevant: the measures of the INEX ad hoc track.
+"""Measures of returned and relevant characters: those of the INEX ad hoc track.
 
-A result is a stretch of a document's text, and a judgement says which text of a document is relevant. Focused results are one list (iP,
-AiP). Relevant in context, results are read document by document (gP, gR, AgP): those of one document stand together and do not overlap.
-Kamps, Pehcevski, Kazai, Lalmas and Robertson 2008; Arvola, Geva, Kamps, Schenkel, Trotman and Vainio 2011.
+A result is a range of a document's text, and a judgement says which text of a document is relevant. The focused task
+has one list of results (iP, AiP). In the relevant-in-context task, results are read document by document (gP, gR, AgP):
+the results of a document follow each other and do not overlap. Kamps, Pehcevski, Kazai, Lalmas and Robertson 2008;
+Arvola, Geva, Kamps, Schenkel, Trotman and Vainio 2011.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from perikope.core.parameters import Range
 from perikope.evaluation.measures.declaration import measure
 
 Ranges = Sequence[tuple[int, int]]
-"""Start and length of stretches of text."""
+"""Start and length of ranges of text, in characters."""
 
 
 class Stretch(Protocol):
-    """A result: `length` characters of a document from `start` on; `perikope.evaluation.io.inex.Extract` is one."""
+    """A result: `length` characters of a document from `start`, such as `perikope.evaluation.io.inex.Extract`."""
 
     @property
     def document(self) -> str:
@@ -29,19 +30,19 @@ class Stretch(Protocol):
 
     @property
     def start(self) -> int:
-        """The place of its first character."""
+        """The offset of the first character."""
 
     @property
     def length(self) -> int:
-        """How many characters it has."""
+        """Number of characters."""
 
 
 class Relevant(Protocol):
-    """The relevant text of a document; `perikope.evaluation.io.inex.RelevantText` is one."""
+    """The relevant text of a document, such as `perikope.evaluation.io.inex.RelevantText`."""
 
     @property
     def ranges(self) -> Ranges:
-        """Start and length of each stretch; what stands in two of them is relevant once."""
+        """Start and length of each range; ranges may overlap."""
 
 
 Beta = Annotated[float, Range(0, low_open=True), "Weight β of recall in the F of a document; above 1, recall counts more."]
@@ -54,8 +55,8 @@ Tolerance = Annotated[
 def interpolated_precision(ranked: Sequence[Stretch], judged: Mapping[str, Relevant], cutoff: float) -> float:
     """The highest precision at a recall of x or more, both of characters: `max P(r) where R(r) ≥ x`.
 
-    Precision after r results is relevant text found ÷ text returned, recall is relevant text found ÷ relevant text. Relevant text that is
-    returned twice is found once, and has to be read twice.
+    After r results, precision is relevant characters returned ÷ characters returned, and recall is relevant characters
+    returned ÷ relevant characters. Relevant text that is returned twice counts once as relevant and twice as returned.
 
     >>> from perikope.evaluation.io.inex import Extract, RelevantText
     >>> run = [Extract("A", 150, 200, 2.0), Extract("C", 0, 100, 1.0)]
@@ -83,10 +84,10 @@ def average_interpolated_precision(ranked: Sequence[Stretch], judged: Mapping[st
 def generalised_precision(
     ranked: Sequence[Stretch], judged: Mapping[str, Relevant], cutoff: int, *, beta: Beta = 1.0, t2i: Tolerance = None
 ) -> float:
-    """The mean score of the first r documents: `Σ_{i≤r} S(d_i) / r`; a list that is shorter keeps its last value.
+    """The mean score of the first r documents: `Σ_{i≤r} S(d_i) / r`; a shorter list has the mean over its documents.
 
-    The score of a document is the F of what was read of it, `(1 + β²) P R / (β² P + R)`. With T2I(n), tolerance to irrelevance, the
-    reader stops after n characters that are not relevant, and only what was read counts.
+    The score of a document is the F measure of the text read, `(1 + β²) P R / (β² P + R)`. With T2I(n), tolerance to
+    irrelevance, the reader stops after n characters that are not relevant, and only the text read until then counts.
 
     >>> from perikope.evaluation.io.inex import Extract, RelevantText
     >>> generalised_precision([Extract("B", 0, 900, 1.0)], {"B": RelevantText(((0, 300),), 300, 900, 0)}, 10)
@@ -98,7 +99,7 @@ def generalised_precision(
 
 @measure("gR", level="context")
 def generalised_recall(ranked: Sequence[Stretch], judged: Mapping[str, Relevant], cutoff: int) -> float:
-    """Relevant documents among the first r, of all documents with relevant text: `found / R`.
+    """Share of all documents with relevant text that are among the first r: `relevant@r / R`.
 
     >>> from perikope.evaluation.io.inex import Extract, RelevantText
     >>> relevant = RelevantText(((0, 300),), 300, 900, 0)
@@ -106,17 +107,18 @@ def generalised_recall(ranked: Sequence[Stretch], judged: Mapping[str, Relevant]
     0.5
     """
     relevant = sum(bool(_merged(text.ranges)) for text in judged.values())
-    found = sum(is_relevant for _, is_relevant in list(_documents(ranked, judged, 1.0, None))[:cutoff])
-    return found / relevant if relevant else 0.0
+    found_documents = sum(is_relevant for _, is_relevant in list(_documents(ranked, judged, 1.0, None))[:cutoff])
+    return found_documents / relevant if relevant else 0.0
 
 
 @measure("AgP", aliases=("MAgP",), level="context", short={"T2I": "t2i"})
 def average_generalised_precision(
     ranked: Sequence[Stretch], judged: Mapping[str, Relevant], *, beta: Beta = 1.0, t2i: Tolerance = None
 ) -> float:
-    """The generalised precision at the ranks of relevant documents, of all relevant ones: `Σ_{d_r relevant} gP@r / R`.
+    """Sum of gP at the ranks of relevant documents, divided by all R relevant ones: `Σ_{d_r relevant} gP@r / R`.
 
-    β = 1 is the harmonic mean of the papers, 0.25 the default of the official program. `T2I(300)` is the measure with t2i=300; see gP.
+    β = 1 is the harmonic mean of the papers, 0.25 the default of the official program. `T2I(300)` is short for
+    `AgP(t2i=300)`; see gP.
 
     >>> from perikope.evaluation.io.inex import Extract, RelevantText
     >>> relevant = RelevantText(((0, 300),), 300, 900, 0)
@@ -132,15 +134,15 @@ def average_generalised_precision(
 
 
 def in_context(ranked: Iterable[Stretch]) -> list[tuple[str, list[Stretch]]]:
-    """The results by document, in order; an error with the line where a document comes back or results overlap."""
+    """Group the results by document, in order; an error where the results of a document are apart or overlap."""
     documents: dict[str, list[Stretch]] = {}
-    last, taken = "", list[tuple[int, int]]()
+    last, covered = "", list[tuple[int, int]]()
     for result in ranked:
         wrong = ""
         if result.document != last:
-            wrong = "stand apart from those before: results of one document must stand together" if result.document in documents else ""
-            last, taken = result.document, []
-        if not _fit(result, taken):
+            wrong = "are apart from those before: results of one document must follow each other" if result.document in documents else ""
+            last, covered = result.document, []
+        if not _cover(result, covered):
             wrong = "overlap a result before: results of one document must not overlap"
         if wrong:
             where = f"{result.length} characters of {result.document!r} from {result.start} on"
@@ -153,93 +155,93 @@ AnyStretch = TypeVar("AnyStretch", bound=Stretch)
 
 
 def by_document(ranked: Iterable[AnyStretch]) -> list[AnyStretch]:
-    """The results put together by document, at the place of its first; one that overlaps an earlier one is left out."""
+    """The results grouped by document, in the order of first results; one that overlaps an earlier one is left out."""
     documents: dict[str, list[AnyStretch]] = {}
-    taken: dict[str, list[tuple[int, int]]] = {}
+    covered: dict[str, list[tuple[int, int]]] = {}
     for result in ranked:
-        if _fit(result, taken.setdefault(result.document, [])):
+        if _cover(result, covered.setdefault(result.document, [])):
             documents.setdefault(result.document, []).append(result)
     return [result for results in documents.values() for result in results]
 
 
-def _fit(result: Stretch, taken: list[tuple[int, int]]) -> bool:
-    """Whether none of its characters is taken; they are afterwards. `taken` are starts and ends in order."""
+def _cover(result: Stretch, covered: list[tuple[int, int]]) -> bool:
+    """Add a result to the sorted pairs of start and end, if it overlaps none of them; returns whether it was added."""
     start, end = result.start, result.start + result.length
-    place = bisect_left(taken, (start, end))
-    if start < end and ((place and taken[place - 1][1] > start) or (place < len(taken) and taken[place][0] < end)):
+    i = bisect_left(covered, (start, end))
+    if start < end and ((i and covered[i - 1][1] > start) or (i < len(covered) and covered[i][0] < end)):
         return False
     if start < end:
-        taken.insert(place, (start, end))
+        covered.insert(i, (start, end))
     return True
 
 
 def _curve(ranked: Sequence[Stretch], judged: Mapping[str, Relevant]) -> tuple[list[float], list[float]]:
-    """Recall and precision after each result; recall never falls."""
+    """Recall and precision after each result; recall never decreases."""
     missing = {document: _merged(text.ranges) for document, text in judged.items()}
     relevant = sum(end - start for ranges in missing.values() for start, end in ranges)
-    found, returned = 0, 0
+    relevant_returned, returned = 0, 0
     recalls, precisions = [], []
     for result in ranked:
         left = missing.get(result.document, [])
         overlap, missing[result.document] = _take(left, result.start, result.start + result.length)
-        found += overlap
+        relevant_returned += overlap
         returned += result.length
         if relevant and returned:
-            recalls.append(found / relevant)
-            precisions.append(found / returned)
+            recalls.append(relevant_returned / relevant)
+            precisions.append(relevant_returned / returned)
     return recalls, precisions
 
 
 def _highest_from(precisions: Sequence[float]) -> list[float]:
-    """For each place the highest value there or later, and 0 behind the last."""
+    """The highest value at each index or later, and a last value of 0."""
     return [*reversed(list(accumulate(reversed(precisions), max))), 0.0]
 
 
 def _documents(ranked: Sequence[Stretch], judged: Mapping[str, Relevant], beta: float, t2i: int | None) -> Iterator[tuple[float, bool]]:
-    """The score of each document, and whether it has relevant text."""
+    """The score of each returned document, and whether it has relevant text."""
     for document, results in in_context(ranked):
         relevant = _merged(judged[document].ranges) if document in judged else []
         if not relevant:
             yield 0.0, False
             continue
         size = sum(end - start for start, end in relevant)
-        found, irrelevant = _read(results, relevant, t2i)
-        if not found:
+        relevant_read, irrelevant = _read(results, relevant, t2i)
+        if not relevant_read:
             yield 0.0, True
             continue
-        precision, recall = found / (found + irrelevant), found / size
+        precision, recall = relevant_read / (relevant_read + irrelevant), relevant_read / size
         yield (1 + beta**2) * precision * recall / (beta**2 * precision + recall), True
 
 
 def _read(results: Iterable[Stretch], relevant: Sequence[tuple[int, int]], t2i: int | None) -> tuple[int, int]:
-    """Characters read that are relevant, and that are not, by a reader who stops after `t2i` of the latter."""
-    found, irrelevant = 0, 0
+    """Numbers of relevant and of other characters read; the reader stops after `t2i` others (None: never)."""
+    relevant_read, irrelevant = 0, 0
     for result in results:
         at, last = result.start, result.start + result.length
         for start, end in [(max(start, at), min(end, last)) for start, end in relevant if start < last and end > at] + [(last, last)]:
             irrelevant += start - at
             if t2i is not None and irrelevant >= t2i:
-                return found, t2i
-            found += end - start
+                return relevant_read, t2i
+            relevant_read += end - start
             at = end
-    return found, irrelevant
+    return relevant_read, irrelevant
 
 
 def _take(ranges: list[tuple[int, int]], start: int, end: int) -> tuple[int, list[tuple[int, int]]]:
-    """How many characters of the ranges lie from start to end, and the ranges without them."""
-    taken, left = 0, []
+    """Number of characters of the ranges that lie between start and end, and the ranges without them."""
+    overlapping, left = 0, []
     for first, last in ranges:
         overlap = max(0, min(last, end) - max(first, start))
         if overlap:
-            taken += overlap
+            overlapping += overlap
             left += [(a, b) for a, b in ((first, start), (end, last)) if a < b]
         else:
             left.append((first, last))
-    return taken, left
+    return overlapping, left
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Starts and ends of the text in any of the ranges, in order, without overlap."""
+    """Convert ranges (start and length) to sorted pairs of start and end without overlap."""
     merged: list[tuple[int, int]] = []
     for start, length in sorted(ranges):
         if length <= 0:

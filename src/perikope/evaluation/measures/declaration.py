@@ -2,17 +2,18 @@
 
     @measure("AP", aliases=("MAP",))
     def average_precision(
-        ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None, *, rel: Annotated[int, Range(1)] = 1
+        ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None, *,
+        rel: Annotated[int, Range(1)] = 1,
     ) -> float: ...
 
-A measure is a pure function of one query's results, best first, and its judgements. What these are its level says:
+A measure is a pure function of one query's results, best first, and its judgements. Its level says what these are:
 
     names       names of passages or documents, and grades by name
-    characters  stretches of text, and relevant text by document
-    context     the same, with the results of one document side by side
+    characters  ranges of text, and relevant text by document
+    context     the same, with the results of each document side by side
 
-It takes a cutoff where it has an argument of that name: one without a default must be asked for; a whole number of results, or where it is
-declared a float, a level of recall. Parameters are keyword-only.
+A measure with an argument `cutoff` takes a cutoff, and needs one if the argument has no default. A cutoff is a number
+of results or, where it is declared a float, a level of recall. Parameters are keyword-only.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Level = Literal["names", "characters", "context"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Definition:
-    """A measure as declared: its function, its other names, its parameters and whether it takes a cutoff."""
+    """A declared measure: its function, aliases, parameters, and whether it takes a cutoff."""
 
     name: str
     aliases: tuple[str, ...]
@@ -46,15 +47,15 @@ class Definition:
     level: Level = "names"
     cutoff_is_recall: bool = False
     short: Mapping[str, str] = field(default_factory=dict)
-    """Names under which one parameter is given as a bare value: `T2I(300)`, with the parameter's name."""
+    """Short names, such as `T2I` for `T2I(300)`, with the parameter that their bare value sets."""
 
     @property
     def example(self) -> str:
-        """How the measure is asked for."""
+        """The measure as a user may write it, such as `P@10`."""
         return self.name + (("@0.01" if self.cutoff_is_recall else "@10") if self.needs_cutoff else "")
 
     def checked_cutoff(self, given: float | None) -> float | None:
-        """The cutoff to use, or an error that says what this measure takes."""
+        """The cutoff to use, or an error that says which cutoffs this measure takes."""
         if given is None:
             if self.needs_cutoff:
                 raise UsageError(f"{self.name} needs a cutoff, such as {self.example}")
@@ -72,7 +73,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Measure:
-    """A measure with its parameters and cutoff; `str` is its canonical name, `asked` the name it was asked for by."""
+    """A measure with its parameters and cutoff; `str` is its canonical name, `asked` the name that the user wrote."""
 
     definition: Definition
     arguments: tuple[tuple[str, object], ...] = ()
@@ -81,15 +82,15 @@ class Measure:
 
     @property
     def level(self) -> Level:
-        """What kind of results it measures."""
+        """The kind of results that it measures."""
         return self.definition.level
 
     def __call__(self, ranked: Sequence[Any], judged: Mapping[str, Any]) -> float:
-        """The value for one query: `ranked` are names, best first, `judged` grades by name; or what else its level says."""
+        """The value for one query. For level `names`, `ranked` has names, best first, and `judged` grades by name."""
         if self.level != "names" and ranked and isinstance(ranked[0], str):
-            raise UsageError(f"{self.asked or self} counts characters: it needs stretches of text, and was given names of passages")
-        places = (self.cutoff,) if self.definition.takes_cutoff else ()
-        return self.definition.function(ranked, judged, *places, **dict(self.arguments))
+            raise UsageError(f"{self.asked or self} counts characters: it needs ranges of text, and was given names of passages")
+        cutoff = (self.cutoff,) if self.definition.takes_cutoff else ()
+        return self.definition.function(ranked, judged, *cutoff, **dict(self.arguments))
 
     def __str__(self) -> str:
         declared = self.definition.parameters
@@ -105,7 +106,7 @@ MEASURES: Registry[Definition] = Registry("measure", "perikope.evaluation.measur
 def measure(
     name: str, aliases: Iterable[str] = (), *, level: Level = "names", short: Mapping[str, str] | None = None
 ) -> Callable[[Function], Function]:
-    """Register the function below under its canonical name; an alias such as `MAP(D)` may hold a word in parentheses.
+    """Register the decorated function as a measure; an alias may hold a word in parentheses, such as `MAP(D)`.
 
     With `short={"T2I": "t2i"}`, `T2I(300)` is the measure with `t2i=300`.
     """
@@ -116,15 +117,15 @@ def measure(
         default = None if cutoff is None or needs else cutoff.default
         is_recall = get_type_hints(function).get("cutoff") is float
         declared = parameters_of(function)
-        made = Definition(name, tuple(aliases), function, declared, cutoff is not None, needs, default, level, is_recall, short or {})
-        MEASURES.add(name, made)
+        definition = Definition(name, tuple(aliases), function, declared, cutoff is not None, needs, default, level, is_recall, short or {})
+        MEASURES.add(name, definition)
         return function
 
     return register
 
 
 def parse_measure(text: str) -> Measure:
-    """The measure that a name asks for, in canonical spelling or in that of the papers.
+    """The measure of a name, in canonical spelling or in that of the papers.
 
     >>> parse_measure("MAP(D)"), parse_measure("MAP(rel=2)@100"), parse_measure("PRES")
     (APD, AP(rel=2)@100, PRES@100)
@@ -145,7 +146,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def parse_measures(asked: str | Measure | Iterable[str | Measure]) -> list[Measure]:
-    """Measures from one string with spaces between them, or from a list of strings and measures.
+    """Measures from a string of names separated by spaces, or from a list of names and measures.
 
     >>> parse_measures("nDCG@10 MAP( D ) PRES@50")
     [nDCG@10, APD, PRES@50]
@@ -154,7 +155,7 @@ def parse_measures(asked: str | Measure | Iterable[str | Measure]) -> list[Measu
         return [asked]
     if isinstance(asked, str):
         return [_parse_one(piece) for piece in _pieces(asked)]
-    return [found for one in asked for found in parse_measures(one)]
+    return [measure for entry in asked for measure in parse_measures(entry)]
 
 
 def _parse_one(text: str) -> Measure:
@@ -168,7 +169,7 @@ def _parse_one(text: str) -> Measure:
 
 
 def _pieces(text: str, also: str = "") -> list[str]:
-    """The text cut at the white space, and at another mark, that stand in no parentheses or brackets."""
+    """Split a text at white space, and at the character `also`, outside of parentheses and brackets."""
     pieces, depth = [""], 0
     for character in text:
         depth += (character in "([") - (character in ")]")
@@ -180,13 +181,13 @@ def _pieces(text: str, also: str = "") -> list[str]:
 
 
 def _definitions() -> dict[str, Definition]:
-    """The measures by all of their names."""
+    """The measures by name and by alias."""
     definitions = dict(MEASURES.items())
     return definitions | {alias: definition for definition in definitions.values() for alias in definition.aliases}
 
 
 def _in_full(call: Call) -> Call:
-    """A short name with its bare value as the measure and parameter that it stands for; any other call as it is."""
+    """Replace a short name and its bare value by the measure with that parameter; any other call stays as it is."""
     for name, definition in MEASURES.items():
         if call.name in definition.short:
             parameter = definition.short[call.name]
@@ -197,7 +198,7 @@ def _in_full(call: Call) -> Call:
 
 
 def _borrowed(call: Call) -> Definition | None:
-    """The measure of this name that ir_measures has, where that is installed."""
+    """The measure of this name in ir_measures; None where it has none or is not installed."""
     from perikope.evaluation.measures.borrowed import borrow
 
     return borrow(call)
@@ -216,5 +217,5 @@ def _find(call: Call) -> Definition:
     short = [f"{name}({parameter})" for definition in dict(MEASURES.items()).values() for name, parameter in definition.short.items()]
     complaint = unknown("measure", spelling, [*definitions, *short])
     if find_spec("ir_measures") is None:
-        raise UsageError(f"{complaint}; those of ir_measures too with: pip install 'perikope[eval]'")
+        raise UsageError(f"{complaint}; for those of ir_measures: pip install 'perikope[eval]'")
     raise complaint

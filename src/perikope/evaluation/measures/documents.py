@@ -1,6 +1,6 @@
-"""Documents of a run: a passage stands for its document, and the first passage of a document gives its rank.
+"""Measures of documents: a document has the rank of its first passage.
 
-A relevant document is one that is judged relevant or has a passage that is.
+A document is relevant if it, or one of its passages, is judged relevant.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Rel = Annotated[int, Range(1), "Lowest grade that counts as relevant."]
 
 @measure("PRES")
 def patent_retrieval_evaluation_score(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int = 100, *, rel: Rel = 1) -> float:
-    """Recall and its effort, for a searcher who reads n documents: `1 - (Σ_i r_i / R - (R + 1) / 2) / n`.
+    """Recall and the effort of reaching it, when reading n documents: `1 - (Σ_i r_i / R - (R + 1) / 2) / n`.
 
-    The r_i are the ranks of the R relevant documents; those not among the first n take the ranks n + found + 1 … n + R.
-    Magdy and Jones 2010.
+    The r_i are the ranks of the R relevant documents. Those not among the first n get the ranks n + m + 1 … n + R,
+    where m is the number of relevant documents among the first n. Magdy and Jones 2010.
 
     >>> patent_retrieval_evaluation_score(["A#2", "B#1", "A#1"], {"A#1": 1, "C#4": 1}, 10)
     0.5
@@ -44,7 +44,7 @@ def ranked_documents(ranked: Iterable[str]) -> list[str]:
 
 
 def judged_documents(judged: Mapping[str, int]) -> dict[str, int]:
-    """The grade of each judged document: the highest among its own and those of its passages.
+    """The grade of each judged document: the highest grade of the document and its passages.
 
     >>> judged_documents({"A#1": 0, "A#2": 2, "B": 1})
     {'A': 2, 'B': 1}

@@ -14,7 +14,7 @@ from perikope.evaluation.measures.declaration import Measure, parse_measures
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The values of a run: `per_query[measure][qid]` and `mean[measure]`, under the names that were asked for."""
+    """The values of a run: `per_query[measure][qid]` and `mean[measure]`, by the names that the caller gave."""
 
     measures: tuple[Measure, ...]
     queries: tuple[str, ...]
@@ -29,11 +29,11 @@ def evaluate(
     *,
     only_run_queries: bool = False,
 ) -> Evaluation:
-    """Measure a run (score by name by query id) against judgements (grade by name by query id).
+    """Measure a run (score by query id and name) against judgements (grade by query id and name).
 
-    Averages run over all judged queries: one that the run leaves out counts 0, unless `only_run_queries` is set; queries
-    of the run that nobody judged are left out. Measures of characters take relevant text by document by query id, and lists of stretches of
-    text by query id: what `read_judgements` and `read_run` of `perikope.evaluation.io.inex` give.
+    Means are over all judged queries: a query that the run lacks counts 0, unless `only_run_queries` is set. Queries of
+    the run without judgements are left out. Measures of characters take what `read_judgements` and `read_run` of
+    `perikope.evaluation.io.inex` return: relevant text by query id and document, and a list of ranges by query id.
 
     >>> evaluate("MAP", {"q1": {"d1": 1}, "q2": {"d1": 1}}, {"q1": {"d1": 0.7}}).mean
     {'MAP': 0.5}
@@ -52,20 +52,20 @@ def evaluate(
 
 
 def merge(evaluations: Iterable[Evaluation], order: Iterable[str]) -> Evaluation:
-    """Evaluations of one run by several measures as one, with the measures in this order, by the names that were asked for."""
-    found = list(evaluations)
-    by_name = {name: (measure, one) for one in found for name, measure in zip(one.mean, one.measures, strict=True)}
+    """Merge evaluations of one run by different measures; `order` has the names of the measures in their order."""
+    parts = list(evaluations)
+    by_name = {name: (measure, part) for part in parts for name, measure in zip(part.mean, part.measures, strict=True)}
     names = list(dict.fromkeys(order))
     return Evaluation(
         tuple(by_name[name][0] for name in names),
-        found[0].queries,
+        parts[0].queries,
         {name: by_name[name][1].per_query[name] for name in names},
         {name: by_name[name][1].mean[name] for name in names},
     )
 
 
 def _check_levels(wanted: Mapping[str, Measure], judgements: Mapping[str, Mapping[str, Any]], run: Mapping[str, Any]) -> None:
-    """What was judged and what was returned must be what the measures count."""
+    """Raise an error where judgements or run are of names and a measure counts characters, or the other way round."""
     of_text = any(hasattr(value, "ranges") for judged in judgements.values() for value in judged.values())
     of_grades = not of_text and any(judgements.values())
     lists = any(not isinstance(results, Mapping) for results in run.values())
@@ -75,7 +75,7 @@ def _check_levels(wanted: Mapping[str, Measure], judgements: Mapping[str, Mappin
             raise UsageError(f"{name} needs grades and scores by name, and was given {'judgements' if of_text else 'a run'} of characters")
         if measure.level != "names" and (of_grades or scores):
             raise UsageError(
-                f"{name} counts characters: it needs relevant text by document and lists of stretches of text, as INEX files have them, "
+                f"{name} counts characters: it needs relevant text by document and lists of ranges of text, as INEX files have them, "
                 f"and was given {'grades' if of_grades else 'scores'} by name"
             )
 
@@ -85,7 +85,7 @@ def _ranked(results: Mapping[str, float] | Sequence[Any]) -> Sequence[Any]:
 
 
 def ranked_names(scores: Mapping[str, float]) -> list[str]:
-    """The names of one query's results, best first: by falling score in float32, ties by falling name, as trec_eval does.
+    """The names of one query's results, best first: by descending float32 score, then descending name, as in trec_eval.
 
     >>> ranked_names({"a": 1.0, "b": 1.000000001, "c": 2.0})
     ['c', 'b', 'a']

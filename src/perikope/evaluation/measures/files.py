@@ -1,7 +1,8 @@
-"""Judgements and runs from files, as measures of every level take them.
+"""Judgements and runs from files, in the form that measures of every level need.
 
-Which measures can be asked for, the judgements decide: those of names (TREC, CLEF-IP, BEIR) have measures of names; INEX files have
-measures of characters, and of names for their documents. With an index, which knows where passages stand, names have characters too.
+The judgements decide which measures are possible. Files of names (TREC, CLEF-IP, BEIR) allow measures of names. INEX
+files allow measures of characters, and measures of names for their documents. With an index, which knows the ranges of
+passages, files of names allow measures of characters too.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ if TYPE_CHECKING:
 
 
 def judgements_in(path: str, form: str = "auto") -> dict[str, dict[str, int]]:
-    """The judgements of a file as `read_judgements` gives them; one that holds none is an error, since nothing can be measured by it."""
+    """The judgements of a file, as `read_judgements` returns them; a file without judgements is an error."""
     from perikope.evaluation.io.judgements import read_judgements
 
-    found = read_judgements(path, form)
-    if not found:
+    judgements = read_judgements(path, form)
+    if not judgements:
         raise InputError("is empty: there is no judgement in it", path=path)
-    return found
+    return judgements
 
 
 class JudgementFile:
-    """The judgements of a file; `index` is the folder of an index that knows where the passages stand."""
+    """The judgements of a file; `index` is the folder of an index that knows the ranges of passages, or empty."""
 
     def __init__(self, path: str, form: str = "auto", index: str = "") -> None:
         from perikope.evaluation.io.judgements import judgement_form
@@ -42,23 +43,23 @@ class JudgementFile:
 
     @cached_property
     def ranges(self) -> PassageRanges:
-        """Where passages stand, in the text that the judgements speak of."""
+        """The ranges of passages, in the text whose characters the judgements count."""
         from perikope.evaluation.io.spans import PassageRanges
 
         return PassageRanges(self.index, "file" if self.form == "inex" else "text")
 
     @cached_property
     def text(self) -> Mapping[str, Mapping[str, Any]]:
-        """The relevant text of documents, by query id; of judgements of whole passages, all of the relevant ones."""
+        """Relevant text by query id and document; a passage that is judged as a whole is relevant as a whole."""
         from perikope.evaluation.io import inex, spans
 
         if self.form == "inex":
             return inex.read_judgements(self.path)
-        found = spans.read_spans(self.path) if self.form == "spans" else spans.spans_of_judgements(self.names)
-        return spans.relevant_text(found, self.ranges, self.path)
+        judged_spans = spans.read_spans(self.path) if self.form == "spans" else spans.spans_of_judgements(self.names)
+        return spans.relevant_text(judged_spans, self.ranges, self.path)
 
     def run(self, path: str, form: str = "auto") -> RunFile:
-        """A run to be measured against these judgements."""
+        """Read a run that will be measured against these judgements."""
         return RunFile(path, self, form)
 
     def evaluate(self, measures: str | Iterable[str | Measure], run: RunFile, *, only_run_queries: bool = False) -> Evaluation:
@@ -67,25 +68,25 @@ class JudgementFile:
         levels: dict[Level, list[Measure]] = {}
         for measure in wanted.values():
             levels.setdefault(measure.level, []).append(measure)
-        found = []
+        evaluations = []
         for level, of_level in levels.items():
             try:
                 judged = self.names if level == "names" else self._text_for(of_level[0], run.form)
-                found.append(evaluate(of_level, judged, run.of(level), only_run_queries=only_run_queries))
+                evaluations.append(evaluate(of_level, judged, run.of(level), only_run_queries=only_run_queries))
             except InputError as error:
-                # A measure knows the line of a result that it refuses, and not the file.
+                # A measure knows the line of a result that it refuses, but not the file.
                 raise InputError(str(error), path=run.path, line=error.line) if error.path is None else error from error
-        return merge(found, wanted)
+        return merge(evaluations, wanted)
 
     def _text_for(self, measure: Measure, run_form: str) -> Mapping[str, Mapping[str, Any]]:
         if not self.index and self.form != "inex":
             raise UsageError(
-                f"{measure.asked} counts characters, and {self.path} names passages: say with --index where these stand, "
-                "or give INEX judgements"
+                f"{measure.asked} counts characters, and {self.path} names passages: give the index that holds them (--index), "
+                "or INEX judgements"
             )
         if not self.index and run_form != "inex":
             raise UsageError(
-                f"{measure.asked} counts characters, and the run names passages: say with --index where these stand, or give an INEX run"
+                f"{measure.asked} counts characters, and the run names passages: give the index that holds them (--index), or an INEX run"
             )
         if self.form != "inex" and run_form == "inex":
             raise UsageError(
@@ -95,7 +96,7 @@ class JudgementFile:
 
 
 class RunFile:
-    """The results of a file, as measures take them."""
+    """The results of a run file, in the form that measures of each level need."""
 
     def __init__(self, path: str, judgements: JudgementFile, form: str = "auto") -> None:
         from pathlib import Path
@@ -108,7 +109,7 @@ class RunFile:
         self._judgements = judgements
 
     def of(self, level: Level) -> Mapping[str, Any]:
-        """The results for measures of a level; of a run of passages, relevant in context, put together by document."""
+        """The results for measures of a level. For `context`, a run of passages is grouped by document."""
         if level == "names":
             return self.names
         if level == "context" and self.form != "inex":
@@ -117,7 +118,7 @@ class RunFile:
 
     @cached_property
     def extracts(self) -> Mapping[str, list[Any]]:
-        """The results as stretches of text."""
+        """The results as ranges of text."""
         from perikope.evaluation.io import inex
         from perikope.evaluation.io.spans import extracts_of
 

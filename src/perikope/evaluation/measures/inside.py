@@ -1,8 +1,8 @@
-"""Passages inside their documents: MAP(D) and PREC(D) of the CLEF-IP passage task.
+"""Measures of passages inside their documents: MAP(D) and PREC(D) of the CLEF-IP passage task.
 
-Each relevant document, one with a relevant passage, is measured by the passages returned from it, in the order of the run;
-the value of a query is the mean over its relevant documents, and one from which nothing was returned counts 0.
-A judgement or a result that names a whole document says nothing about its passages and is not looked at.
+A document is relevant if it has a relevant passage. Each relevant document is measured by the passages that were
+returned from it, in the order of the run; it counts 0 if none was returned. The value of a query is the mean over its
+relevant documents. Judgements and results that name whole documents are ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def average_precision_inside(ranked: Sequence[str], judged: Mapping[str, int], *
 
 @measure("PD", aliases=("PREC(D)",))
 def precision_inside(ranked: Sequence[str], judged: Mapping[str, int], *, rel: Rel = 1) -> float:
-    """Precision of the passages returned from each relevant document d: `1/|D| Σ_d found(d) / returned(d)`. Piroi et al. 2012.
+    """Precision of the passages returned from each relevant document d: `1/|D| Σ_d relevant(d) / returned(d)`.
+
+    Piroi et al. 2012.
 
     >>> precision_inside(["A#2", "B#1", "A#1"], {"A#1": 1, "B#1": 1})
     0.75
@@ -55,11 +57,11 @@ def _by_document(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _average_precision(returned: Sequence[str], relevant: set[str]) -> float:
-    found, total = 0, 0.0
+    relevant_so_far, total = 0, 0.0
     for rank, name in enumerate(returned, start=1):
         if name in relevant:
-            found += 1
-            total += found / rank
+            relevant_so_far += 1
+            total += relevant_so_far / rank
     return total / len(relevant)
 
 

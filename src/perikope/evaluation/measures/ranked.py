@@ -1,7 +1,7 @@
-"""What every user of trec_eval expects, by its definitions (https://github.com/usnistgov/trec_eval).
+"""The common measures, as trec_eval defines them (https://github.com/usnistgov/trec_eval).
 
-A result is relevant when its grade is at least `rel`; one that nobody judged is not. A query without anything relevant
-gives 0.
+A result is relevant if its grade is at least `rel`; a result without a judgement is not relevant. A query without
+relevant results has the value 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Rel = Annotated[int, Range(1), "Lowest grade that counts as relevant."]
 
 @measure("nDCG", aliases=("NDCG",))
 def normalised_discounted_cumulative_gain(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None) -> float:
-    """Gain found over the most that could be: `Σ_i grade_i / log2(i + 1)`, divided by that of the best order of all judged.
+    """Discounted cumulative gain, `Σ_i grade_i / log2(i + 1)`, divided by that of the ideal ranking.
 
     Negative grades count as 0. Järvelin and Kekäläinen 2002, with the grade itself as gain.
 
@@ -31,7 +31,7 @@ def normalised_discounted_cumulative_gain(ranked: Sequence[str], judged: Mapping
 
 @measure("AP", aliases=("MAP",))
 def average_precision(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None, *, rel: Rel = 1) -> float:
-    """The precisions at the ranks of relevant results, summed and divided by all that is relevant: `Σ_i rel_i P@i / R`.
+    """Sum of the precisions at the ranks of relevant results, divided by all R relevant ones: `Σ_i rel_i P@i / R`.
 
     Harman 1992.
 
@@ -39,11 +39,11 @@ def average_precision(ranked: Sequence[str], judged: Mapping[str, int], cutoff: 
     0.75
     """
     relevant = sum(grade >= rel for grade in judged.values())
-    found, total = 0, 0.0
+    relevant_so_far, total = 0, 0.0
     for rank, name in enumerate(ranked[:cutoff], start=1):
         if judged.get(name, 0) >= rel:
-            found += 1
-            total += found / rank
+            relevant_so_far += 1
+            total += relevant_so_far / rank
     return total / relevant if relevant else 0.0
 
 
@@ -59,23 +59,25 @@ def reciprocal_rank(ranked: Sequence[str], judged: Mapping[str, int], cutoff: in
 
 @measure("P", aliases=("Precision",))
 def precision(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int, *, rel: Rel = 1) -> float:
-    """Relevant results among the first k, divided by k also where the list is shorter: `found / k`. van Rijsbergen 1979.
+    """Share of relevant results among the first k; the divisor is k even where the list is shorter: `relevant / k`.
+
+    van Rijsbergen 1979.
 
     >>> precision(["a", "b"], {"a": 1}, 5)
     0.2
     """
-    return _found(ranked[:cutoff], judged, rel) / cutoff
+    return _count_relevant(ranked[:cutoff], judged, rel) / cutoff
 
 
 @measure("Recall", aliases=("R",))
 def recall(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None, *, rel: Rel = 1) -> float:
-    """Relevant results found, of all that is relevant: `found / R`. van Rijsbergen 1979.
+    """Share of all relevant results that are among the first k: `relevant@k / R`. van Rijsbergen 1979.
 
     >>> recall(["a", "b"], {"a": 1, "z": 1}, 1)
     0.5
     """
     relevant = sum(grade >= rel for grade in judged.values())
-    return _found(ranked[:cutoff], judged, rel) / relevant if relevant else 0.0
+    return _count_relevant(ranked[:cutoff], judged, rel) / relevant if relevant else 0.0
 
 
 @measure("Success")
@@ -85,12 +87,12 @@ def success(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int, *, re
     >>> success(["a", "b"], {"b": 1}, 1), success(["a", "b"], {"b": 1}, 2)
     (0.0, 1.0)
     """
-    return float(_found(ranked[:cutoff], judged, rel) > 0)
+    return float(_count_relevant(ranked[:cutoff], judged, rel) > 0)
 
 
 @measure("Judged")
 def judged_rate(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None) -> float:
-    """The share of the first k results, or of a shorter list, that somebody judged: `judged / min(k, length)`.
+    """Share of the first k results, or of a shorter list, that have a judgement: `judged / min(k, length)`.
 
     >>> judged_rate(["a", "b"], {"a": 0}, 10)
     0.5
@@ -103,5 +105,5 @@ def _discounted(grades: Iterable[int]) -> float:
     return sum(max(grade, 0) / math.log2(rank + 1) for rank, grade in enumerate(grades, start=1))
 
 
-def _found(names: Sequence[str], judged: Mapping[str, int], rel: int) -> int:
+def _count_relevant(names: Sequence[str], judged: Mapping[str, int], rel: int) -> int:
     return sum(judged.get(name, 0) >= rel for name in names)

@@ -1,4 +1,4 @@
-"""Is a difference between systems more than chance? Tests over the queries, corrected for their number, and letters for tables.
+"""Tests of significance of differences between systems, corrected for the number of pairs, and letters for tables.
 
 >>> better = {"q1": 0.6, "q2": 0.7, "q3": 0.9, "q4": 0.8, "q5": 0.75}
 >>> worse = {"q1": 0.4, "q2": 0.55, "q3": 0.65, "q4": 0.6, "q5": 0.6}
@@ -23,44 +23,46 @@ if TYPE_CHECKING:
 Values = Sequence[float]
 
 TRIALS = 100_000
-"""Random assignments that the randomisation test draws where there are too many to try all."""
+"""Number of random assignments that the randomisation test draws where there are too many to try all."""
 
 EXACT_QUERIES = 16
-"""Up to so many queries that differ, the randomisation test tries every assignment of signs."""
+"""Largest number of queries with a difference for which the randomisation test tries every assignment of signs."""
 
 ROUNDING = 1e-12
-"""Values that are closer are equal: sums of the same numbers in another order differ by less."""
+"""Smaller differences count as 0: sums of the same numbers in another order differ by less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a comparison of systems says."""
+    """The result of comparing systems pair by pair."""
 
     p: Mapping[tuple[str, str], float]
-    """The corrected p of the two-tailed test of every ordered pair of systems; both orders have the same."""
+    """The corrected p of the two-tailed test of every pair of systems, in both orders."""
     beaten: Mapping[str, tuple[str, ...]]
-    """For each system those that it beats: with a higher mean, and p at most alpha."""
+    """The systems that each system beats: its mean is higher, and p is at most alpha."""
     labels: Mapping[str, str]
-    """The letter of each system: a, b, c … in their order."""
+    """The letter of each system: a, b, c … in the given order."""
     test: str
     correction: str
     alpha: float
 
     @property
     def letters(self) -> Mapping[str, str]:
-        """For each system the letters of those that it beats."""
+        """The letters of the systems that each system beats."""
         return {name: "".join(self.labels[other] for other in others) for name, others in self.beaten.items()}
 
 
 def compare(
     values: Mapping[str, Mapping[str, float]], *, test: str = "t", correction: str = "holm", alpha: float = 0.05, seed: int = 0
 ) -> Comparison:
-    """Compare every pair of systems by their values, which are given by query by system.
+    """Compare every pair of systems; `values` has the value of a measure by system and query id.
 
-    Tests, all two-tailed: `t` (paired, Student), `wilcoxon` (signed ranks), `randomisation` (Fisher; signs of the differences, by the mean)
-    and `mannwhitney` (U, which does not pair queries). Corrections for the number of pairs: `holm`, `bonferroni`, `bh` (Benjamini and
-    Hochberg) and `none`. Where nothing can be said (one query, no difference) p is 1; where every query differs by the same amount, t has
-    no variance to doubt it and p is 0.
+    - Tests, all two-tailed: `t` (Student's, paired), `wilcoxon` (signed ranks), `randomisation` (Fisher's, of the mean
+      difference) and `mannwhitney` (U, which does not pair queries).
+    - Corrections for the number of pairs: `holm`, `bonferroni`, `bh` (Benjamini and Hochberg) and `none`.
+
+    With one query or without differences, p is 1. Where every query differs by the same amount, the variance of the t
+    test is 0, and so is p.
     """
     if test not in TESTS:
         raise unknown("test", test, TESTS)
@@ -82,13 +84,13 @@ def compare(
 
 
 def check_test(test: str) -> None:
-    """Raise where a test needs what is not installed: so that nobody has to run everything to be told."""
+    """Raise an error where a test needs a package that is not installed, before a long computation begins."""
     if test != "randomisation":
         _scipy()
 
 
 def label(number: int) -> str:
-    """The letter of the system with this number (from 0), one that can stand beside others without a space.
+    """The letter of the system with this number (from 0). Letters can be joined without spaces.
 
     >>> [label(number) for number in (0, 25, 26, 51, 52)]
     ['a', 'z', 'A', 'Z', '(53)']
@@ -99,7 +101,7 @@ def label(number: int) -> str:
 
 
 def _columns(values: Mapping[str, Mapping[str, float]], paired: bool) -> dict[str, list[float]]:
-    """The values of each system in the order of query ids, so that the order of files changes nothing."""
+    """The values of each system, sorted by query id, so that the order of files changes nothing."""
     columns = {}
     queries: set[str] | None = None
     for name, by_query in values.items():
@@ -132,7 +134,7 @@ def _t(pairs: Pairs, seed: int) -> Iterator[float]:
 
 def _wilcoxon(pairs: Pairs, seed: int) -> Iterator[float]:
     for differences in map(_differences, pairs):
-        # Queries without a difference have no sign to rank.
+        # Queries without a difference have no sign.
         moved = [_rounded(difference) for difference in differences if difference]
         yield float(_scipy().wilcoxon(moved).pvalue) if moved else 1.0
 
@@ -145,9 +147,10 @@ def _mann_whitney(pairs: Pairs, seed: int) -> Iterator[float]:
 
 
 def _randomisation(pairs: Pairs, seed: int) -> Iterator[float]:
-    """Of all ways to exchange the systems query by query, the share in which their means differ at least as much.
+    """The share of all assignments of the systems to each query's values whose means differ at least as much.
 
-    All ways where few queries differ; else random ones, of which the one that happened is one: `(as extreme + 1) / (tried + 1)`.
+    All assignments are tried where few queries differ. Otherwise random ones are drawn, and the observed one is added:
+    `(as extreme + 1) / (drawn + 1)`.
     """
     import numpy as np
 
@@ -155,7 +158,7 @@ def _randomisation(pairs: Pairs, seed: int) -> Iterator[float]:
     many = [row for row in rows if len(row) > EXACT_QUERIES]
     sampled: Iterator[float] = iter(())
     if many:
-        # Queries without a difference stay, as zeros, so that one matrix of signs serves all pairs.
+        # Queries without a difference stay as zeros, so that one matrix of signs serves all pairs.
         table = np.array([_differences(pair) for pair, row in zip(pairs, rows, strict=True) if len(row) > EXACT_QUERIES]).T
         sampled = iter(((_as_extreme(table, _random_signs(table.shape[0], seed)) + 1) / (TRIALS + 1)).tolist())
     for row in rows:
@@ -168,15 +171,15 @@ def _randomisation(pairs: Pairs, seed: int) -> Iterator[float]:
 
 
 def _as_extreme(differences: Floats, blocks: Iterator[Floats]) -> Integers:
-    """For each column of differences, the rows of signs that give a sum at least as far from 0."""
+    """For each column of differences, the number of rows of signs whose signed sum is at least as far from 0."""
     import numpy as np
 
-    # What rounding can do to a sum must not decide whether it is as far.
+    # The threshold is a little lower, so that rounding errors of a sum do not decide.
     threshold = np.abs(differences.sum(axis=0)) - 1e-9 * np.abs(differences).sum(axis=0)
-    found = np.zeros(differences.shape[1], np.int64)
+    counts = np.zeros(differences.shape[1], np.int64)
     for signs in blocks:
-        found += np.count_nonzero(np.abs(signs @ differences) >= threshold, axis=0)
-    return found
+        counts += np.count_nonzero(np.abs(signs @ differences) >= threshold, axis=0)
+    return counts
 
 
 def _all_signs(count: int) -> Iterator[Floats]:
@@ -197,13 +200,13 @@ def _random_signs(count: int, seed: int, block: int = 4096) -> Iterator[Floats]:
 
 
 def _differences(pair: tuple[Values, Values]) -> list[float]:
-    """What the first has more than the second, query by query; what rounding can be is 0."""
+    """The first values minus the second, query by query; rounding errors become 0."""
     differences = [one - other for one, other in zip(*pair, strict=True)]
     return [difference if abs(difference) > ROUNDING else 0.0 for difference in differences]
 
 
 def _rounded(value: float) -> float:
-    # Ranks must not be decided by the last bits.
+    # Rounding errors must not decide ranks.
     return round(value, 12)
 
 
@@ -216,7 +219,7 @@ def _scipy() -> Any:
 
 
 def _holm(p: Sequence[float]) -> list[float]:
-    """Step down: the smallest counts m times, the next m - 1 times …; none below a smaller one. Holm 1979."""
+    """Step down: the smallest p times m, the next times m - 1 …, each at least the one before. Holm 1979."""
     corrected, highest = [1.0] * len(p), 0.0
     for rank, number in enumerate(sorted(range(len(p)), key=p.__getitem__)):
         highest = max(highest, min(1.0, (len(p) - rank) * p[number]))
@@ -225,7 +228,7 @@ def _holm(p: Sequence[float]) -> list[float]:
 
 
 def _benjamini_hochberg(p: Sequence[float]) -> list[float]:
-    """Step up, for the share of false discoveries: `m / rank · p`, none above a larger one. Benjamini and Hochberg 1995."""
+    """Step up, for the false discovery rate: `m / rank · p`, each at most the next. Benjamini and Hochberg 1995."""
     corrected, lowest = [1.0] * len(p), 1.0
     for rank, number in reversed(list(enumerate(sorted(range(len(p)), key=p.__getitem__), start=1))):
         lowest = min(lowest, len(p) / rank * p[number])
@@ -243,7 +246,7 @@ TESTS: Mapping[str, Callable[[Pairs, int], Iterator[float]]] = {
     "mannwhitney": _mann_whitney,
     "randomisation": _randomisation,
 }
-"""The tests by name: p of each pair of columns."""
+"""The tests by name; each yields p of each pair of columns."""
 
 CORRECTIONS: Mapping[str, Callable[[Sequence[float]], list[float]]] = {
     "holm": _holm,

@@ -1,1 +1,1 @@
-"""Which values of parameters rank training topics best?"""
+"""Tuning: find the values of parameters that rank training topics best."""

@@ -1,4 +1,4 @@
-"""What came of tuning: every setting with its score, and which one was chosen on which topics."""
+"""The outcome of tuning: every setting with its score, and the settings that were chosen."""
 
 from __future__ import annotations
 
@@ -8,28 +8,31 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FoldOutcome:
-    """One fold of a cross-validation: what the other folds' topics chose, their mean with it, and that of the fold's own topics."""
+    """One fold of a cross-validation, whose setting is chosen on the topics of the other folds."""
 
     chosen: Mapping[str, object]
+    """The chosen values, by parameter."""
     training_score: float
+    """Mean over the topics of the other folds."""
     score: float
+    """Mean over the topics of this fold."""
     topics: int
-    """Of the fold itself."""
+    """Number of topics of this fold."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningOutcome:
-    """The settings that were tried, and which one was chosen."""
+    """The settings that were tried, and the chosen ones."""
 
     parameters: tuple[str, ...]
-    """In the order of the values in `settings`; a parameter of a model inside another has a path, such as `base.mu`."""
+    """In the order of the values in `settings`; a parameter of a model inside another is a path, such as `base.mu`."""
     settings: tuple[tuple[object, ...], ...]
     scores: tuple[float, ...]
-    """The mean of the measure over all training topics, one a setting."""
+    """The mean of the measure over all training topics, one per setting."""
     chosen: Mapping[str, object]
-    """The best on all training topics."""
+    """The values of the setting that is best on all training topics."""
     measure: str
     folds: tuple[FoldOutcome, ...] = ()
-    """Where the figures come from a cross-validation; empty where training topics are others than those reported."""
+    """The folds of a cross-validation; empty where the training topics are not the topics that are reported."""
     topics: int = 0
-    """Training topics, of all folds together."""
+    """Number of training topics in all folds together."""

@@ -1,4 +1,4 @@
-"""How well does each setting rank topics, and which one is best?"""
+"""Scores of settings on topics, and the choice of the best setting."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from perikope.search.batch import PreparedTopic
 from perikope.search.options import SearchOptions
 
 DIGITS = 9
-"""Of a mean that decide: what differs less was rounded otherwise."""
+"""Decimals of a mean that decide between settings: smaller differences are rounding errors."""
 
 
 def scores_of_settings(
     looking: Looking, topic: Topic, options: SearchOptions, space: Space, measure: Measure, k: int, measuring: Measuring
 ) -> list[float]:
-    """The measure of each setting for one topic; 0 where it is no query."""
+    """The measure's value of each setting for one topic; 0 for all where the topic's query is not valid."""
     asked = looking.prepare(topic, options)
     if asked.problem:
         return [0.0] * len(space.settings)
@@ -34,30 +34,30 @@ def scores_of_settings(
 def scores_in_view(
     view: View, space: Space, measure: Measure, k: int, looking: Looking, asked: PreparedTopic, measuring: Measuring
 ) -> list[float]:
-    """As `scores_of_settings`, where the topic was looked into already; a setting that the model refuses has no number."""
+    """The measure's value of each setting in the view of one topic; NaN for a setting that the model refuses."""
     scores = [math.nan] * len(space.settings)
     refusal: UsageError | None = None
-    by_places = quick(measure, view.judged)
+    by_ranks = quick(measure, view.judged)
     for numbers in space.by_shape:
-        own, signals = view, None
+        view_of_setting, signals = view, None
         for number in numbers:
             model = space.models[number]
             if asked.search.matches_depend_on_model:
-                own = looking.view(asked, model)
-                signals = model.signals(own.matches)
-                by_places = quick(measure, own.judged)
+                view_of_setting = looking.view(asked, model)
+                signals = model.signals(view_of_setting.matches)
+                by_ranks = quick(measure, view_of_setting.judged)
             elif signals is None:
-                signals = model.signals(own.matches)
+                signals = model.signals(view_of_setting.matches)
             try:
                 score = model.combine(signals)
-            except UsageError as error:  # values that are fine by themselves may not go together
+            except UsageError as error:  # each value is valid, but maybe not their combination
                 refusal = error
                 continue
-            if by_places is not None:
-                scores[number] = by_places(own.places(score, k, matching_only=model.matching_only))
+            if by_ranks is not None:
+                scores[number] = by_ranks(view_of_setting.judged_ranks(score, k, matching_only=model.matching_only))
             else:
-                ranking = own.rank(score, k, matching_only=model.matching_only)
-                ranked = list(zip(own.names(ranking), ranking.scores.tolist(), strict=True))
+                ranking = view_of_setting.rank(score, k, matching_only=model.matching_only)
+                ranked = list(zip(view_of_setting.names(ranking), ranking.scores.tolist(), strict=True))
                 scores[number] = measuring.value(measure, asked.topic.qid, ranked)
     if refusal is not None and all(map(math.isnan, scores)):
         raise refusal
@@ -65,9 +65,11 @@ def scores_in_view(
 
 
 def choose(scores: Floats, columns: Iterable[int]) -> tuple[int, float]:
-    """The best setting by its mean over some topics, which are columns of `scores`, and that mean; of equal ones the first."""
-    own = scores[:, list(columns)]
-    means = [math.fsum(row) / max(len(row), 1) for row in own.tolist()]
+    """The number of the best setting by its mean over some topics (`columns` of `scores`), and that mean.
+
+    Of settings with equal means, the first is chosen.
+    """
+    means = [math.fsum(row) / max(len(row), 1) for row in scores[:, list(columns)].tolist()]
     possible = [number for number, mean in enumerate(means) if not math.isnan(mean)]
     best = max(possible, key=lambda number: (round(means[number], DIGITS), -number))
     return best, means[best]
@@ -76,9 +78,10 @@ def choose(scores: Floats, columns: Iterable[int]) -> tuple[int, float]:
 def outcome_of(
     space: Space, scores: Floats, qids: Sequence[str], measure: Measure, fold: Mapping[str, int]
 ) -> tuple[TuningOutcome, list[int]]:
-    """What was chosen on all topics, and for each fold without its own; without folds on all. With the numbers of the folds' settings.
+    """The outcome of tuning, and the number of the setting chosen for each fold (without folds, one for all topics).
 
-    `scores` has a row a setting and a column a topic, in the order of `qids`; topics in `fold` that were not scored say nothing.
+    The setting of a fold is chosen on the topics of the other folds. `scores` has one row per setting and one column
+    per topic, in the order of `qids`. Topics of `fold` that are not in `qids` are ignored.
     """
     every = range(len(qids))
     best, _ = choose(scores, every)
@@ -87,12 +90,12 @@ def outcome_of(
     folds, chosen = [], []
     for number in range(max(fold.values(), default=-1) + 1):
         others = [i for i in every if fold[qids[i]] != number]
-        own = [i for i in every if fold[qids[i]] == number]
+        held_out_topics = [i for i in every if fold[qids[i]] == number]
         if not others:
             raise UsageError(f"fold {number + 1} leaves no topic to tune on; use fewer folds, or more topics")
         setting, mean = choose(scores, others)
-        held_out = math.fsum(scores[setting, own].tolist()) / max(len(own), 1)
-        folds.append(FoldOutcome(dict(zip(space.values, space.settings[setting], strict=True)), mean, held_out, len(own)))
+        held_out_mean = math.fsum(scores[setting, held_out_topics].tolist()) / max(len(held_out_topics), 1)
+        folds.append(FoldOutcome(dict(zip(space.values, space.settings[setting], strict=True)), mean, held_out_mean, len(held_out_topics)))
         chosen.append(setting)
     tuned = TuningOutcome(
         tuple(space.values),

@@ -1,9 +1,14 @@
-"""Tuning: which values of a model's parameters rank training topics best?
+"""The space of settings: which parameters of a model are tuned, and which values are tried.
 
-What is tuned is written where the model is named: `qsf_section(alpha,beta)` tunes two parameters over their declared grids,
-`qsf_section(alpha=[0.2,0.4],beta=0.1)` tries two values, and where nothing is marked, as in `qsf_section` or `qsf_section(beta=0.1)`,
-everything of its own that has a grid is tuned but what has a value. A parameter of a model inside another has a path: `base.lam`,
-`models.2.alpha`. Signals are computed once a topic and shape; weights only combine them anew.
+The notation of the model marks what is tuned:
+
+- `qsf_section(alpha,beta)` tunes two parameters over their declared grids.
+- `qsf_section(alpha=[0.2,0.4],beta=0.1)` tries two values of alpha.
+- `qsf_section` and `qsf_section(beta=0.1)` mark nothing: every parameter of the model that has a grid and no value is
+  tuned.
+
+A parameter of a model inside another has a path: `base.lam`, `models.2.alpha`. Signals are computed once per topic and
+shape; settings that differ only in weights combine the same signals.
 """
 
 from __future__ import annotations
@@ -27,19 +32,17 @@ Search = Literal["grid", "random"]
 Setting = tuple[object, ...]
 
 MOST_SETTINGS = 100_000
-DIGITS = 9
-"""Of a mean that decide: what differs less was rounded otherwise."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """A model, and the values that some of its parameters may take."""
+    """A model, and the values to try for some of its parameters."""
 
     call: Call
     values: Mapping[str, tuple[object, ...]]
-    """By path, in the order in which settings name them."""
+    """The values by path, in the order in which settings list them."""
     settings: tuple[Setting, ...]
-    """What is tried: one value a path."""
+    """The settings to try; each has one value per path."""
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
@@ -47,7 +50,7 @@ class Space:
         return tuple(self.model(setting) for setting in self.settings)
 
     def model(self, setting: Setting) -> Model:
-        """The model with these values."""
+        """The model with the values of a setting."""
         call = self.call
         for path, value in zip(self.values, setting, strict=True):
             call = _with(call, path.split("."), value)
@@ -55,26 +58,31 @@ class Space:
 
     @cached_property
     def by_shape(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of settings, those together that have the same signals."""
+        """The numbers of the settings, grouped so that the settings of a group have the same signals."""
         shape = MODELS[self.call.name].shape
-        places = [i for i, path in enumerate(self.values) if path.split(".")[0] in shape]
+        columns = [i for i, path in enumerate(self.values) if path.split(".")[0] in shape]
         groups: dict[tuple[object, ...], list[int]] = {}
         for number, setting in enumerate(self.settings):
-            groups.setdefault(tuple(setting[i] for i in places), []).append(number)
+            groups.setdefault(tuple(setting[i] for i in columns), []).append(number)
         return tuple(map(tuple, groups.values()))
 
 
 Wanted = bool | Sequence[str] | Mapping[str, object]
-"""Which parameters are tuned: all of the model's own with a grid, or where it has none those of the models inside it (true), those of these
-paths, or paths with the values to try (true: the grid)."""
+"""Which parameters are tuned.
+
+- True: all parameters of the model that have a grid or, where it has none, those of the models inside it.
+- A list of paths: these parameters.
+- A table of paths: these parameters, each with a list of values to try, or true for its grid.
+"""
 
 
 def read_space(
     text: str, wanted: Wanted = (), *, search: Search = "grid", trials: int = 100, seed: int = 1, keep_given: bool = True
 ) -> Space:
-    """What a text and a wish say is to be tried; random search draws so many settings instead of trying all.
+    """The space that a model's notation and `wanted` describe; a random search draws `trials` settings instead of all.
 
-    Where all is wanted, what the text gives a value keeps it, if not told otherwise: a recipe's model gives one to everything.
+    With `wanted=True`, a parameter that has a value in the text keeps it, unless `keep_given` is false. (The model of a
+    recipe gives a value to every parameter.)
 
     >>> read_space("qsf_section(alpha,beta=[0.1,0.2])").values["beta"]
     (0.1, 0.2)
@@ -89,8 +97,8 @@ def read_space(
     elif not isinstance(wanted, bool):
         chosen |= dict.fromkeys(wanted)
     if wanted is True and not chosen:
-        kept = _given(call) if keep_given else set()
-        gridded = [path for path, parameter in _declared(call) if len(parameter.grid_values()) > 1 and path not in kept]
+        with_value = _given(call) if keep_given else set()
+        gridded = [path for path, parameter in _declared(call) if len(parameter.grid_values()) > 1 and path not in with_value]
         chosen = dict.fromkeys([path for path in gridded if "." not in path] or gridded)
     declared = dict(_declared(call))
     for path in chosen:
@@ -119,21 +127,21 @@ def _possible(space: Space) -> Space:
 
 
 def _checked(call: Call, path: str, parameter: Parameter, values: tuple[object, ...] | None) -> tuple[object, ...] | None:
-    """The values to try, each once and each allowed: one that is not must be told now, and not when its turn comes."""
+    """The distinct values to try, all of them checked now: an error must not come in the middle of tuning."""
     if values is None:
         return None
     if not values:
         raise UsageError(f"{call.name}: {path}=[] has no value to try; list some, or write {path} alone for its declared grid")
     named = replace(parameter, name=path)
-    kept: dict[str, object] = {}
+    distinct: dict[str, object] = {}
     for value in values:
         allowed = named.check(call.name, value)
         if parameter.nested is not None:
-            kept.setdefault(str(value), value)
+            distinct.setdefault(str(value), value)
         else:
-            # An unquoted word is a call until it is known to be one of the choices.
-            kept.setdefault(repr(allowed), allowed if isinstance(value, Call) else value)
-    return tuple(kept.values())
+            # The grammar reads an unquoted word as a call; the check made it one of the choices.
+            distinct.setdefault(repr(allowed), allowed if isinstance(value, Call) else value)
+    return tuple(distinct.values())
 
 
 def _grid(call: Call, path: str, parameter: Parameter) -> tuple[object, ...]:
@@ -154,7 +162,7 @@ def _listed(path: str, values: object) -> tuple[object, ...] | None:
 
 
 def _take_marks(call: Call, prefix: str = "") -> tuple[Call, dict[str, tuple[object, ...] | None]]:
-    """The call without its marks of what is tuned, and these: bare names, and lists where one value is declared."""
+    """The call without its tuning marks, and the marks: bare names, and lists for parameters that take one value."""
     definition = MODELS[call.name]
     declared = {**definition.shape, **definition.weights}
     marked: dict[str, tuple[object, ...] | None] = {}
@@ -173,8 +181,10 @@ def _take_marks(call: Call, prefix: str = "") -> tuple[Call, dict[str, tuple[obj
             arguments[name], inner = _take_marks(value, f"{prefix}{name}.")
             marked |= inner
         elif holds_model and isinstance(value, tuple):
-            inside = [_take_marks(one, f"{prefix}{name}.{i}.") if isinstance(one, Call) else (one, {}) for i, one in enumerate(value, 1)]
-            arguments[name] = tuple(one for one, _ in inside)
+            inside = [
+                _take_marks(model, f"{prefix}{name}.{i}.") if isinstance(model, Call) else (model, {}) for i, model in enumerate(value, 1)
+            ]
+            arguments[name] = tuple(model for model, _ in inside)
             for _, inner in inside:
                 marked |= inner
         elif isinstance(value, tuple) and (parameter.nested is None and parameter.type is not tuple):
@@ -184,35 +194,35 @@ def _take_marks(call: Call, prefix: str = "") -> tuple[Call, dict[str, tuple[obj
 
 
 def _declared(call: Call, prefix: str = "") -> list[tuple[str, Parameter]]:
-    """All parameters of a model and of those inside it, by path; shape comes first."""
+    """The parameters of a model and of the models inside it, by path; those of the shape come first."""
     definition = MODELS[call.name]
-    found: list[tuple[str, Parameter]] = []
+    declared: list[tuple[str, Parameter]] = []
     for name, parameter in {**definition.shape, **definition.weights}.items():
         if parameter.nested is None or parameter.nested.resolve is not parse_model:
-            found.append((prefix + name, parameter))
+            declared.append((prefix + name, parameter))
         else:
             inner = _inner(call, name, parameter)
-            calls = [(f"{name}.", inner)] if isinstance(inner, Call) else [(f"{name}.{i}.", one) for i, one in enumerate(inner, 1)]
-            for step, one in calls:
-                found += _declared(one, prefix + step)
-    return found
+            calls = [(f"{name}.", inner)] if isinstance(inner, Call) else [(f"{name}.{i}.", model) for i, model in enumerate(inner, 1)]
+            for step, model in calls:
+                declared += _declared(model, prefix + step)
+    return declared
 
 
 def _given(call: Call, prefix: str = "") -> set[str]:
-    """The paths of all that a call gives a value, at any depth."""
-    found: set[str] = set()
+    """The paths of all parameters to which a call gives a value, at any depth."""
+    paths: set[str] = set()
     for name, value in call.arguments.items():
-        found.add(prefix + name)
+        paths.add(prefix + name)
         if isinstance(value, Call):
-            found |= _given(value, f"{prefix}{name}.")
+            paths |= _given(value, f"{prefix}{name}.")
         elif isinstance(value, tuple):
-            for i, one in enumerate(value, 1):
-                found |= _given(one, f"{prefix}{name}.{i}.") if isinstance(one, Call) else set()
-    return found
+            for i, entry in enumerate(value, 1):
+                paths |= _given(entry, f"{prefix}{name}.{i}.") if isinstance(entry, Call) else set()
+    return paths
 
 
 def marked_parameters(text: str) -> list[str]:
-    """The paths of what a text marks to be tuned.
+    """The paths of the parameters that a model's notation marks for tuning.
 
     >>> marked_parameters("qsf_section(alpha,beta=[0.1,0.2])"), marked_parameters("qsf_section(alpha=0.1)")
     (['alpha', 'beta'], [])
@@ -222,15 +232,15 @@ def marked_parameters(text: str) -> list[str]:
 
 
 def _inner(call: Call, name: str, parameter: Parameter) -> Call | tuple[Call, ...]:
-    """The models inside a call, given or by default."""
+    """The model or models that are the value of a parameter, given or by default."""
     value: Any = call.arguments.get(name, parameter.default)
     if isinstance(value, (tuple, list)):
-        return tuple(one if isinstance(one, Call) else parse(str(one)) for one in value)
+        return tuple(model if isinstance(model, Call) else parse(str(model)) for model in value)
     return value if isinstance(value, Call) else parse(str(value))
 
 
 def _with(call: Call, path: Sequence[str], value: object) -> Call:
-    """The call with the value of one parameter, at any depth."""
+    """The call with another value of one parameter, at any depth."""
     name, *rest = path
     if not rest:
         return replace(call, arguments={**call.arguments, name: value})
@@ -239,17 +249,17 @@ def _with(call: Call, path: Sequence[str], value: object) -> Call:
     if isinstance(inner, Call):
         return replace(call, arguments={**call.arguments, name: _with(inner, rest, value)})
     number = int(rest[0]) - 1
-    models = tuple(_with(one, rest[1:], value) if i == number else one for i, one in enumerate(inner))
+    models = tuple(_with(model, rest[1:], value) if i == number else model for i, model in enumerate(inner))
     return replace(call, arguments={**call.arguments, name: models})
 
 
 def draw_settings(
     parameters: Mapping[str, Parameter], given: Mapping[str, tuple[object, ...] | None], trials: int, seed: int
 ) -> tuple[Setting, ...]:
-    """So many different settings by chance, each parameter by itself.
+    """Draw up to `trials` different settings at random, each parameter independently.
 
-    A share is drawn from its range, another number from between the ends of its grid, by its logarithm where these lie far apart; what is
-    listed, or is no number, from its values.
+    A number in [0, 1] is drawn from its range, another number from between the ends of its grid (by its logarithm where
+    the ends differ by a factor of 10 or more). Listed values, and values that are no numbers, are drawn from the list.
     """
     if trials < 1:
         raise UsageError(f"trials must be at least 1, not {trials}")
@@ -270,11 +280,11 @@ def _draw(parameter: Parameter, given: tuple[object, ...] | None, chance: np.ran
     low, high = (0.0, 1.0) if _is_share(parameter) else (min(numbers), max(numbers))
     is_wide = low > 0 and high >= 10 * low
     value = math.exp(chance.uniform(math.log(low), math.log(high))) if is_wide else chance.uniform(low, high)
-    # Four digits: a setting that people can read, and that no machine rounds otherwise.
+    # Four digits are easy to read, and every machine rounds to the same value.
     return round(value) if parameter.type is int else float(f"{value:.4g}")
 
 
 def _is_share(parameter: Parameter) -> bool:
-    """Whether it is a number from 0 to 1, which is drawn from its range and needs no grid."""
+    """Whether the parameter is a number in [0, 1], which is drawn from its range and needs no grid."""
     limits = parameter.range
     return parameter.type is float and limits is not None and (limits.low, limits.high) == (0, 1)

@@ -1,4 +1,4 @@
-"""Tune one model on topics, as the command line does."""
+"""Tune one model on topics with judgements; `perikope tune` calls this."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from perikope.query.topic import Topic
 from perikope.search.options import SearchOptions
 
 AT_A_TIME = 5
-"""Topics that a process takes."""
+"""Topics per task of a worker process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Setup:
 
 
 class _Scores:
-    """Scores settings for a few topics; lives in a process."""
+    """Scores all settings for a few topics, in a worker process."""
 
     def __init__(self, setup: _Setup) -> None:
         self.setup = setup
@@ -49,7 +49,7 @@ class _Scores:
         self.measuring = Measuring(setup.judgements, (setup.text, "auto") if setup.text else None, setup.index)
 
     def __call__(self, numbers: tuple[int, ...]) -> list[list[float]]:
-        """A row a topic: for each number of documents, all settings."""
+        """One row per topic, with the scores of all settings for each number of documents."""
         return [self._row(self.setup.topics[number]) for number in numbers]
 
     def _row(self, topic: Topic) -> list[float]:
@@ -75,25 +75,25 @@ def tune(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[TuningOutcome, list[str]]:
-    """The best setting of a space on topics with judgements, and which topics were passed over.
+    """The outcome of tuning a space on topics with judgements, and the problems of topics that were left out.
 
-    The model of the `options` does not count. Several numbers of `documents` are a parameter like the others; without any, the options say
-    how many are fetched. `text` is the file of the judgements, for measures that count characters. With `folds`, the outcome says how
-    settings do on topics that did not choose them.
+    The model of the `options` is ignored. Several numbers of `documents` are tuned like a parameter; without any, the
+    options say how many documents are fetched. `text` is the judgement file, for measures that count characters. With
+    `folds`, the outcome has the score of each fold's topics with the setting that was chosen on the other folds.
     """
     problems: list[str] = []
-    kept = judged_topics(Snapshot.open(index), topics, judgements, options, problems.append)
+    usable = judged_topics(Snapshot.open(index), topics, judgements, options, problems.append)
     documents = tuple(documents) or (options.documents,)
-    setup = _Setup(index, kept, judgements, space, measure, options, documents, text)
-    qids = [topic.qid for topic in kept]
+    setup = _Setup(index, usable, judgements, space, measure, options, documents, text)
+    qids = [topic.qid for topic in usable]
     fold = fold_of_topic(qids, folds, seed) if folds else {}
     rows: dict[int, list[float]] = {}
-    tasks = [tuple(range(first, min(first + AT_A_TIME, len(kept)))) for first in range(0, len(kept), AT_A_TIME)]
+    tasks = [tuple(range(first, min(first + AT_A_TIME, len(usable)))) for first in range(0, len(usable), AT_A_TIME)]
     with open_pool(_Scores, setup, min(workers or usable_cores(), len(tasks))) as pool:
-        for numbers, found in pool.results(tasks):
-            rows |= dict(zip(numbers, found, strict=True))
-            on_progress(len(rows), len(kept))
-    scores = np.ascontiguousarray(np.array([rows[number] for number in range(len(kept))]).T)
+        for numbers, scores_of_topics in pool.results(tasks):
+            rows |= dict(zip(numbers, scores_of_topics, strict=True))
+            on_progress(len(rows), len(usable))
+    scores = np.ascontiguousarray(np.array([rows[number] for number in range(len(usable))]).T)
     swept = space
     if len(documents) > 1:
         values = {"documents": tuple(documents), **space.values}

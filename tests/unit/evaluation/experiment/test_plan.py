@@ -2,9 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from perikope.core.errors import PerikopeError
-from perikope.evaluation.experiment.plan import Given, load_plan, parse_plan, protocol_names
-from tests.unit.evaluation.conftest import PLAN
+from perikope.core.errors import InputError, PerikopeError, UsageError
+from perikope.evaluation.experiment.plan import load_plan, parse_plan
+from perikope.evaluation.experiment.plan_parts import Given
+from tests.unit.evaluation.conftest import PLAN, lexical_protocols
 
 
 def parsed(text, **given):
@@ -13,8 +14,8 @@ def parsed(text, **given):
 
 def test_a_plan_says_everything():
     plan = parsed(PLAN)
-    assert plan.collection.documents == (Path("folder/documents.jsonl"),)
-    assert (plan.topics.file, plan.topics.judgements) == ("folder/topics.tsv", "folder/qrels.txt")
+    assert plan.collections["collection"].documents == (Path("folder/documents.jsonl"),)
+    assert (plan.sets[0].topics.file, plan.sets[0].topics.judgements) == ("folder/topics.tsv", "folder/qrels.txt")
     assert plan.documents == (4, 100)
     assert [system.name for system in plan.systems] == ["bm25", "section", "learned", "fused"]
     assert len(plan.systems[1].space.settings) == 6
@@ -24,9 +25,9 @@ def test_a_plan_says_everything():
 
 def test_the_command_line_goes_before_the_file():
     plan = parsed(PLAN, index="idx", topics="t.tsv", judgements="q.txt", training_topics="tt.tsv", training_judgements="tq.txt")
-    assert plan.collection.index == Path("idx")
-    assert (plan.topics.file, plan.topics.judgements) == ("t.tsv", "q.txt")
-    assert (plan.training.topics.file, plan.training.folds) == ("tt.tsv", 0)
+    assert plan.collections["collection"].index == Path("idx")
+    assert (plan.sets[0].topics.file, plan.sets[0].topics.judgements) == ("t.tsv", "q.txt")
+    assert (plan.sets[0].training.topics.file, plan.sets[0].training.folds) == ("tt.tsv", 0)
 
 
 def test_options_of_a_system_go_before_its_recipe_and_this_before_all():
@@ -143,10 +144,66 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         load_plan("carmel")
 
 
-@pytest.mark.parametrize("name", protocol_names(""))
+@pytest.mark.parametrize("name", lexical_protocols())
 def test_protocols_run_on_any_collection(name):
     with pytest.raises(PerikopeError, match="index or documents"):
         load_plan(name)
     plan = load_plan(name, Given(index="idx", topics="topics.tsv", judgements="qrels.txt"))
     assert plan.systems
     assert plan.title
+
+
+NAMED = """
+measures = ["AP"]
+report_on = ["c/t"]
+
+[collections.c]
+index = "idx"
+topics.t = { file = "t.tsv", judgements = "q.txt" }
+
+[[systems]]
+name = "bm25"
+model = "bm25"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('report_on = ["c/t"]', "", "report_on must name the sets of topics that are reported"),
+        ('"c/t"', '"c/u"', "report_on is wrong: unknown set of topics 'c/u'"),
+        ('"c/t"]', '"c/t"]\ntrain_on = ["d/t"]', "train_on is wrong: unknown set of topics 'd/t'"),
+        ("[collections.c]", "[collection]\nindex = 'idx'\n[collections.c]", "collection is for a file with one collection"),
+        (', judgements = "q.txt"', "", r"\[collections.c.topics.t\] judgements must name a file"),
+        ('model = "bm25"', 'model = "bm25(k1)"\ntune = true', "needs topics to tune on"),
+        ('model = "bm25"', 'runs = { "c/u" = "a.run" }', r"\[system bm25\] runs is wrong: unknown reported set of topics 'c/u'"),
+        ('model = "bm25"', 'run = "a.run"\nruns = { "c/t" = "a.run" }', "run is for one set of topics"),
+        ('model = "bm25"', 'model = "bm25"\nseeds = 2', "unknown key in .*'seeds'"),
+    ],
+)
+def test_mistakes_in_a_file_with_several_collections(old, new, message):
+    parse_plan(NAMED, "e.toml", Path())
+    with pytest.raises(InputError, match=message):
+        parse_plan(NAMED.replace(old, new), "e.toml", Path())
+
+
+def test_a_file_with_collections_takes_none_from_the_command_line():
+    with pytest.raises(UsageError, match=r"--index, --topics: e\.toml names its collections"):
+        parse_plan(NAMED, "e.toml", Path(), Given(index="idx", topics="t.tsv"))
+
+
+def test_an_unknown_kind_of_systems_is_an_error():
+    with pytest.raises(InputError, match="kind is wrong: unknown kind of systems 'nonsense'"):
+        parse_plan(f'kind = "nonsense"\n{NAMED}', "e.toml", Path())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[collections.c]", '[collections."../c"]', r"collections has a wrong name: '\.\./c'"),
+        ('report_on = ["c/t"]', 'report_on = ["c/t", "c/t"]', "report_on names a set twice"),
+    ],
+)
+def test_names_of_sets_are_names_of_files(old, new, message):
+    with pytest.raises(InputError, match=message):
+        parse_plan(NAMED.replace(old, new), "e.toml", Path())

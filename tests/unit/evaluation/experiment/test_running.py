@@ -16,7 +16,8 @@ from perikope.core import locks
 from perikope.core.errors import MissingExtra, PerikopeError, UsageError
 from perikope.evaluation.experiment import running
 from perikope.evaluation.experiment.outcome import Outcome, slug
-from perikope.evaluation.experiment.plan import Given, load_plan, protocol_names
+from perikope.evaluation.experiment.plan import load_plan
+from perikope.evaluation.experiment.plan_parts import Given
 from perikope.evaluation.experiment.running import run_experiment
 from perikope.evaluation.experiment.state import State, locked
 from perikope.evaluation.folds import fold_of_topic
@@ -26,7 +27,7 @@ from perikope.evaluation.io.topics import read_topics
 from perikope.evaluation.measures import evaluate
 from perikope.evaluation.pool import open_pool
 from perikope.search.facade import Index
-from tests.unit.evaluation.conftest import PLAN
+from tests.unit.evaluation.conftest import PLAN, lexical_protocols
 
 SRC = Path(running.__file__).parents[2]
 
@@ -111,7 +112,7 @@ def test_what_was_done_is_kept_and_the_end_is_the_same(plan_file, stage, number)
     pieces = {}
     part, done = run(plan_file, "part", on_progress=lambda at, done, total: pieces.setdefault(at, total))
     assert content(part) == content(whole)
-    # Five pieces of training topics, two of those reported; one was done. Only what is learned from all topics at once looks at all again.
+    # Training topics are five tasks, reported ones two; one was done. Only learning from all topics reads all again.
     if "training" in stage:
         assert pieces["4 documents fetched: training"] == 5
     elif "ranking" in stage:
@@ -388,7 +389,7 @@ OTHER = '\n[[systems]]\nname = "other"\nrun = "other.run"\n'
         ),
         (
             ('file = "topics.tsv"', 'file = "marked.tsv"'),
-            r"experiment\.toml: \[topics\] file is wrong: .*mend it, or say the form \(form in \[topics\]\)$",
+            r"experiment\.toml: \[topics\] file is wrong: .*correct it, or name the form \(form in \[topics\]\)$",
         ),
         (
             ("folds = 3", 'topics = "topics.tsv"\njudgements = "qrels.txt"'),
@@ -593,7 +594,7 @@ def _doing(setup):
     return abs
 
 
-@pytest.mark.parametrize("name", protocol_names(""))
+@pytest.mark.parametrize("name", lexical_protocols())
 def test_the_protocols_run_on_a_small_collection(files, name):
     given = Given(documents=(str(files / "documents.jsonl"),), topics=str(files / "topics.tsv"), judgements=str(files / "qrels.txt"))
     plan = load_plan(name, given)
@@ -602,3 +603,37 @@ def test_the_protocols_run_on_a_small_collection(files, name):
     assert json.loads((files / "out" / "experiment.json").read_text())["title"] == plan.title
     means = [system.mean(plan.measures[0]) for system in done.outcome.sweeps[-1].systems]
     assert max(means) > 0
+
+
+def test_several_collections_are_as_good_as_one_experiment_each(plan_file):
+    single, done = run(plan_file, "single")
+    systems = PLAN[PLAN.index("[training]") :]
+    head = 'title = "Two"\nmeasures = ["nDCG@10", "MAP(D)"]\nk = 50\nreport_on = ["one/all", "two/all"]\n'
+    topics = 'topics.all = { file = "topics.tsv", judgements = "qrels.txt" }\n'
+    named = "".join(f'[collections.{name}]\ndocuments = ["documents.jsonl"]\n{topics}\n' for name in ("one", "two"))
+    other = '\n[[systems]]\nname = "other"\nruns = { "two/all" = "other.run.gz" }\n'
+    (plan_file.parent / "other.run.gz").write_bytes((single / "runs" / "100-bm25.run.gz").read_bytes())
+    plan_file.write_text(head + named + systems + other)
+    folder, both = run(plan_file, "both")
+    labels = [f"{name}/all, {documents} documents fetched" for name in ("one", "two") for documents in (4, 100)]
+    assert [sweep.label for sweep in both.outcome.sweeps] == labels
+    for sweep, reference in zip(both.outcome.sweeps, done.outcome.sweeps * 2, strict=True):
+        assert sweep.systems[:4] == reference.systems
+        assert [system.name for system in sweep.systems[4:]] == (["other"] if sweep.label.startswith("two") else [])
+    assert (folder / "runs" / "two-all-100-fused.run.gz").read_bytes() == (single / "runs" / "100-fused.run.gz").read_bytes()
+    assert both.outcome.facts["one/all"].startswith("index ")
+    assert run(plan_file, "both")[1].resumed == 16
+    assert Outcome.load(folder) == both.outcome
+
+
+def test_systems_are_tuned_on_the_training_topics_of_the_same_collection(plan_file):
+    lines = (plan_file.parent / "topics.tsv").read_text().splitlines(keepends=True)
+    (plan_file.parent / "train.tsv").write_text("".join(lines[:10]))
+    (plan_file.parent / "test.tsv").write_text("".join(lines[10:]))
+    topics = "".join(f'topics.{name} = {{ file = "{name}.tsv", judgements = "qrels.txt" }}\n' for name in ("train", "test"))
+    systems = PLAN[PLAN.index("[[systems]]") :]
+    head = f'measures = ["AP"]\nreport_on = ["c/test"]\ntrain_on = ["c/train"]\n[collections.c]\ndocuments = ["documents.jsonl"]\n{topics}'
+    plan_file.write_text(head + systems)
+    _, done = run(plan_file, "out")
+    assert done.outcome.sweeps[0].systems[1].tuned.topics == 10
+    assert len(done.outcome.sweeps[0].systems[0].values["AP"]) == 15

@@ -74,11 +74,11 @@ def test_what_others_add_to_a_topic_is_passed_over(tmp_path: Path) -> None:
         ("<tid>a</tid>\n<tfile>x</tfile>\n<tid></tid>\n<tfile>x</tfile>", 3, "the topic has no <tid>"),
         ("<tid>a</tid>\n<tfile>x\n<tclaims>/a</tclaims>", 2, "<tfile> is not closed"),
         ("<tid>a</tid>\n<tfile>x</tfile>\n<tclaims>/a/b", 3, "<tclaims> is not closed"),
-        ("<tid>a</tid>\n<tfile>x</tfile>\n<tfile>y</tfile>", 3, "<tfile> stands twice in one topic"),
+        ("<tid>a</tid>\n<tfile>x</tfile>\n<tfile>y</tfile>", 3, "<tfile> occurs twice in one topic"),
         ("<tid>a</tid>\nEP-1-A1.xml\n<tfile>x</tfile>", 2, "there is text outside of a field: 'EP-1-A1.xml'"),
-        ("<tid>a</tid>\n<tfile>x</tfile>\n<tclaims>/a/claim[last()]</tclaims>", 1, "is no path of an element"),
+        ("<tid>a</tid>\n<tfile>x</tfile>\n<tclaims>/a/claim[last()]</tclaims>", 1, "is not the path of an element"),
         ("<tid>a b</tid>\n<tfile>x</tfile>", 1, "the query id 'a b' holds white space"),
-        ("<tid>a</tid>\n<tfile>x</tfile>\n<tid>a</tid>\n<tfile>y</tfile>", 3, "query id 'a' stands in the file twice"),
+        ("<tid>a</tid>\n<tfile>x</tfile>\n<tid>a</tid>\n<tfile>y</tfile>", 3, "query id 'a' occurs twice in the file"),
         ("<!-- no end\n<tid>a</tid>", 1, "does not end"),
         ("<topics></topics>", 1, "no topics"),
     ],
@@ -122,7 +122,7 @@ def test_judgements_with_commas_are_all_relevant(tmp_path: Path) -> None:
     [
         ("t Q0 EP-1-A1 /a/b", r"expected 5 columns \(topic Q0 document xpath relevance\), found 4"),
         ("t Q0 EP-1-A1 /a/b yes", "the relevance must be a whole number"),
-        ("t Q0 EP-1-A1 a/b 1", "'a/b' is no path of an element"),
+        ("t Q0 EP-1-A1 a/b 1", "'a/b' is not the path of an element"),
         ("t Q0 EP-1-A1 /a[1]/b[1] 1", "judged twice"),
         ("t,EP-1-A1", "found 1"),
     ],
@@ -149,9 +149,9 @@ def test_the_ranks_of_a_run_decide(tmp_path: Path) -> None:
         ("t Q0 EP-1-A1 /a/b[2] 2", "expected 6 columns"),
         ("t Q0 EP-1-A1 /a/b[2] second 0.5", "the rank must be a whole number"),
         ("t Q0 EP-1-A1 /a/b[2] 2 nan", "finite"),
-        ("t Q0 EP-1-A1 b[2] 2 0.5", "is no path"),
-        ("t Q0 EP-1-A1 /a/b[2] 1 0.5", "rank 1 stands twice"),
-        ("t Q0 EP-1-A1 /a[1]/b[1] 2 0.5", "stands twice in the list"),
+        ("t Q0 EP-1-A1 b[2] 2 0.5", "is not the path"),
+        ("t Q0 EP-1-A1 /a/b[2] 1 0.5", "rank 1 occurs twice"),
+        ("t Q0 EP-1-A1 /a[1]/b[1] 2 0.5", "occurs twice in the list"),
     ],
 )
 def test_a_wrong_line_of_a_run_is_named(tmp_path: Path, line: str, message: str) -> None:
@@ -208,7 +208,7 @@ def test_hits_are_named_by_the_passage_that_holds_them() -> None:
 
 
 def test_a_hit_without_a_place_is_refused() -> None:
-    with pytest.raises(UsageError, match="d1#p1 has no place in an XML file, which a CLEF-IP run needs; index the XML files themselves"):
+    with pytest.raises(UsageError, match="d1#p1 has no position in an XML file, which a CLEF-IP run needs; index the XML files themselves"):
         by_path([("d1#p1", 1.0)], lambda number: None)
 
 
@@ -217,8 +217,8 @@ def test_a_hit_without_a_place_is_refused() -> None:
     [
         ([("a b", [])], "cannot stand in a run"),
         ([("t", []), ("t", [])], "ranked twice"),
-        ([("t", [("d#/a[1]", 1.0), ("d#/a[1]", 0.5)])], "stands twice"),
-        ([("t", [("d#p1", 1.0)])], "is no path"),
+        ([("t", [("d#/a[1]", 1.0), ("d#/a[1]", 0.5)])], "occurs twice"),
+        ([("t", [("d#p1", 1.0)])], "is not the path"),
         ([("t", [("report%207#/a[1]", 1.0)])], "'report 7' cannot stand in a run"),
     ],
 )

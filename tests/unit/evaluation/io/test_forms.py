@@ -92,11 +92,11 @@ def test_topics_that_look_like_another_form(tmp_path: Path, content: str, form: 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1 pump", "of none of the forms of topics known .*--topic-format"),
-        ("<q>\tpump", "no topics of a form known.*--topic-format"),
-        ("<html><p>x</p></html>", "no topics of a form known.*--topic-format"),
-        (OLD + PLAIN, r"marks of several forms of topics \(clef-ip, trec\)"),
-        ("<topic><title>x</title></topic>", "no topics of a form known"),
+        ("1 pump", "has none of the known forms of topics .*--topic-format"),
+        ("<q>\tpump", "no topics of a known form.*--topic-format"),
+        ("<html><p>x</p></html>", "no topics of a known form.*--topic-format"),
+        (OLD + PLAIN, r"tags of several forms of topics \(clef-ip, trec\)"),
+        ("<topic><title>x</title></topic>", "no topics of a known form"),
     ],
 )
 def test_nothing_is_guessed(tmp_path: Path, content: str, message: str) -> None:
@@ -148,7 +148,7 @@ def test_names_of_two_kinds(judged: str, returned: str, said: str) -> None:
 
 
 def refuses_or_reads(read: Callable[..., Any], path: Path, form: str) -> None:
-    """Whatever is in the file, the result is a value or one error of ours, which names a line of it unless the file is packed."""
+    """Any content gives a value or one error of ours, which names a line unless the file is compressed."""
     try:
         read(path, form)
     except InputError as error:

@@ -78,7 +78,7 @@ def test_topics_of_other_years(tmp_path: Path) -> None:
     [
         (TOPICS, "description", 16, "topic '2009902' has no description; it has title"),
         (TOPICS, "titel", 9, "topic '2009901' has no titel; it has title, castitle"),
-        (TOPICS.replace("2009902", "2009901"), "", 16, "stands in the file twice"),
+        (TOPICS.replace("2009902", "2009901"), "", 16, "occurs twice in the file"),
         (TOPICS.replace('id="2009902" ', ""), "", 16, "the query id is empty"),
         (TOPICS[:-30], "", 18, "cannot be read as XML"),
         (TOPICS[:300], "", 11, "cannot be read as XML"),
@@ -179,7 +179,7 @@ def test_a_run_keeps_the_order_of_its_lines(tmp_path: Path) -> None:
         ("1 Q0 d 2 0.5 me 10 5.5", "the length must be a whole number"),
         ("1 Q0 d 2 0.5 me -1 5", "not -1 and 5"),
         ("1 Q0 d 2 0.5 me 1 0", "not 1 and 0"),
-        ("1 Q0 d1 2 0.5 me 0 7", "stands twice"),
+        ("1 Q0 d1 2 0.5 me 0 7", "occurs twice"),
     ],
 )
 def test_a_wrong_line_of_a_run_is_named(tmp_path: Path, line: str, message: str) -> None:

@@ -32,7 +32,8 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "said"), [("x", "3", "the start"), ("-1", "3", "a span begins at 0"), ("0", "x", "the end"), ("0", "2.5", "the end")]
+    ("start", "end", "said"),
+    [("x", "3", "the start"), ("-1", "3", "the start -1 of a span must be 0 or more"), ("0", "x", "the end"), ("0", "2.5", "the end")],
 )
 def test_a_wrong_first_line_of_spans_is_not_taken_for_another_form(tmp_path, start, end, said):
     path = tmp_path / "spans.tsv"

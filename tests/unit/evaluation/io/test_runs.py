@@ -39,7 +39,7 @@ def test_a_run_is_read_in_the_order_of_the_file(tmp_path: Path) -> None:
         ("q1 Q0 d2 2 -inf tag", "the score must be a finite number, not '-inf'"),
         ("q1 Q0 d2 2 1e999 tag", "the score must be a finite number, not '1e999'"),
         ("q1 Q0 d2 /doc/p[2] 2 0.5", "the rank must be a whole number, not '/doc/p.2.'"),
-        ("q1 Q0 d1 2 0.5 tag", "'d1' stands twice in the list of query 'q1'"),
+        ("q1 Q0 d1 2 0.5 tag", "'d1' occurs twice in the list of query 'q1'"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path: Path, line: str, message: str) -> None:
@@ -97,7 +97,7 @@ def test_pytrec_eval_sees_the_rank_that_was_written(
 def test_scores_at_the_ends_of_float32() -> None:
     assert falling([1e300, 1e300]) == [LARGEST, float(np.nextafter(np.float32(LARGEST), np.float32(0)))]
     assert falling([0.0, -0.0]) == [0.0, -SMALLEST]
-    with pytest.raises(UsageError, match="too low"):
+    with pytest.raises(UsageError, match="at its lowest value"):
         falling([-1e300, -1e300])
 
 
@@ -119,7 +119,7 @@ def test_a_failure_leaves_no_half_file(tmp_path: Path) -> None:
         ([("", [])], "t", "query id '' cannot stand in a run"),
         ([("q1", []), ("q1", [])], "t", "query id 'q1' is ranked twice"),
         ([("q1", [("report 7#p", 1.0)])], "t", "name 'report 7#p' cannot stand in a run"),
-        ([("q1", [("a", 1.0), ("a", 0.5)])], "t", "'a' stands twice in the list of query 'q1'"),
+        ([("q1", [("a", 1.0), ("a", 0.5)])], "t", "'a' occurs twice in the list of query 'q1'"),
         ([("q1", [("a", float("nan"))])], "t", "not a finite number"),
         ([("q1", [("a", float("inf"))])], "t", "not a finite number"),
         ([], "my tag", "tag 'my tag' cannot stand in a run"),

@@ -87,8 +87,8 @@ def test_passages_with_a_span_are_judged_relevant():
         ("q d#a 1", "expected 4 columns"),
         ("q d#a x 2", "the start must be a whole number"),
         ("q d#a 1 2.5", "the end must be a whole number"),
-        ("q d#a -1 2", "a span begins at 0 or later"),
-        ("q d#a 5 2", "does not end before"),
+        ("q d#a -1 2", "the start -1 of a span must be 0 or more"),
+        ("q d#a 5 2", "must be 0 or more, and not larger than its end"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path, line, complaint):

@@ -54,7 +54,7 @@ def test_a_patent_may_stand_instead_of_a_query(tmp_path: Path) -> None:
         ("t.tsv", "q2\t  ", "the query of 'q2' is empty"),
         ("t.tsv", "\tpump", "the query id is empty"),
         ("t.tsv", "q 2\tpump", "the query id 'q 2' holds white space"),
-        ("t.tsv", "q1\tpump", "query id 'q1' stands in the file twice"),
+        ("t.tsv", "q1\tpump", "query id 'q1' occurs twice in the file"),
         ("t.jsonl", '{"qid": "2", "query": "pump", "filtr": "a=1"}', "unknown key 'filtr'; did you mean 'filter'"),
         ("t.jsonl", '{"qid": "2", "query": "pump", "must-match": true}', "did you mean 'must_match'"),
         ("t.jsonl", '{"qid": "2", "query": "pump", "k": 3}', "'k' is an option of a whole search"),
@@ -65,7 +65,7 @@ def test_a_patent_may_stand_instead_of_a_query(tmp_path: Path) -> None:
         ("t.jsonl", '{"qid": "q2"}', "the object has no 'query'"),
         ("t.jsonl", '{"qid": "q2", "patent": ""}', "the query of 'q2' is empty"),
         ("t.jsonl", '{"qid": "q2", "patent": 7}', "'patent' must be text"),
-        ("t.jsonl", '{"qid": "q2", "patent": "EP1", "claims": ["3"]}', "'3' is no path of an element"),
+        ("t.jsonl", '{"qid": "q2", "patent": "EP1", "claims": ["3"]}', "'3' is not the path of an element"),
         ("t.jsonl", '{"qid": "q2", "patent": "EP1", "claims": [3]}', "'claims' must be a text or a list of texts"),
         ("t.jsonl", '{"qid": "q2", "query": "pump", "claims": ["/a/claim"]}', "names claims, but no patent"),
         ("t.jsonl", '{"qid": "q2", "patent": "EP1", "family": {"x": 1}}', "'family' must be text"),
@@ -74,7 +74,7 @@ def test_a_patent_may_stand_instead_of_a_query(tmp_path: Path) -> None:
         ("t.jsonl", '{"qid": "q2", "query": ["pump"]}', "'query' must be text"),
         ("t.jsonl", '{"qid": "q2", "query": " "}', "the query of 'q2' is empty"),
         ("t.jsonl", '{"qid": "q2", "query": "\\ud800"}', "'query' holds half a surrogate pair"),
-        ("t.jsonl", '{"qid": "q1", "query": "pump"}', "query id 'q1' stands in the file twice"),
+        ("t.jsonl", '{"qid": "q1", "query": "pump"}', "query id 'q1' occurs twice in the file"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path: Path, name: str, line: str, message: str) -> None:

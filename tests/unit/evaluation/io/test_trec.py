@@ -70,7 +70,7 @@ def test_topics_in_xml(tmp_path: Path) -> None:
         (OLD.replace("<title> Topic: Airship   Subsidies", ""), 2, "topic '51' has no title; it has desc, narr"),
         (OLD + "\n\nmore", 21, "there is text outside"),
         ("more" + OLD, 1, "there is text outside"),
-        (OLD + OLD, 20, "query id '51' stands in the file twice"),
+        (OLD + OLD, 20, "query id '51' occurs twice in the file"),
         ("<topics>\n</topics>", 1, "no <topic> elements"),
         ("<x>\n</x>", 1, "no <top>"),
     ],
@@ -84,5 +84,5 @@ def test_a_wrong_topic_is_named_with_its_line(tmp_path: Path, content: str, line
 
 @pytest.mark.parametrize("field", [",", "title,", " "])
 def test_a_list_of_fields_without_names(tmp_path: Path, field: str) -> None:
-    with pytest.raises(UsageError, match="is no list of fields"):
+    with pytest.raises(UsageError, match="is not a list of fields"):
         read_topics(written(tmp_path, OLD), field=field)

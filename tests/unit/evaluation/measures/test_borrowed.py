@@ -43,7 +43,7 @@ def test_they_are_measures_like_others() -> None:
         ("Rprec(level=2)", "unknown parameter of Rprec 'level'; valid: rel"),
         ("Rprec(rel=two)", "Rprec: rel must be a whole number, not two"),
         ("SetF(beta=x)", "SetF: beta must be a number, not x"),
-        ("NumRet", "NumRet is no average over queries"),
+        ("NumRet", "NumRet is not a mean over queries"),
         ("Rprec(5)", r"Rprec\(5\): parameters of Rprec are given as name=value; there are: rel"),
         ("Rprec@5", "Rprec takes no cutoff; ask for Rprec without @"),
         ("ERR", "ERR needs a cutoff, such as ERR@10"),
@@ -89,6 +89,6 @@ def test_without_ir_measures_there_are_ours_alone(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "ir_measures", None)
     monkeypatch.setitem(sys.modules, "ir_measures.measures", None)
     with pytest.raises(
-        UsageError, match=r"unknown measure 'Rprec'.* valid: AP.*; those of ir_measures too with: pip install 'perikope\[eval\]'"
+        UsageError, match=r"unknown measure 'Rprec'.* valid: AP.*; for those of ir_measures: pip install 'perikope\[eval\]'"
     ):
         parse_measure("Rprec")

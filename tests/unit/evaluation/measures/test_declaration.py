@@ -109,5 +109,5 @@ def test_measures_are_equal_whatever_they_were_asked_by() -> None:
 
 
 def test_a_measure_of_characters_does_not_take_names() -> None:
-    with pytest.raises(UsageError, match="MAiP counts characters: it needs stretches of text"):
+    with pytest.raises(UsageError, match="MAiP counts characters: it needs ranges of text"):
         parse_measure("MAiP")(["d1#p1"], {"d1#p1": 1})

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from perikope.evaluation.measures import evaluate, parse_measure, ranked_names
 from tests.support import measuring
 
-# Ours and theirs: what pytrec_eval computes behind ir_measures. It has no Recall without a cutoff (a cutoff beyond the list
-# is the same) and ir_measures lets no `rel` through to its recall, so that one is asked for as SetR.
+# Our names, and those of pytrec_eval behind ir_measures. It has no Recall without a cutoff (a cutoff beyond the list is
+# the same), and ir_measures passes no `rel` to its recall, so SetR stands for that.
 SHARED = {
     "nDCG": "nDCG",
     "nDCG@1": "nDCG@1",
@@ -33,7 +33,7 @@ SHARED = {
 @given(measuring.judgements, measuring.runs)
 def test_shared_measures_equal_those_of_pytrec_eval(judgements: dict[str, dict[str, int]], run: dict[str, dict[str, float]]) -> None:
     theirs_of = {ours: ir_measures.parse_measure(theirs) for ours, theirs in SHARED.items()}
-    # pytrec_eval writes outside its memory on a negative grade (it hangs or crashes); to trec_eval such a grade is worth 0.
+    # pytrec_eval writes outside its memory on a negative grade (it hangs or crashes); trec_eval counts it as 0.
     without_negative = {qid: {name: max(grade, 0) for name, grade in judged.items()} for qid, judged in judgements.items()}
     evaluator = ir_measures.pytrec_eval.evaluator(list(theirs_of.values()), without_negative)
     theirs = {(str(found.measure), found.query_id): found.value for found in evaluator.iter_calc(run)}
@@ -57,7 +57,7 @@ def test_a_cutoff_is_the_measure_of_the_shorter_list(judgements: dict[str, dict[
 def test_judged_rate_equals_that_of_ir_measures_without_ties(
     judgements: dict[str, dict[str, int]], run: dict[str, dict[str, float]]
 ) -> None:
-    # ir_measures breaks ties the other way round here, so the ranks stand for the scores; it divides by 0 on an empty list.
+    # ir_measures breaks ties the other way here, so ranks replace the scores; it divides by 0 on an empty list.
     untied = {qid: {name: -float(rank) for rank, name in enumerate(ranked_names(scores))} for qid, scores in run.items() if scores}
     theirs = ir_measures.judged.evaluator([ir_measures.Judged @ 3], judgements).iter_calc(untied)
     ours = evaluate("Judged@3", judgements, run).per_query["Judged@3"]
@@ -65,7 +65,8 @@ def test_judged_rate_equals_that_of_ir_measures_without_ties(
 
 
 def test_equal_scores_are_ordered_as_by_trec_eval_where_ir_measures_does_otherwise() -> None:
-    # trec_eval puts the name that sorts last first; ir_measures has RR from it, but RR@k and Judged@k from programs that put it last.
+    # trec_eval puts the name that sorts last first. ir_measures has RR from it, but RR@k and Judged@k from programs
+    # that put it last.
     judgements, run = {"q": {"b": 1}}, {"q": {"a": 1.0, "b": 1.0}}
     assert evaluate("RR RR@2 Judged@1", judgements, run).mean == {"RR": 1.0, "RR@2": 1.0, "Judged@1": 1.0}
     asked = [ir_measures.RR, ir_measures.RR @ 2, ir_measures.Judged @ 1]

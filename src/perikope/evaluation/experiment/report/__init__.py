@@ -1,6 +1,6 @@
 """The report of an experiment: the same tables as Markdown, LaTeX and one HTML page with plots, and all values as CSV.
 
-Nothing in them depends on the time, the machine or the folder: the same outcome gives the same bytes.
+Files do not depend on the time, the machine or the folder: the same outcome gives the same bytes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from pathlib import Path
 
 from perikope.core.files import replacing
 from perikope.evaluation.experiment.outcome import Outcome
-from perikope.evaluation.experiment.report.findings import ExtraTable, find
+from perikope.evaluation.experiment.report.findings import find
 from perikope.evaluation.experiment.report.latex import latex_report
 from perikope.evaluation.experiment.report.markdown import markdown_report
 from perikope.evaluation.experiment.report.page import html_report
 from perikope.evaluation.experiment.report.spreadsheet import csv_lines
+from perikope.evaluation.experiment.report.tables import ExtraTable
 
 FILES = ("report.md", "report.tex", "report.html", "values.csv")
 

@@ -1,8 +1,9 @@
-"""Plots for a page: shapes as inline SVG that takes any width, words around them as HTML, so that they stay legible on a small screen.
+"""Plots for a page: shapes as inline SVG of any width, and text as HTML, which stays legible on a small screen.
 
-Colours and lines come from the page's style sheet. Coordinates run from 0 to 1000 in both directions, y downwards, and are stretched to the
-place there is; strokes are not. Written by hand, not by a plotting library: the bytes depend on no library's version, the plots follow the
-reader's light or dark colours, and a page of a hundred of them stays small.
+Colours and lines come from the page's style sheet. Coordinates run from 0 to 1000 in both directions, y downwards,
+and are stretched to the available width and height; strokes are not. No plotting library is used: the bytes depend on
+no library's version, the plots follow the reader's light or dark colours, and a page with a hundred plots stays
+small.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape as escape_html
 
-from perikope.evaluation.experiment.report.findings import clean
+from perikope.evaluation.experiment.report.tables import clean
 
 SIZE = 1000
 LABEL = 16
-"""Characters of a mark; the style sheet cuts what is longer."""
+"""Length of a mark in characters; the style sheet cuts longer ones."""
 
 
 def escape(text: str) -> str:
@@ -30,7 +31,7 @@ def escape(text: str) -> str:
 
 
 def name_of(text: str) -> str:
-    """A name that may be broken after its marks, which a browser would not do by itself.
+    """A name with places for a line break after punctuation, where a browser would not break it.
 
     >>> name_of("qsf_section")
     'qsf_<wbr>section'
@@ -39,7 +40,7 @@ def name_of(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """A coordinate, to a tenth.
+    """A coordinate, rounded to a tenth.
 
     >>> number(12.0), number(0.25), number(-0.01)
     ('12', '0.2', '0')
@@ -50,7 +51,7 @@ def number(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A direction of a plot: which values it spans, and where it has marks."""
+    """An axis of a plot: the values that it spans, and its marks."""
 
     low: float
     high: float
@@ -58,18 +59,18 @@ class Axis:
     name: str = ""
 
     def place(self, value: float) -> float:
-        """Where a value stands, from 0 to 1000; what is outside stands at the border."""
+        """The coordinate of a value, from 0 to 1000; a value outside the axis is at its end."""
         if not math.isfinite(value):
             return 0.0
         return SIZE * min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
     def down(self, value: float) -> float:
-        """The same from above."""
+        """The coordinate of a value counted from the top, from 0 to 1000."""
         return SIZE - self.place(value)
 
 
 def numeric_axis(values: Iterable[float], name: str = "", *, with_zero: bool = False, is_tight: bool = False, marks: int = 5) -> Axis:
-    """An axis with round marks; it ends at marks around the values, or tight at the values.
+    """An axis with round marks. It ends at the marks around the values, or with `is_tight` at the values.
 
     >>> axis = numeric_axis([0.12, 0.47])
     >>> axis.low, axis.high, [mark for _, mark in axis.marks]
@@ -97,7 +98,7 @@ def _mark(value: float, decimals: int) -> str:
 
 
 def listed_axis(labels: Sequence[str], name: str = "", *, characters: int = 44) -> Axis:
-    """An axis with a step for each label; where they have more characters than a small screen has place for, only some are written.
+    """An axis with one step per label; of labels with more than `characters` characters in all, some are left out.
 
     >>> listed_axis(["a", "b"]).marks
     ((0.5, 'a'), (1.5, 'b'))
@@ -105,11 +106,11 @@ def listed_axis(labels: Sequence[str], name: str = "", *, characters: int = 44) 
     every = 1
     while every < len(labels) and sum(min(len(label), LABEL) + 1 for label in labels[::every]) > characters:
         every += 1
-    return Axis(0, max(len(labels), 1), tuple((place + 0.5, text) for place, text in enumerate(labels) if place % every == 0), name)
+    return Axis(0, max(len(labels), 1), tuple((step + 0.5, text) for step, text in enumerate(labels) if step % every == 0), name)
 
 
 def svg(shapes: str, title: str, description: str) -> str:
-    """A picture with what it says in words for those who do not see it."""
+    """A picture with a description for readers who cannot see it."""
     return (
         f'<svg class="plot" viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" role="img">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{shapes}</svg>"
@@ -118,21 +119,21 @@ def svg(shapes: str, title: str, description: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Shapes between two axes, for a page or for a file of its own."""
+    """Shapes between two axes, for a page or for a separate file."""
 
     shapes: str
     x: Axis
     y: Axis
     title: str
-    said: str
+    description: str
     """What it shows, in words."""
     kind: str
     shades: tuple[str, str] | None = None
-    """What the lightest and the darkest stand for, where shades say something."""
+    """The values of the lightest and the darkest shade; None where shades have no meaning."""
 
 
 def grid(x: Axis, y: Axis) -> str:
-    """Lines at the marks of both axes."""
+    """Grid lines at the marks of both axes."""
     path = "".join(f"M{number(x.place(at))} 0v{SIZE}" for at, _ in x.marks) + "".join(
         f"M0 {number(y.down(at))}h{SIZE}" for at, _ in y.marks
     )
@@ -160,14 +161,14 @@ def x_marks(axis: Axis) -> str:
 
 
 def line(points: Iterable[tuple[float, float]], kind: str, title: str = "") -> str:
-    """A line through places."""
+    """A line through points."""
     path = " ".join(f"{number(x)} {number(y)}" for x, y in points)
     named = f"<title>{escape(title)}</title>" if title else ""
     return f'<path class="{kind}" d="M{path}">{named}</path>' if path else ""
 
 
 def dots(points: Iterable[tuple[float, float]], kind: str) -> str:
-    """Round dots: lines without length, whose round ends are not stretched with the picture."""
+    """Round dots, drawn as lines without length: their round ends are not stretched with the picture."""
     path = "".join(f"M{x} {y}h0" for x, y in dict.fromkeys((number(x), number(y)) for x, y in points))
     return f'<path class="dots {kind}" d="{path}"/>' if path else ""
 

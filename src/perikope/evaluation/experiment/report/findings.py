@@ -1,17 +1,15 @@
-"""What all forms of the report say: figures, the best ones marked, with the letters of the systems they beat; how settings were chosen."""
+"""The content of the report, the same in all forms: figures, letters of systems that they beat, settings."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from perikope.evaluation.experiment.outcome import Outcome, Sweep, SystemOutcome
+from perikope.evaluation.experiment.report.repetitions import repetition_tables
+from perikope.evaluation.experiment.report.tables import ExtraTable, Figure, clean, counted, figure, ranges
 from perikope.evaluation.measures.significance import compare, label
 from perikope.evaluation.tuning.outcome import TuningOutcome
-
-DECIMALS = 4
 
 TESTS = {
     "t": "paired t-test",
@@ -23,33 +21,25 @@ CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and 
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """One cell of a table."""
-
-    mean: float
-    text: str
-    is_best: bool
-    """No other one of its column is printed with a higher figure."""
-    beats: str = ""
-    """The letters of the systems that it beats significantly."""
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
     """A system in a table."""
 
     letter: str
     system: SystemOutcome
     figures: tuple[Figure, ...]
-    """One a measure."""
+    """One per measure."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepTable:
-    """The systems of a sweep."""
+    """The systems of a sweep that are not in a separate table."""
 
     label: str
     rows: tuple[Row, ...]
+
+    def topics(self, measures: Iterable[str]) -> tuple[int, ...]:
+        """The numbers of topics that its systems were measured on, ascending; one number where all are the same."""
+        return tuple(sorted({len(row.system.values[measure]) for row in self.rows for measure in measures}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +49,7 @@ class Overview:
     measure: str
     labels: tuple[str, ...]
     rows: tuple[tuple[str, str, tuple[Figure | None, ...]], ...]
-    """Letter, name and figures of each system; None where a sweep does not have it. No letters where they differ between sweeps."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExtraTable:
-    """A table that an outcome has beside those of its sweeps, such as one over seeds."""
-
-    title: str
-    how: str
-    """How to read it."""
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, str, tuple[Figure | None, ...]], ...]
-    """Letter, name and figures."""
-    spread: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """Values by name whose spread is drawn; none where it is empty."""
-    measure: str = ""
-    """Of what is drawn."""
+    """Letter, name and figures of each system; None where a sweep lacks it. No letters where sweeps differ in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +59,40 @@ class Findings:
     outcome: Outcome
     tables: tuple[SweepTable, ...]
     overview: Overview | None
-    """None where there is one sweep only."""
-    topics: int
+    """None where there is only one sweep."""
+    topics: tuple[str, ...]
+    """How many topics there are: one phrase, or one per sweep where sweeps have different topics."""
     legend: str
     """How to read figures and letters."""
     extra: tuple[ExtraTable, ...] = ()
 
 
 def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:
-    """The tables of an outcome."""
-    tables = tuple(_table(outcome, sweep) for sweep in outcome.sweeps)
-    counts = {len(row.system.values[measure]) for table in tables for row in table.rows for measure in outcome.measures}
-    legend = _legend(outcome, counts or {0}, any(table.rows for table in tables))
-    return Findings(outcome, tables, _overview(outcome, tables), max(counts, default=0), legend, tuple(extra))
+    """The tables of an outcome; `extra` come last."""
+    tables = tuple(table for sweep in outcome.sweeps if (table := _table(outcome, sweep)).rows or not sweep.systems)
+    topics = _topics(tables, outcome.measures)
+    legend = _legend(outcome, topics, any(table.rows for table in tables))
+    return Findings(outcome, tables, _overview(outcome, tables), topics, legend, (*repetition_tables(outcome), *extra))
+
+
+def _topics(tables: Sequence[SweepTable], measures: Sequence[str]) -> tuple[str, ...]:
+    """The number of topics of each table, with its label; without labels where all tables have the same number.
+
+    A table whose systems have different numbers of topics says the smallest and the largest.
+    """
+    counts = [table.topics(measures) or (0,) for table in tables] or [(0,)]
+    if len(set(counts)) == 1:
+        return (_between(counts[0]),)
+    return tuple(f"{table.label}: {_between(count)}" for table, count in zip(tables, counts, strict=True))
+
+
+def _between(counts: Sequence[int]) -> str:
+    fewest = f"{counts[0]:,} to " if len(counts) > 1 else ""
+    return f"{fewest}{counted(counts[-1], 'topic')}"
 
 
 def _table(outcome: Outcome, sweep: Sweep) -> SweepTable:
+    sweep = replace(sweep, systems=tuple(system for system in sweep.systems if not system.table))
     columns = [_figures(outcome, sweep, measure) for measure in outcome.measures]
     return SweepTable(
         sweep.label,
@@ -123,7 +115,7 @@ def _figures(outcome: Outcome, sweep: Sweep, measure: str) -> list[Figure]:
 
 
 def _best(means: Iterable[float]) -> str:
-    # Compared as printed: of two figures that read the same, one in bold would look like a mistake.
+    # Compared as printed: of two equal figures, one in bold would look like a mistake.
     return figure(max(means, default=0.0))
 
 
@@ -136,65 +128,23 @@ def _overview(outcome: Outcome, tables: Sequence[SweepTable]) -> Overview | None
     if all(list(column) == names for column in columns):
         rows = tuple((label(number), name, tuple(column[name] for column in columns)) for number, name in enumerate(names))
     else:
-        bare = [{name: replace(found, beats="") for name, found in column.items()} for column in columns]
+        bare = [{name: replace(cell, beats="") for name, cell in column.items()} for column in columns]
         rows = tuple(("", name, tuple(column.get(name) for column in bare)) for name in names)
     return Overview(outcome.measures[0], tuple(table.label for table in tables), rows)
 
 
-def _legend(outcome: Outcome, counts: Collection[int], is_compared: bool) -> str:
+def _legend(outcome: Outcome, topics: Sequence[str], is_compared: bool) -> str:
     if not is_compared:
         return "There are no systems."
     settings = outcome.comparison
     correction = CORRECTIONS.get(settings.correction)
     corrected = f"corrected for the number of pairs after {correction}" if correction else "not corrected for the number of pairs"
-    fewest = f"{min(counts):,} to " if min(counts) < max(counts) else ""
+    means = f"Means over {topics[0]}" if len(topics) == 1 else f"Means over topics ({', '.join(topics)})"
     return (
-        f"Means over {fewest}{counted(max(counts), 'topic')}; the best of each column is bold. Raised letters name the systems that a "
+        f"{means}; the best of each column is bold. Raised letters name the systems that a "
         f"figure beats significantly: {TESTS.get(settings.test, settings.test)}, two-tailed, p ≤ {settings.alpha:g}, {corrected}; "
         "a–d stands for a, b, c and d."
     )
-
-
-def figure(value: float) -> str:
-    """A mean as tables print it.
-
-    >>> figure(0.12345), figure(-0.00001)
-    ('0.1235', '0.0000')
-    """
-    text = f"{value:.{DECIMALS}f}"
-    return text.removeprefix("-") if float(text) == 0 else text
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "topic"), counted(1200, "topic")
-    ('1 topic', '1,200 topics')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def ranges(letters: str) -> str:
-    """Letters with three and more in a row written as a range: a system that beats eighteen needs no line of its own.
-
-    >>> ranges("abcdf"), ranges("ab"), ranges("xyzABD"), ranges("Z(53)(54)")
-    ('a–df', 'ab', 'x–BD', 'Z–(54)')
-    """
-    found = re.findall(r"\(\d+\)|.", letters)
-    numbers = [_number(one) for one in found]
-    parts, first = [], 0
-    for last in range(len(found)):
-        if last + 1 < len(found) and numbers[last + 1] == numbers[last] + 1:
-            continue
-        parts.append(f"{found[first]}–{found[last]}" if last - first > 1 else "".join(found[first : last + 1]))
-        first = last + 1
-    return "".join(parts)
-
-
-def _number(letter: str) -> int:
-    if letter.startswith("("):
-        return int(letter[1:-1]) - 1
-    return ord(letter) - ord("a") if letter.islower() else ord(letter) - ord("A") + 26
 
 
 def value_text(value: object) -> str:
@@ -213,7 +163,7 @@ def value_text(value: object) -> str:
 
 
 def chosen_text(chosen: Mapping[str, object]) -> str:
-    """What was chosen, one parameter after the other.
+    """Chosen parameters in one line.
 
     >>> chosen_text({"alpha": 0.3, "mu": 1000})
     'alpha = 0.3, mu = 1000'
@@ -222,7 +172,7 @@ def chosen_text(chosen: Mapping[str, object]) -> str:
 
 
 def tuning_lines(tuned: TuningOutcome) -> list[str]:
-    """How settings were chosen, in words: one line for all training topics, and one a fold."""
+    """How settings were chosen, in words: one line for all training topics, and one per fold."""
     on = f" on {counted(tuned.topics, 'topic')}" if tuned.topics else ""
     tried = f"{counted(len(tuned.scores), 'setting')} tried for {tuned.measure}{on}"
     spread = f", from {figure(min(tuned.scores))} to {figure(max(tuned.scores))}" if tuned.scores else ""
@@ -236,24 +186,5 @@ def tuning_lines(tuned: TuningOutcome) -> list[str]:
 
 
 def remarks(system: SystemOutcome) -> list[str]:
-    """What is said of a system below its settings."""
+    """The lines below the settings of a system."""
     return [line for line in (*(tuning_lines(system.tuned) if system.tuned else ()), *system.notes) if clean(line)]
-
-
-_UNSEEN = {"Cc", "Cs", "Co", "Cn"}
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069\u2028\u2029]")
-
-
-def clean(text: str) -> str:
-    """Text in one line, without what no form can show: control characters, halves of pairs, marks that turn the direction of what follows.
-
-    >>> clean("a\\n b\\x00\\ud800")
-    'a b\\ufffd\\ufffd'
-    """
-    joined = " ".join(text.split())
-    return "".join("\ufffd" if unicodedata.category(one) in _UNSEEN or _TURNING.match(one) else one for one in joined)
-
-
-def paragraphs(text: str) -> list[str]:
-    """The paragraphs of a description, which blank lines separate, each in one line."""
-    return [cleaned for part in re.split(r"\n\s*\n", text) if (cleaned := clean(part))]

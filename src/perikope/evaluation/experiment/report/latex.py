@@ -1,17 +1,18 @@
-"""The report as LaTeX: tables to take over into a paper, in a document that compiles by itself."""
+"""The report as LaTeX: tables to copy into a paper, in a document that compiles as it is."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-from perikope.evaluation.experiment.report.findings import Figure, Findings, SweepTable, clean, paragraphs, remarks
+from perikope.evaluation.experiment.report.findings import Findings, SweepTable, remarks
+from perikope.evaluation.experiment.report.tables import Figure, clean, paragraphs
 
 _ESCAPED = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
     '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "'": r"\textquotesingle{}", "-": "-{}",
-    # After the end of a row these would be its arguments.
+    # After the end of a row these would start its arguments.
     "[": "{[}", "]": "{]}", "*": "{*}",
     "–": r"\textendash{}", "—": r"\textemdash{}", "‘": r"\textquoteleft{}", "’": r"\textquoteright{}", "“": r"\textquotedblleft{}",
     "”": r"\textquotedblright{}", "…": r"\dots{}", "•": r"\textbullet{}", "€": r"\texteuro{}",
@@ -29,7 +30,7 @@ _ESCAPED = {
 }  # fmt: skip
 
 _KNOWN = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿĄąĆćČčĎďĘęĚěĞğİıŁłŃńŇňŐőŒœŘřŚśŞşŠšŤťŮůŰűŸŹźŻżŽž")
-"""Letters beyond ASCII that every LaTeX has in its T1 fonts."""
+"""Letters outside ASCII that the T1 fonts of every LaTeX have."""
 
 _PREAMBLE = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
@@ -39,7 +40,7 @@ _PREAMBLE = r"""\documentclass{article}
 \usepackage[margin=25mm]{geometry}
 \usepackage{booktabs}
 \usepackage{graphicx}
-% A table that is wider than the text is made smaller, another one is left alone.
+% A table that is wider than the text is scaled down; others are left as they are.
 \newsavebox{\reporttable}
 \newcommand{\fitted}[1]{\sbox{\reporttable}{#1}%
   \ifdim\wd\reporttable>\linewidth\resizebox{\linewidth}{!}{\usebox{\reporttable}}\else\usebox{\reporttable}\fi}
@@ -47,11 +48,11 @@ _PREAMBLE = r"""\documentclass{article}
 """
 
 LONG_NAME = 36
-"""Characters of a name, or of the head of a column, that a table takes in one line."""
+"""Largest length in characters of a name, or of the head of a column, that is set in one line."""
 
 
 def escape(text: str) -> str:
-    r"""Text that is only text to LaTeX; a character that its fonts may lack is named by its number.
+    r"""Text without commands of LaTeX; a character that its fonts may lack is written as its number.
 
     >>> print(escape("a_b & 50% of \\input{x}, σ"))
     a\_b \& 50\% of \textbackslash{}input\{x\}, \ensuremath{\sigma}
@@ -66,13 +67,13 @@ def _escape_one(one: str) -> str:
 
 
 def breakable(text: str) -> str:
-    """Text like a program's, whose lines may end after a mark of punctuation, and in the middle of what is long without one."""
+    """Text as code, with line breaks allowed after punctuation and inside long parts without any."""
     parts = re.findall(r"[\w ]{1,24}|[^\w ]", clean(text))
     return r"\allowbreak{}".join(escape_kept(part) for part in parts)
 
 
 def escape_kept(text: str) -> str:
-    """A part of a text that was cleaned as a whole: its spaces count."""
+    """A part of a text that was already cleaned: its spaces are kept."""
     return "".join(map(_escape_one, text))
 
 
@@ -96,7 +97,7 @@ def latex_report(findings: Findings) -> str:
     for extra in findings.extra:
         rows = [[letter, _name(name), *map(_cell, figures)] for letter, name, figures in extra.rows]
         blocks += [_table(f"{escape(extra.title)}. {escape(extra.how)}", ["", "System", *map(_name, extra.columns)], rows)]
-    # Tables float: what follows would come between them.
+    # Tables float: the following text would come between them.
     blocks.append(r"\clearpage")
     for table in shown:
         blocks += [rf"\section*{{Settings: {escape(table.label)}}}", _described(_settings(table))]
@@ -118,7 +119,7 @@ def _cell(figure: Figure | None) -> str:
 
 
 def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    # Figures at the left too: the raised letters behind them have different lengths.
+    # Figures are left-aligned too: the raised letters behind them differ in length.
     columns = "l" * len(header)
     lines = [
         r"\begin{table}[htbp]",
@@ -134,11 +135,11 @@ def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -
 def _settings(table: SweepTable) -> Iterable[tuple[str, list[str]]]:
     for row in table.rows:
         settings = breakable(row.system.settings)
-        said = [rf"\texttt{{{settings}}}"] if settings else []
-        yield f"{row.letter} {escape(row.system.name)}", [*said, *map(breakable, remarks(row.system))]
+        lines = [rf"\texttt{{{settings}}}"] if settings else []
+        yield f"{row.letter} {escape(row.system.name)}", [*lines, *map(breakable, remarks(row.system))]
 
 
 def _described(items: Iterable[tuple[str, list[str]]]) -> str:
     """Names and what is said of them."""
-    lines = [rf"\item[{{{name}}}] \mbox{{}}" + "".join(f"\\\\\n{line}" for line in said) for name, said in items]
+    lines = [rf"\item[{{{name}}}] \mbox{{}}" + "".join(f"\\\\\n{line}" for line in texts) for name, texts in items]
     return "\n".join([r"\begin{description}\raggedright", *lines, r"\end{description}"])

@@ -5,27 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from perikope.evaluation.experiment.report.findings import Figure, Findings, SweepTable, clean, paragraphs, remarks
+from perikope.evaluation.experiment.report.findings import Findings, SweepTable, remarks
+from perikope.evaluation.experiment.report.tables import Figure, clean, paragraphs
 
 _NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "\\": "&#92;"}
-"""As entities: what a backslash before a backslash before a bar means in a table, readers of Markdown do not agree on."""
+"""Characters written as entities: readers of Markdown disagree on two backslashes before a bar in a table."""
 
 
 def escape(text: str) -> str:
-    r"""Text that is only text to a reader of Markdown, anywhere in a line and in a table.
+    r"""Text that no reader of Markdown takes for markup, anywhere in a line or a table.
 
     >>> print(escape("a_b | <b> *50%*"))
     a\_b &#124; &lt;b&gt; \*50%\*
     """
-    escaped = re.sub(r"[&<>|\\]|([`*_\[\]~#$])", lambda found: "\\" + found[1] if found[1] else _NAMED[found[0]], clean(text))
-    # An address would become a link by itself.
-    escaped = re.sub(r"(?i)(://|www(?=\.))", lambda found: found[0].replace(":", "&#58;") if ":" in found[0] else "ww&#119;", escaped)
-    # A line that begins like a list, a rule or an underline is one.
-    return re.sub(r"^(\d+)([.)])|^([-+=])", lambda found: f"{found[1]}\\{found[2]}" if found[2] else f"\\{found[3]}", escaped)
+    escaped = re.sub(r"[&<>|\\]|([`*_\[\]~#$])", lambda match: "\\" + match[1] if match[1] else _NAMED[match[0]], clean(text))
+    # An address would become a link.
+    escaped = re.sub(r"(?i)(://|www(?=\.))", lambda match: match[0].replace(":", "&#58;") if ":" in match[0] else "ww&#119;", escaped)
+    # A line that begins like a list, a rule or an underline would be taken for one.
+    return re.sub(r"^(\d+)([.)])|^([-+=])", lambda match: f"{match[1]}\\{match[2]}" if match[2] else f"\\{match[3]}", escaped)
 
 
 def code(text: str) -> str:
-    r"""Text as a program's, outside of tables.
+    r"""Text as code, outside of tables.
 
     >>> print(code("plm(sigma=5)"), code("a `b`"))
     `plm(sigma=5)` `` a `b` ``
@@ -33,7 +34,7 @@ def code(text: str) -> str:
     cleaned = clean(text)
     runs = {len(run) for run in re.findall("`+", cleaned)}
     fence = "`" * next(size for size in range(1, len(runs) + 2) if size not in runs)
-    # A space is taken off at both ends where both are there and something else is between.
+    # Readers strip one space from both ends if both are there and something else is between them.
     padding = " " if "`" in (cleaned[:1], cleaned[-1:]) or (cleaned[:1] == cleaned[-1:] == " ") else ""
     return f"{fence}{padding}{cleaned}{padding}{fence}" if cleaned else ""
 
@@ -67,7 +68,7 @@ def _cell(figure: Figure | None) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    # Figures at the left too: the raised letters behind them have different lengths.
+    # Figures are left-aligned too: the raised letters behind them differ in length.
     rule = [":--"] * len(header)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
 

@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: no network, no fonts, no scripts but its own few lines."""
+"""The report as one HTML page that needs no other file: no network, no fonts, and a script of a few lines inside it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from perikope.evaluation.experiment.report.drawing import escape, name_of
-from perikope.evaluation.experiment.report.findings import ExtraTable, Figure, Findings, Overview, SweepTable, counted, paragraphs, remarks
+from perikope.evaluation.experiment.report.findings import Findings, Overview, SweepTable, remarks
 from perikope.evaluation.experiment.report.plots import box_plots, curve_plot, difference_plots, spread_plots, tuning_plots
+from perikope.evaluation.experiment.report.tables import ExtraTable, Figure, counted, paragraphs
 
 
 def html_report(findings: Findings) -> str:
     """The whole page."""
     outcome = findings.outcome
     style, script = _file("page.css"), _file("page.js")
-    # Nothing is loaded, and no script runs but the one below, whatever a name may hold.
+    # Nothing is loaded, and only the script below can run, whatever a name contains.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     sections = [*_overview(findings.overview)]
-    for place, table in enumerate(findings.tables, 1):
-        sections += _sweep(table, f"sweep-{place}", findings)
-    for place, extra in enumerate(findings.extra, 1):
-        sections += _extra(extra, f"table-{place}")
+    for number, table in enumerate(findings.tables, 1):
+        sections += _sweep(table, f"sweep-{number}", findings)
+    for number, extra in enumerate(findings.extra, 1):
+        sections += _extra(extra, f"table-{number}")
     sections += _facts(outcome.facts.items())
     links = [("overview", "Overview")] if findings.overview is not None else []
-    links += [(f"sweep-{place}", table.label) for place, table in enumerate(findings.tables, 1)]
-    links += [(f"table-{place}", extra.title) for place, extra in enumerate(findings.extra, 1)]
+    links += [(f"sweep-{number}", table.label) for number, table in enumerate(findings.tables, 1)]
+    links += [(f"table-{number}", extra.title) for number, extra in enumerate(findings.extra, 1)]
     links += [("facts", "Facts")] if outcome.facts else []
     return "\n".join([
         "<!DOCTYPE html>",
@@ -67,7 +68,7 @@ def _file(name: str) -> str:
 def _sizes(findings: Findings) -> Iterable[str]:
     systems = max((len(table.rows) for table in findings.tables), default=0)
     yield counted(systems, "system")
-    yield counted(findings.topics, "topic")
+    yield from map(escape, findings.topics)
     yield counted(len(findings.outcome.measures), "measure")
     if len(findings.tables) > 1:
         yield counted(len(findings.tables), "sweep")
@@ -99,9 +100,9 @@ def _sweep(table: SweepTable, anchor: str, findings: Findings) -> Iterable[str]:
         yield box_plots(table.rows, main)
     if len(table.rows) > 1 and first.system.values[main]:
         yield f"<h3>{escape(main)} against {escape(first.system.name)}, topic by topic</h3>"
-        yield '<p class="how">One bar a topic, sorted: what a system gains or loses against the first one.</p>'
+        yield '<p class="how">One bar per topic, sorted: what a system gains or loses against the first one.</p>'
         yield difference_plots(table.rows, main)
-    if curves := curve_plot(table.rows):
+    if all(row.system.curve for row in table.rows) and (curves := curve_plot(table.rows)):
         yield "<h3>Precision and recall</h3>"
         yield '<p class="how">Interpolated precision, the mean over topics. The first system and the best ones have colours.</p>'
         yield curves
@@ -126,7 +127,7 @@ def _extra(table: ExtraTable, anchor: str) -> Iterable[str]:
 
 
 def _table(columns: Sequence[str], rows: Iterable[str]) -> str:
-    """A table that a click on a head sorts."""
+    """A table that is sorted by a click on the head of a column."""
     heads = '<td></td><th scope="col" class="text">System</th>' + "".join(f'<th scope="col">{name_of(column)}</th>' for column in columns)
     body = "\n".join(rows)
     return f'<div class="scroll" tabindex="0"><table class="figures"><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table></div>'

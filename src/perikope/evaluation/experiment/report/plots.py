@@ -24,17 +24,18 @@ from perikope.evaluation.experiment.report.drawing import (
     svg,
     x_marks,
 )
-from perikope.evaluation.experiment.report.findings import Row, chosen_text, counted, figure, value_text
+from perikope.evaluation.experiment.report.findings import Row, chosen_text, value_text
+from perikope.evaluation.experiment.report.tables import counted, figure
 from perikope.evaluation.tuning.outcome import TuningOutcome
 
 HIGHLIGHTED = 8
-"""Curves with a colour of their own: more cannot be told apart."""
+"""Number of curves with a separate colour; more could not be told apart."""
 BARS = 400
-"""More bars than this are thinner than a screen shows; so many of them are drawn, evenly taken from the sorted ones."""
+"""Largest number of bars that a screen shows; of more bars, this many are drawn, evenly spaced in the sorted list."""
 SHADES = 16
-"""Of a heat map."""
+"""Number of shades of a heat map."""
 FEW = 12
-"""Up to so many values of a parameter can be written below a plot."""
+"""Largest number of values of a parameter that can be written below a plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +66,14 @@ def box_of(values: Sequence[float]) -> Box:
 
 
 def _quantile(ranked: Sequence[float], share: float) -> float:
-    place = share * (len(ranked) - 1)
-    below = math.floor(place)
+    rank = share * (len(ranked) - 1)
+    below = math.floor(rank)
     above = min(below + 1, len(ranked) - 1)
-    return ranked[below] + (place - below) * (ranked[above] - ranked[below])
+    return ranked[below] + (rank - below) * (ranked[above] - ranked[below])
 
 
 def box_plots(rows: Sequence[Row], measure: str) -> str:
-    """A box a system, one below the other."""
+    """One box per system, one below the other."""
     values = {row.letter: [*row.system.values[measure].values()] for row in rows}
     axis = numeric_axis([value for column in values.values() for value in column], measure, with_zero=True)
     shown = [row for row in rows if values[row.letter]]
@@ -80,7 +81,7 @@ def box_plots(rows: Sequence[Row], measure: str) -> str:
 
 
 def spread_plots(values: Mapping[str, Sequence[float]], measure: str) -> str:
-    """A box a name, over an axis that is as wide as the values: what differs between seeds would not be seen otherwise."""
+    """One box per name, over an axis that is only as wide as the values: seeds differ little."""
     axis = numeric_axis([value for column in values.values() for value in column], measure)
     return _boxes([(f'<div class="name">{name_of(name)}</div>', name, column) for name, column in values.items()], axis)
 
@@ -102,29 +103,29 @@ def _box(title: str, values: Sequence[float], axis: Axis) -> str:
         f'<path class="median" d="M{number(median)} 180V820"/>'
         f"{dots([(axis.place(value), 500) for value in box.outliers], 'outlier')}{dots([(mean, 500)], 'mean')}"
     )
-    said = (
+    description = (
         f"median {figure(box.median)}, mean {figure(box.mean)}, quartiles {figure(box.first_quartile)} and {figure(box.third_quartile)}, "
         f"whiskers {figure(box.low)} to {figure(box.high)}, {counted(len(box.outliers), 'outlier')}"
     )
-    return svg(shapes, title, said)
+    return svg(shapes, title, description)
 
 
 def named(row: Row) -> str:
-    """A system beside or above its plot."""
+    """The name of a system, beside or above its plot."""
     return f'<div class="name"><span class="letter">{row.letter}</span> {name_of(row.system.name)}</div>'
 
 
 def differences_of(system: SystemOutcome, baseline: SystemOutcome, measure: str) -> list[float]:
-    """What a system has more than the baseline, topic by topic, falling."""
+    """The differences of a system to the baseline, one per topic, in descending order."""
     reference = baseline.values[measure]
     return sorted((value - reference[qid] for qid, value in system.values[measure].items() if qid in reference), reverse=True)
 
 
 def difference_plots(rows: Sequence[Row], measure: str) -> str:
-    """A small plot a system against the first one, all with the same scale; a bar a topic."""
+    """One small plot per system against the first one, all with the same scale and one bar per topic."""
     baseline = rows[0].system
-    found = [(row, differences_of(row.system, baseline, measure)) for row in rows[1:]]
-    shown = [(row, differences) for row, differences in found if differences]
+    compared = [(row, differences_of(row.system, baseline, measure)) for row in rows[1:]]
+    shown = [(row, differences) for row, differences in compared if differences]
     axis = numeric_axis([end for _, differences in shown for end in (differences[0], differences[-1])], with_zero=True, is_tight=True)
     return f'<div class="panels">{"".join(_difference_plot(row, differences, axis) for row, differences in shown)}</div>'
 
@@ -134,24 +135,24 @@ def _difference_plot(row: Row, differences: Sequence[float], axis: Axis) -> str:
     worse = sum(difference < 0 for difference in differences)
     drawn = differences
     if len(differences) > BARS:
-        drawn = [differences[(2 * place + 1) * len(differences) // (2 * BARS)] for place in range(BARS)]
+        drawn = [differences[(2 * bar + 1) * len(differences) // (2 * BARS)] for bar in range(BARS)]
     shapes = _bars([max(value, 0) for value in drawn], axis, "better") + _bars([min(value, 0) for value in drawn], axis, "worse")
     zero = number(axis.down(0))
     mean = math.fsum(differences) / len(differences)
     sign = "+" if float(figure(mean)) > 0 else ""
-    said = f"{sign}{figure(mean)} in the mean; better on {better:,}, equal on {len(differences) - better - worse:,}, worse on {worse:,}"
+    caption = f"{sign}{figure(mean)} in the mean; better on {better:,}, equal on {len(differences) - better - worse:,}, worse on {worse:,}"
     picture = frame(
-        f'{shapes}<path class="zero" d="M0 {zero}H{SIZE}"/>', Axis(0, 1, ()), axis, f"{row.letter} {row.system.name}", said, "small"
+        f'{shapes}<path class="zero" d="M0 {zero}H{SIZE}"/>', Axis(0, 1, ()), axis, f"{row.letter} {row.system.name}", caption, "small"
     )
-    return f'<figure class="panel">{named(row)}{picture}<figcaption>{said}</figcaption></figure>'
+    return f'<figure class="panel">{named(row)}{picture}<figcaption>{caption}</figcaption></figure>'
 
 
 def _bars(values: Sequence[float], axis: Axis, kind: str) -> str:
-    """Sorted bars as one outline: those of the same height make one step."""
+    """Sorted bars as one outline; bars of the same height make one step."""
     path, height = f"M0 {number(axis.down(0))}", axis.down(0)
-    for place, value in enumerate(values):
+    for bar, value in enumerate(values):
         if (top := axis.down(value)) != height:
-            path += f"H{number(SIZE * place / len(values))}V{number(top)}"
+            path += f"H{number(SIZE * bar / len(values))}V{number(top)}"
             height = top
     return f'<path class="{kind}" d="{path}H{SIZE}V{number(axis.down(0))}z"/>' if any(values) else ""
 
@@ -162,32 +163,32 @@ def curve_plot(rows: Sequence[Row]) -> str:
     if not known:
         return ""
     ranked = sorted(known[1:], key=lambda row: -row.figures[0].mean if row.figures else 0.0)
-    colours = {row.letter: place for place, row in enumerate([known[0], *ranked][:HIGHLIGHTED], 1)}
+    colours = {row.letter: colour for colour, row in enumerate([known[0], *ranked][:HIGHLIGHTED], 1)}
     y = numeric_axis([value for row in known for value in row.system.curve], "Precision", with_zero=True)
     x = numeric_axis([0, 1], "Recall")
     behind = [row for row in known if row.letter not in colours]
     before = sorted((row for row in known if row.letter in colours), key=lambda row: -colours[row.letter])
     shapes = "".join(_curve(row, x, y, "curve behind") for row in behind)
     shapes += "".join(_curve(row, x, y, f"curve c{colours[row.letter]}") for row in before)
-    said = "; ".join(f"{row.system.name}: {figure(row.system.curve[0])} at recall 0" for row in known)
+    description = "; ".join(f"{row.system.name}: {figure(row.system.curve[0])} at recall 0" for row in known)
     legend = "".join(_legend(row, f"c{colours[row.letter]}") for row in [known[0], *ranked][:HIGHLIGHTED])
     if behind:
         legend += f"<li>{_swatch('behind')}{counted(len(behind), 'other')}</li>"
-    return f'{frame(shapes, x, y, "Precision at recall", said, "large")}<ul class="legend">{legend}</ul>'
+    return f'{frame(shapes, x, y, "Precision at recall", description, "large")}<ul class="legend">{legend}</ul>'
 
 
 def _curve(row: Row, x: Axis, y: Axis, kind: str) -> str:
     curve = row.system.curve
     last = len(curve) - 1
     return line(
-        _straightened([(x.place(place / last), y.down(value)) for place, value in enumerate(curve)]),
+        _straightened([(x.place(point / last), y.down(value)) for point, value in enumerate(curve)]),
         kind,
         f"{row.letter} {row.system.name}",
     )
 
 
 def _straightened(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Without the points inside level stretches: curves that end in zeros have many."""
+    """The points without those inside level parts: curves that end in zeros have many."""
     kept = [point for before, point, after in zip(points, points[1:], points[2:], strict=False) if not before[1] == point[1] == after[1]]
     return [points[0], *kept, points[-1]]
 
@@ -201,14 +202,14 @@ def _swatch(kind: str) -> str:
 
 
 def tuning_plots(row: Row, tuned: TuningOutcome) -> str:
-    """The surface of a search with the name of its system; nothing where there is none."""
+    """The surface of a search with the name of its system; empty where there is nothing to draw."""
     pictures = tuning_pictures(tuned, f"{row.letter} {row.system.name}")
     if not pictures:
         return ""
     drawn = [_framed(picture) for picture in pictures]
     kind = "panel many" if len(drawn) > 1 else "panel"
     body = f'<div class="panels wide">{"".join(drawn)}</div>' if len(drawn) > 1 else drawn[0]
-    return f'<figure class="{kind}">{named(row)}{body}<figcaption>{escape(pictures[0].said)}</figcaption></figure>'
+    return f'<figure class="{kind}">{named(row)}{body}<figcaption>{escape(pictures[0].description)}</figcaption></figure>'
 
 
 def _framed(picture: Picture) -> str:
@@ -216,37 +217,37 @@ def _framed(picture: Picture) -> str:
     if picture.shades is not None:
         low, high = picture.shades
         scale = f'<div class="scale"><span>{low}</span><span class="ramp"></span><span>{high}</span></div>'
-    return frame(picture.shapes, picture.x, picture.y, picture.title, picture.said, picture.kind) + scale
+    return frame(picture.shapes, picture.x, picture.y, picture.title, picture.description, picture.kind) + scale
 
 
 def tuning_pictures(tuned: TuningOutcome, title: str) -> list[Picture]:
-    """The surface of a search: a heat map where two parameters were tried in all pairs, else the best score by the value of each."""
+    """A heat map of two parameters that were tried in all pairs, else the best score by the value of each parameter."""
     scored = [(setting, score) for setting, score in zip(tuned.settings, tuned.scores, strict=True) if math.isfinite(score)]
     if not scored or not tuned.parameters:
         return []
-    said = f"{tuned.measure}, {counted(len(scored), 'setting')}, best: {chosen_text(tuned.chosen)}"
-    columns = [sorted(dict.fromkeys(setting[place] for setting, _ in scored), key=_order) for place in range(len(tuned.parameters))]
+    description = f"{tuned.measure}, {counted(len(scored), 'setting')}, best: {chosen_text(tuned.chosen)}"
+    columns = [sorted(dict.fromkeys(setting[number] for setting, _ in scored), key=_order) for number in range(len(tuned.parameters))]
     if len(columns) == 2 and min(map(len, columns)) > 1 and len(columns[0]) * len(columns[1]) <= 2 * len(scored):
-        return [_heat_map(tuned, columns, {(setting[0], setting[1]): score for setting, score in scored}, title, said)]
-    # A parameter that has one value only has nothing to show.
-    shown = [place for place, column in enumerate(columns) if len(column) > 1]
-    profiles = [_profile(place, scored) for place in shown]
+        return [_heat_map(tuned, columns, {(setting[0], setting[1]): score for setting, score in scored}, title, description)]
+    # A parameter with a single value has nothing to show.
+    shown = [number for number, column in enumerate(columns) if len(column) > 1]
+    profiles = [_profile(number, scored) for number in shown]
     y = numeric_axis([score for profile in profiles for score in profile.values()], tuned.measure, marks=4)
     return [
-        _profile_plot(tuned, tuned.parameters[place], columns[place], profile, y, title, said)
-        for place, profile in zip(shown, profiles, strict=True)
+        _profile_plot(tuned, tuned.parameters[number], columns[number], profile, y, title, description)
+        for number, profile in zip(shown, profiles, strict=True)
     ]
 
 
 def _order(value: object) -> tuple[int, float, str]:
-    """Numbers by size, then texts."""
+    """A key that sorts numbers by size, then texts."""
     if isinstance(value, (int, float)) and math.isfinite(value):
         return (0, float(value), "")
     return (1, 0.0, value_text(value))
 
 
 def _heat_map(
-    tuned: TuningOutcome, columns: Sequence[Sequence[object]], score_of: dict[tuple[object, object], float], title: str, said: str
+    tuned: TuningOutcome, columns: Sequence[Sequence[object]], score_of: dict[tuple[object, object], float], title: str, description: str
 ) -> Picture:
     x = listed_axis([value_text(value) for value in columns[0]], tuned.parameters[0])
     y = listed_axis([value_text(value) for value in columns[1]], tuned.parameters[1], characters=50)
@@ -264,41 +265,41 @@ def _heat_map(
                 marked.append(corners)
     shapes = "".join(f'<g fill-opacity="{opacity(shade)}">{rectangles(cells[shade], "cell")}</g>' for shade in sorted(cells))
     shapes += rectangles(marked, "chosen")
-    return Picture(shapes, x, y, title, said, "heat", (figure(low), figure(high)))
+    return Picture(shapes, x, y, title, description, "heat", (figure(low), figure(high)))
 
 
 def opacity(shade: int) -> str:
-    """How much of its colour a shade has."""
+    """The opacity of a shade."""
     return f"{number(100 * (0.06 + 0.94 * shade / (SHADES - 1)))}%"
 
 
-def _profile(place: int, scored: Sequence[tuple[tuple[object, ...], float]]) -> dict[object, float]:
-    """The best score that each value of a parameter can have, whatever the others are."""
+def _profile(parameter: int, scored: Sequence[tuple[tuple[object, ...], float]]) -> dict[object, float]:
+    """The best score of each value of a parameter over all values of the others."""
     best: dict[object, float] = {}
     for setting, score in scored:
-        best[setting[place]] = max(score, best.get(setting[place], -math.inf))
+        best[setting[parameter]] = max(score, best.get(setting[parameter], -math.inf))
     return best
 
 
 def _profile_plot(
-    tuned: TuningOutcome, name: str, column: Sequence[object], best: Mapping[object, float], y: Axis, title: str, said: str
+    tuned: TuningOutcome, name: str, column: Sequence[object], best: Mapping[object, float], y: Axis, title: str, description: str
 ) -> Picture:
     numbers = [value for value in column if isinstance(value, (int, float)) and not isinstance(value, bool)]
     if len(numbers) == len(column) and _is_even(numbers):
         x = numeric_axis(numbers, name)
-        places = [x.place(value) for value in numbers]
+        across = [x.place(value) for value in numbers]
     else:
         x = listed_axis([value_text(value) for value in column], name)
-        places = [x.place(step + 0.5) for step in range(len(column))]
-    points = [(at, y.down(best[value])) for at, value in zip(places, column, strict=True)]
-    # Random values are all different: a line through them would only show the noise of the other parameters.
+        across = [x.place(step + 0.5) for step in range(len(column))]
+    points = [(at, y.down(best[value])) for at, value in zip(across, column, strict=True)]
+    # Random values are all different: a line through them would show only the noise of the other parameters.
     is_line = len(tuned.parameters) == 1 or 2 * len(column) <= len(tuned.scores)
     chosen = [point for point, value in zip(points, column, strict=True) if value == tuned.chosen.get(name)]
     shapes = (line(points, "curve c1") if is_line else "") + dots(points, "tried") + dots(chosen, "picked")
-    return Picture(shapes, x, y, f"{title}: {name}", said, "small")
+    return Picture(shapes, x, y, f"{title}: {name}", description, "small")
 
 
 def _is_even(numbers: Sequence[float]) -> bool:
-    """Values that a scale of numbers shows well: many, or few that are not bunched at one end as 1, 10, 100 … are."""
+    """Whether a linear scale shows the values well: they are many, or not crowded at one end as 1, 10, 100 … are."""
     gaps = [after - before for before, after in pairwise(numbers)]
     return len(numbers) > FEW or max(gaps) <= 3 * min(gaps)

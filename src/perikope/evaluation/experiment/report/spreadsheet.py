@@ -1,4 +1,4 @@
-"""All values as one table for spreadsheets and statistics programs: a row for each sweep, system and topic, a column for each measure."""
+"""All values as one table for spreadsheets: one row per sweep, system and topic, one column per measure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import io
 from collections.abc import Iterator
 
 from perikope.evaluation.experiment.outcome import Outcome
-from perikope.evaluation.experiment.report.findings import clean
+from perikope.evaluation.experiment.report.tables import clean
 
 
 def csv_lines(outcome: Outcome) -> Iterator[str]:
-    """The lines, numbers in full."""
+    """The lines of the table; numbers are not rounded."""
     yield _line(["sweep", "system", "topic", *map(guarded, outcome.measures)])
     for sweep in outcome.sweeps:
         for system in sweep.systems:
@@ -21,7 +21,7 @@ def csv_lines(outcome: Outcome) -> Iterator[str]:
 
 
 def guarded(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: one that begins like it gets an apostrophe in front.
+    """Text that no spreadsheet takes for a formula: text that begins like one gets an apostrophe in front.
 
     >>> guarded("=1+1"), guarded("bm25")
     ("'=1+1", 'bm25')

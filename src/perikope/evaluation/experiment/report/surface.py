@@ -1,4 +1,4 @@
-"""The surface of a search as a picture of its own: one SVG file that needs no style sheet, for a paper or a slide."""
+"""The surface of a search as one SVG file that needs no style sheet, for a paper or a slide."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from textwrap import wrap
 
 from perikope.core.files import replacing
 from perikope.evaluation.experiment.report.drawing import LABEL, SIZE, Axis, Picture, escape, grid, number
-from perikope.evaluation.experiment.report.findings import clean
 from perikope.evaluation.experiment.report.plots import SHADES, opacity, tuning_pictures
+from perikope.evaluation.experiment.report.tables import clean
 from perikope.evaluation.tuning.outcome import TuningOutcome
 
 WIDTH = 640
 HEIGHTS = {"heat": 320, "small": 200}
 CHARACTER = 7
-"""About as wide is one: nothing measures text for us."""
+"""Approximate width of a character; the text is not measured."""
 LINE = 18
 SIDE = 24
-"""Around everything."""
+"""Margin around everything."""
 
-# The light colours of the page, written out: programs other than browsers know no variables.
+# The light colours of the page as values: programs other than browsers do not know variables of style sheets.
 STYLE = """
 text { font: 12px system-ui, "Segoe UI", Roboto, Arial, sans-serif; fill: #5b6470; }
 .title { font-size: 15px; font-weight: 600; fill: #1b1f24; }
@@ -41,17 +41,17 @@ def surface_svg(tuned: TuningOutcome, title: str) -> str:
         return ""
     down: float = SIDE + LINE
     parts = [_text(SIDE, SIDE + 12, title, kind="title")]
-    for line in wrap(clean(pictures[0].said), (WIDTH - 2 * SIDE) // CHARACTER):
+    for line in wrap(clean(pictures[0].description), (WIDTH - 2 * SIDE) // CHARACTER):
         parts.append(_text(SIDE, down + 12, line))
         down += LINE
     for picture in pictures:
-        drawn, taken = _placed(picture, down + LINE // 2)
+        drawn, picture_height = _placed(picture, down + LINE // 2)
         parts.append(drawn)
-        down += taken + LINE // 2
+        down += picture_height + LINE // 2
     height = number(down + SIDE)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img">'
-        f"<title>{escape(title)}</title><desc>{escape(pictures[0].said)}</desc><style>{STYLE}</style>"
+        f"<title>{escape(title)}</title><desc>{escape(pictures[0].description)}</desc><style>{STYLE}</style>"
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
@@ -66,10 +66,10 @@ def write_surface(path: Path, tuned: TuningOutcome, title: str) -> bool:
 
 
 def _placed(picture: Picture, top: float) -> tuple[str, float]:
-    """A picture with its axes from `top` on, and how high it all is."""
+    """A picture with its axes, starting at `top`, and its height."""
     left = SIDE + CHARACTER * max((len(_short(text)) for _, text in picture.y.marks), default=1) + 6
     width, height = WIDTH - left - SIDE, HEIGHTS[picture.kind]
-    # The highest mark stands half above the plot.
+    # Half of the highest mark is above the plot.
     first = top + LINE + 8
     parts = [_text(SIDE, top + 12, picture.y.name)] if picture.y.name else []
     # Cells cover the lines of a grid.
@@ -94,7 +94,7 @@ def _marks(axis: Axis, left: float, width: float, down: float) -> list[str]:
 
 
 def _scale(shades: tuple[str, str], middle: float, down: float) -> list[str]:
-    """From the lightest shade to the darkest, with what they stand for."""
+    """The shades from the lightest to the darkest, with their values."""
     step = 8
     left = middle - step * SHADES / 2
     cells = "".join(
@@ -105,8 +105,8 @@ def _scale(shades: tuple[str, str], middle: float, down: float) -> list[str]:
     return [_text(left - 6, down, shades[0], anchor="end"), cells, _text(left + step * SHADES + 6, down, shades[1])]
 
 
-def _at(place: float, size: float) -> float:
-    return place / SIZE * size
+def _at(coordinate: float, size: float) -> float:
+    return coordinate / SIZE * size
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Our measures for users of ir_measures, and so of PyTerrier, which evaluates by it.
+"""The measures of perikope for users of ir_measures, and so of PyTerrier, which evaluates with ir_measures.
 
     from perikope.evaluation.measures import provider
 
@@ -7,8 +7,9 @@
 
     pt.Experiment(systems, topics, qrels, eval_metrics=provider.measures("MAP(D) PRES@100 nDCG@10"))
 
-ir_measures finds providers in a list of its own and knows no entry points, so a program says once that it wants ours. What ir_measures has
-already (nDCG, AP, RR, P, R, Success, Judged) stays its own. Passages are named `document#passage` in the column of documents.
+ir_measures has a fixed list of providers and no entry points, so a program must call `register` once. The measures that
+ir_measures already has (nDCG, AP, RR, P, R, Success, Judged) stay its own. Passages are named `document#passage` in the
+column of documents.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["measures", "register"]
 
 
 def register() -> ir_measures.Provider:
-    """Offer our measures in ir_measures, under their canonical names (`APD`, `PRES@100`, `iP@0.01`); a second time changes nothing."""
+    """Register our measures in ir_measures by their canonical names (`APD`, `PRES`); a second call changes nothing."""
     try:
         from perikope.evaluation.measures.provider.offer import offer
     except ModuleNotFoundError as error:
@@ -35,7 +36,7 @@ def register() -> ir_measures.Provider:
 
 
 def measures(asked: str) -> list[ir_measures.Measure]:
-    """Measures for ir_measures, by any of our spellings with spaces between them; registers ours.
+    """Register our measures, and return measures of ir_measures for names in any of our spellings, separated by spaces.
 
     >>> measures("MAP(D) iP[.01] MAgP(t2i=300) nDCG@10 R@5")
     [APD, iP@0.01, AgP(t2i=300), nDCG@10, R@5]

@@ -18,7 +18,7 @@ from perikope.evaluation.measures.evaluation import ranked_names
 
 
 def offer() -> ir_measures.Provider:
-    """Put our measures and their provider where ir_measures looks for them."""
+    """Add our measures and their provider to the registries of ir_measures."""
     if _PROVIDER.NAME not in ir_measures.providers.registry:
         for measure in _MEASURES.values():
             aliases = [alias for alias in measure.definition.aliases if alias.isidentifier()]
@@ -31,26 +31,26 @@ def offer() -> ir_measures.Provider:
 def theirs(measure: Measure) -> ir_measures.Measure:
     """The measure of ir_measures for one of ours."""
     definition = measure.definition
-    found = registry.get(definition.name)
-    if found is None:
-        # A measure that came from there: its name is how it is asked for.
+    known = registry.get(definition.name)
+    if known is None:
+        # The measure was borrowed from ir_measures; its name is the notation there.
         borrowed: ir_measures.Measure = ir_measures.parse_measure(definition.name)
         return borrowed
     given = {name: value for name, value in measure.arguments if value != definition.parameters[name].default}
     if measure.cutoff is not None:
-        given[found.AT_PARAM] = measure.cutoff
-    made: ir_measures.Measure = found(**given)
-    return made
+        given[known.AT_PARAM] = measure.cutoff
+    parameterised: ir_measures.Measure = known(**given)
+    return parameterised
 
 
 class _Offered(ir_measures.Measure):
-    """One of our measures, in the clothes of ir_measures."""
+    """One of our measures as a measure of ir_measures."""
 
     perikope = True
     definition: Definition
 
     def ours(self) -> Measure:
-        """The measure with its parameters and cutoff, checked."""
+        """Our measure with its checked parameters and cutoff."""
         parameters = {name: value for name, value in self.params.items() if name != self.AT_PARAM}
         bound = bind(self.definition.name, self.definition.parameters, parameters)
         return Measure(self.definition, tuple(bound.items()), self.definition.checked_cutoff(self.params.get(self.AT_PARAM)))
@@ -74,8 +74,8 @@ def _offered(definition: Definition) -> _Offered:
         "SUPPORTED_PARAMS": supported,
         "definition": definition,
     }
-    made: _Offered = type(f"_{definition.name}", (_Offered,), members)()
-    return made
+    offered: _Offered = type(f"_{definition.name}", (_Offered,), members)()
+    return offered
 
 
 class _Provider(ir_measures.Provider):
@@ -121,28 +121,28 @@ class _Evaluator(ir_measures.Evaluator):
 
 
 def _relevant_text(qrels: QrelsConverter) -> Mapping[str, Mapping[str, Any]]:
-    """Relevant text by document by query, from rows with `start` and `length`, or as it is."""
+    """Relevant text by query and document, from rows with `start` and `length`; a dictionary is returned as it is."""
     if isinstance(qrels.qrels, dict):
         return qrels.qrels
-    found: dict[str, dict[str, list[tuple[int, int]]]] = {}
+    ranges_of_query: dict[str, dict[str, list[tuple[int, int]]]] = {}
     for row in _rows(qrels.qrels, "judgements"):
-        ranges = found.setdefault(str(row.query_id), {}).setdefault(str(row.doc_id), [])
+        ranges = ranges_of_query.setdefault(str(row.query_id), {}).setdefault(str(row.doc_id), [])
         if row.relevance > 0 and row.length > 0:
             ranges.append((int(row.start), int(row.length)))
     return {
         qid: {document: RelevantText(tuple(ranges), sum(length for _, length in ranges), -1, -1) for document, ranges in documents.items()}
-        for qid, documents in found.items()
+        for qid, documents in ranges_of_query.items()
     }
 
 
 def _extracts(run: RunConverter) -> Mapping[str, list[Any]]:
-    """Stretches of text by query, best first, from rows with `start` and `length`, or as they are."""
+    """Ranges of text by query, best first, from rows with `start` and `length`; a dictionary is returned as it is."""
     if isinstance(run.run, dict):
         return run.run
-    found: dict[str, list[Extract]] = {}
+    extracts: dict[str, list[Extract]] = {}
     for row in _rows(run.run, "the run"):
-        found.setdefault(str(row.query_id), []).append(Extract(str(row.doc_id), int(row.start), int(row.length), float(row.score)))
-    return {qid: sorted(results, key=lambda result: -result.score) for qid, results in found.items()}
+        extracts.setdefault(str(row.query_id), []).append(Extract(str(row.doc_id), int(row.start), int(row.length), float(row.score)))
+    return {qid: sorted(results, key=lambda result: -result.score) for qid, results in extracts.items()}
 
 
 def _rows(table: Any, what: str) -> Iterator[Any]:
@@ -157,6 +157,6 @@ def _character_columns(measures: Iterable[ir_measures.Measure]) -> list[str]:
     return ["start", "length"] if characters else []
 
 
-# What ir_measures has under the same name is the same measure, which tests compare.
+# A measure that ir_measures has by the same name gives the same values, which tests check.
 _MEASURES = {name: _offered(definition) for name, definition in MEASURES.items() if name not in registry}
 _PROVIDER = _Provider(_MEASURES.values())

@@ -1,0 +1,211 @@
+"""Choosing what ranks the topics of each fold: tuning and learning on training topics, for the systems of one sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from perikope.browse.models import Model, parse_model
+from perikope.browse.tags import Selection, learn_tags
+from perikope.core.errors import UsageError
+from perikope.core.grammar import Call, parse
+from perikope.evaluation.experiment.indexes import OnProgress
+from perikope.evaluation.experiment.material import Material
+from perikope.evaluation.experiment.outcome import SystemOutcome, system_facts, system_of
+from perikope.evaluation.experiment.plan import Plan
+from perikope.evaluation.experiment.plan_parts import SystemPlan
+from perikope.evaluation.experiment.state import State
+from perikope.evaluation.experiment.topics import CANDIDATES, RankerSpec, TrainingTask, add_seconds
+from perikope.evaluation.learning.examples import Group, JudgedTopics
+from perikope.evaluation.learning.prior import learn_prior_of_run
+from perikope.evaluation.learning.validation import NORMALIZATION, Learner
+from perikope.evaluation.measures import parse_measure
+from perikope.evaluation.pool import Pool
+from perikope.evaluation.tuning.outcome import TuningOutcome
+from perikope.evaluation.tuning.scores import outcome_of
+from perikope.index.reader import Snapshot
+from perikope.query.topic import Topic
+from perikope.search.facade import Index
+
+TRAINING_CHUNK = 5
+"""Training topics per task: all settings of all systems score each topic, which takes longer than to rank it once."""
+
+
+@dataclass(slots=True)
+class Work:
+    """A system in a sweep that is not finished."""
+
+    number: int
+    """Of the system in the plan."""
+    system: SystemPlan
+    state: State
+    rankers: tuple[RankerSpec, ...] = ()
+    """What ranks the topics of each fold; one ranker without folds."""
+    tuned: TuningOutcome | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def chunks(topics: int, size: int) -> list[tuple[int, ...]]:
+    """The numbers of topics, cut into chunks."""
+    return [tuple(range(first, min(first + size, topics))) for first in range(0, topics, size)]
+
+
+class Choosing:
+    """Chooses the rankers of systems on the training topics of one set of topics."""
+
+    def __init__(
+        self, plan: Plan, tuning_measure: str, index: Index, material: Material, seconds: dict[str, float], on_progress: OnProgress
+    ) -> None:
+        """`seconds` collects the time that each stage takes in all processes."""
+        self.plan, self.tuning_measure, self.index, self.material = plan, tuning_measure, index, material
+        self.seconds, self.on_progress = seconds, on_progress
+
+    def choose(self, works: list[Work], documents: int, pool: Pool[Any, Any], label: str) -> None:
+        """Set the rankers of each system."""
+        scores, groups = self._train([work for work in works if self._is_trained(work)], documents, pool, label)
+        for work in works:
+            system = work.system
+            if system.space is not None:
+                self._tune(work, scores)
+            elif system.learn == "fusion":
+                self._fit(work, groups.get(work.number, []))
+            elif system.learn:
+                self._learn(work, documents)
+            elif not system.of:
+                work.rankers = (RankerSpec(str(parse_model(system.model))),)
+        by_name = {work.system.name: work for work in works}
+        for work in works:
+            if work.system.of:
+                self._put_together(work, [by_name[name] for name in work.system.of])
+
+    def _is_trained(self, work: Work) -> bool:
+        """Whether training topics must still be scored for the system."""
+        return (work.system.space is not None or work.system.learn == "fusion") and work.state.read("chosen") is None
+
+    def _train(
+        self, works: Sequence[Work], documents: int, pool: Pool[Any, Any], label: str
+    ) -> tuple[dict[int, dict[int, Any]], dict[int, list[Group]]]:
+        topics = self.material.training_topics
+        scores: dict[int, dict[int, Any]] = {work.number: {} for work in works if work.system.space is not None}
+        groups: dict[int, list[Group]] = {work.number: [] for work in works if work.system.space is None}
+        tasks = []
+        for chunk, numbers in enumerate(chunks(len(topics), TRAINING_CHUNK)):
+            missing = []
+            for work in works:
+                space = work.system.space
+                known_scores = None if space is None else work.state.read_scores(numbers, len(space.settings))
+                if known_scores is None:
+                    missing.append(work.number)
+                else:
+                    scores[work.number][chunk] = known_scores
+            if missing:
+                tasks.append(TrainingTask(chunk, numbers, documents, tuple(missing)))
+        state_of = {work.number: work.state for work in works}
+        by_chunk: dict[tuple[int, int], list[Group]] = {}
+        self.on_progress(f"{label}: training", 0, len(tasks))
+        for done, (task, result) in enumerate(pool.results(tasks), 1):
+            add_seconds(self.seconds, result.seconds)
+            for number, rows in result.scores.items():
+                scores[number][task.chunk] = np.array(rows, np.float64)
+                state_of[number].write_scores(task.numbers, scores[number][task.chunk])
+            for number, examples in result.groups.items():
+                by_chunk[number, task.chunk] = examples
+            self.on_progress(f"{label}: training", done, len(tasks))
+        for number in groups:
+            groups[number] = [group for key in sorted(by_chunk) if key[0] == number for group in by_chunk[key]]
+        return scores, groups
+
+    def _tune(self, work: Work, scores: Mapping[int, Mapping[int, Any]]) -> None:
+        space = work.system.space
+        assert space is not None
+        chosen = work.state.read("chosen")
+        if chosen is None:
+            by_chunk = scores[work.number]
+            matrix = np.ascontiguousarray(np.concatenate([by_chunk[chunk] for chunk in sorted(by_chunk)]).T)
+            qids = [topic.qid for topic in self.material.training_topics]
+            work.tuned, numbers = outcome_of(space, matrix, qids, parse_measure(self.tuning_measure), self.material.fold_of(qids))
+            work.rankers = tuple(RankerSpec(str(space.models[number])) for number in numbers)
+            best = space.settings.index(tuple(work.tuned.chosen[path] for path in space.values))
+            chosen = {
+                "rankers": [ranker.written() for ranker in work.rankers],
+                "best": str(space.models[best]),
+                "system": system_facts(SystemOutcome(work.system.name, "", {}, (), work.tuned)),
+            }
+            work.state.write("chosen", chosen)
+        work.rankers = tuple(RankerSpec(**ranker) for ranker in chosen["rankers"])
+        work.tuned = system_of(chosen["system"], {}).tuned
+
+    def _fit(self, work: Work, groups: Sequence[Group]) -> None:
+        chosen = work.state.read("chosen")
+        if chosen is None:
+            learner = Learner(work.system.method, seed=self.plan.seed)
+            normalize = NORMALIZATION[work.system.method]
+            rankers = []
+            for number in range(self.material.folds or 1):
+                taught = [group for group in groups if not self.material.fold or self.material.fold[group.qid] != number]
+                rankers.append(RankerSpec(combination=learner.fit(taught, normalize)[0].values()))
+            chosen = {"rankers": [ranker.written() for ranker in rankers], "topics": len(groups)}
+            work.state.write("chosen", chosen)
+        work.rankers = tuple(RankerSpec(**ranker) for ranker in chosen["rankers"])
+        work.notes.append(
+            f"learned by {work.system.method} from {chosen['topics']} topics, the best passages of {CANDIDATES} and others drawn by chance"
+        )
+
+    def _learn(self, work: Work, documents: int) -> None:
+        """Learn weights of tags or of positions, for each fold from the topics of the other folds."""
+        chosen = work.state.read("chosen")
+        if chosen is None:
+            models, notes = [], []
+            learn = self._learned_tags if work.system.learn == "tags" else self._learned_prior
+            for number in range(self.material.folds or 1):
+                taught = [
+                    topic for topic in self.material.training_topics if not self.material.fold or self.material.fold[topic.qid] != number
+                ]
+                model, note = learn(work.system, taught, documents)
+                models.append(model)
+                notes.append(note)
+            chosen = {"rankers": [RankerSpec(model).written() for model in models], "notes": list(dict.fromkeys(notes))}
+            work.state.write("chosen", chosen)
+        work.rankers = tuple(RankerSpec(**ranker) for ranker in chosen["rankers"])
+        work.notes += chosen["notes"]
+
+    def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[str, str]:
+        judged = {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
+        table = learn_tags(Snapshot.open(self.index.folder), judged, selection=Selection(occurrences=system.min_occurrences)).table
+        weights = {tag: float(f"{weight:.6g}") for tag, weight in table.weights.items()}
+        call = parse(system.model)
+        usable = {tag: weight for tag, weight in weights.items() if _can_be_written(tag)}
+        model = replace(call, arguments={**call.arguments, "weights": Call("tags", usable)})
+        heaviest = ", ".join(f"{tag} {weight:.2f}" for tag, weight in list(usable.items())[:5])
+        return str(parse_model(model)), f"weights of {len(usable)} tags learned from judgements, the heaviest: {heaviest}"
+
+    def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[str, str]:
+        model = parse_model(system.model)
+        base = model.parameters["base"]
+        assert isinstance(base, Model)
+        options = system.search_options(documents, self.plan.k).updated({"model": base})
+        learned = learn_prior_of_run(JudgedTopics(self.index.snapshot, tuple(topics), self.material.training_judgements, options))
+        weights = tuple(float(f"{weight:.6g}") for weight in learned.weights)
+        shown = " ".join(f"{weight:.2f}" for weight in weights)
+        return str(replace(model, parameters={**model.parameters, "weights": weights})), f"weights of the tenths: {shown}"
+
+    def _put_together(self, work: Work, parts: Sequence[Work]) -> None:
+        call = parse(work.system.model)
+        count = max(len(part.rankers) for part in parts)
+        for number in range(count):
+            models = tuple(parse(part.rankers[number if len(part.rankers) > 1 else 0].model) for part in parts)
+            model = parse_model(replace(call, arguments={**call.arguments, "models": models}))
+            work.rankers = (*work.rankers, RankerSpec(str(model)))
+        work.notes.append(f"puts together {', '.join(work.system.of)}, each as it was chosen")
+
+
+def _can_be_written(tag: str) -> bool:
+    """Whether a tag can be a name in the notation of models."""
+    try:
+        call = parse(f"tags({tag}=1)")
+    except UsageError:
+        return False
+    return list(call.arguments) == [tag]

@@ -1,0 +1,74 @@
+"""Indexes of an experiment's collections: those that the plan names, and those that are made of its documents."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from perikope import __version__
+from perikope.build.indexing import build
+from perikope.core.errors import UsageError
+from perikope.evaluation.experiment.plan import COLLECTION, Plan
+from perikope.evaluation.experiment.state import State, digest, file_digest
+from perikope.search.facade import Index
+
+OnProgress = Callable[[str, int, int], None]
+"""Called with the stage, the number of finished tasks and the number of all tasks."""
+
+
+def check_collections(plan: Plan) -> None:
+    """Raise an error where an index or a document that the plan names is not there."""
+    for collection in plan.collections.values():
+        if collection.index is not None:
+            with plan.reading(collection.table, "index", "index"):
+                Index.open(collection.index)
+        for path in collection.documents:
+            with plan.reading(collection.table, "documents", "documents"):
+                if not path.exists():
+                    raise UsageError(f"there is no file or folder {path} to index")
+        for topics in collection.topics.values() if plan.kind else ():
+            # Those that are reported are read at once, others when they are trained on.
+            for key, file, option in zip((topics.location[1], "judgements"), (topics.file, topics.judgements), topics.options, strict=True):
+                with plan.reading(topics.location[0], key, option):
+                    if not file.startswith("irds:") and not Path(file).exists():
+                        raise UsageError(f"there is no file {file}")
+
+
+def open_index(plan: Plan, name: str, folder: Path, on_progress: OnProgress) -> Index:
+    """The index of a collection, made in the folder of the results if it is missing or its documents have changed."""
+    collection = plan.collections[name]
+    if collection.index is not None:
+        return Index.open(collection.index)
+    path, state = index_folder(folder, name), State(folder, state_of_index(name))
+    sources = {str(document): _files_digest(document) for document in collection.documents}
+    settings = {key: value for key, value in asdict(collection.build).items() if key not in ("memory", "workers", "wait")}
+    wanted = digest([__version__, sorted(sources.values()), settings])
+    if state.read("made") == wanted:
+        return Index.open(path)
+    shutil.rmtree(path, ignore_errors=True)
+    stage = "index" if name == COLLECTION else f"index of {name}"
+    on_progress(stage, 0, 1)
+    # By one process: how documents are cut into segments must not depend on the machine.
+    report = build(str(path), list(sources), replace(collection.build, workers=1))
+    if report.skipped:
+        raise UsageError(f"some documents cannot be read: {report.skipped[0]}")
+    state.write("made", wanted)
+    on_progress(stage, 1, 1)
+    return Index.open(path)
+
+
+def index_folder(folder: Path, name: str) -> Path:
+    """The index of a collection's documents in the folder of the results."""
+    return folder / "index" if name == COLLECTION else folder / "indexes" / name
+
+
+def state_of_index(name: str) -> str:
+    """The key under which `State` knows what an index was made of."""
+    return "index" if name == COLLECTION else f"index-{digest(name)[:16]}"
+
+
+def _files_digest(path: Path) -> str:
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return digest([[str(file.relative_to(path)), file_digest(file)] for file in files])

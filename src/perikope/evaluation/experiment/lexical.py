@@ -1,0 +1,252 @@
+"""Systems that search, on one set of topics: rankers are chosen, topics are ranked and measured, sweep by sweep.
+
+Each topic is looked into once for all systems that fetch alike. Finished work is kept (see `state`). Figures depend
+neither on interruptions nor on the number of processes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from perikope import __version__
+from perikope.browse.models import parse_model
+from perikope.browse.models.features import VERSION as FEATURES_VERSION
+from perikope.core.errors import PerikopeError
+from perikope.evaluation.experiment.choosing import Choosing, Work, chunks
+from perikope.evaluation.experiment.indexes import OnProgress
+from perikope.evaluation.experiment.material import Material, topics_digest
+from perikope.evaluation.experiment.outcome import Sweep, SystemOutcome, slug, system_facts, system_of
+from perikope.evaluation.experiment.plan import Plan
+from perikope.evaluation.experiment.plan_parts import SystemPlan, TopicSet
+from perikope.evaluation.experiment.state import State, digest, file_digest
+from perikope.evaluation.experiment.topics import RankedTopics, RankingTask, Setup, Trained, TrainingTask, add_seconds
+from perikope.evaluation.figures import RECALL_POINTS, precision_curve
+from perikope.evaluation.io.judgements import disagreement
+from perikope.evaluation.io.runs import Run
+from perikope.evaluation.measures import parse_measures, ranked_names
+from perikope.evaluation.measuring import Measuring, TopicFigures
+from perikope.evaluation.pool import Pool
+from perikope.evaluation.tuning.outcome import TuningOutcome
+from perikope.evaluation.views import Looking
+from perikope.search.facade import Index
+from perikope.search.recipes import load_recipe
+
+CHUNK = 20
+"""Topics per ranking task; an interruption loses at most these."""
+
+KEPT = ("done.json", "chosen.json")
+"""Files that are kept of a finished system."""
+
+
+class LexicalSystems:
+    """The systems of a plan that search or have runs, on one set of topics."""
+
+    def __init__(self, plan: Plan, topics: TopicSet, folder: Path, index: Index, material: Material, on_progress: OnProgress) -> None:
+        self.plan, self.topics, self.folder, self.index, self.material = plan, topics, folder, index, material
+        self.on_progress = on_progress
+        self.systems = [system for system in plan.systems if system.searches or topics.name in system.runs]
+        self.measures = parse_measures(plan.measures)
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+        self.seconds: dict[str, float] = {}
+        self.resumed = 0
+        training = topics.training
+        self.tuning_measure = training.measure if training is not None and training.measure else plan.measures[0]
+        self._choosing = Choosing(plan, self.tuning_measure, index, material, self.seconds, on_progress)
+        self._measured: dict[str, SystemOutcome] = {}
+        self._keys: dict[tuple[str, int], str] = {}
+        self._common = [
+            __version__, FEATURES_VERSION, CHUNK, index.fingerprint, topics_digest(material.topics, material.judgements),
+            topics_digest(material.training_topics, material.training_judgements), sorted(material.fold.items()), plan.measures, plan.k,
+            plan.seed, training.measure if training is not None else "", *(file_digest(Path(text)) for text in self._texts()),
+        ]  # fmt: skip
+
+    def _texts(self) -> list[str]:
+        """The files of relevant text."""
+        training = self.topics.training.topics if self.topics.training is not None else None
+        return [topics.spans for topics in (self.topics.topics, training) if topics is not None and topics.spans]
+
+    @property
+    def setup(self) -> Setup:
+        """What every process needs."""
+        training = self.topics.training
+        return Setup(
+            self.index.folder,
+            self.plan.systems,
+            self.material.topics,
+            self.material.judgements,
+            self.material.training_topics,
+            self.material.training_judgements,
+            self.plan.measures,
+            self.tuning_measure,
+            self.plan.k,
+            self.plan.seed,
+            self.topics.topics.text,
+            None if training is None else (training.topics or self.topics.topics).text,
+        )
+
+    def key(self, system: SystemPlan, documents: int) -> str:
+        """A fingerprint of everything that the figures of a system in a sweep depend on, as the name of its state."""
+        if (system.name, documents) not in self._keys:
+            by_name = {other.name: other for other in self.plan.systems}
+            space, run = system.space, system.runs.get(self.topics.name)
+            settings = [
+                system.name, system.model, sorted(system.options.items()), None if space is None else [list(space.values), space.settings],
+                system.learn, system.method, system.min_occurrences, [self.key(by_name[other], documents) for other in system.of],
+                "" if run is None else file_digest(run), documents,
+            ]  # fmt: skip
+            self._keys[system.name, documents] = f"{documents}-{slug(system.name)}-{digest([self._common, settings])[:16]}"
+        return self._keys[system.name, documents]
+
+    def state_keys(self) -> set[str]:
+        """The names of the states of all systems in all sweeps."""
+        return {self.key(system, documents) for system in self.systems for documents in self.plan.documents}
+
+    def run_path(self, system: SystemPlan, documents: int) -> Path:
+        """The file of a system's run in a sweep."""
+        of_set = f"{slug(self.topics.name)}-" if self.plan.names_sets else ""
+        return self.folder / "runs" / f"{of_set}{documents}-{slug(system.name)}.run.gz"
+
+    def run_paths(self) -> list[Path]:
+        """The files of all runs that the experiment keeps; those of other programs only where rankers need a copy."""
+        kept = [system for system in self.systems if system.searches or self.plan.kind]
+        return [self.run_path(system, documents) for system in kept for documents in self.plan.documents]
+
+    def sweep(self, documents: int, pool: Pool[TrainingTask | RankingTask, Trained | RankedTopics]) -> Sweep:
+        """All systems with this number of fetched documents."""
+        label = self.plan.label(self.topics, documents)
+        finished = {system.name: self._finished(system, documents) for system in self.systems}
+        self.resumed += sum(outcome is not None for outcome in finished.values())
+        needed = {other for system in self.systems if finished[system.name] is None for other in system.of}
+        works = [
+            Work(number, system, State(self.folder, self.key(system, documents)))
+            for number, system in enumerate(self.plan.systems)
+            if system.searches and (finished[system.name] is None or system.name in needed)
+        ]
+        self._choosing.choose(works, documents, pool, label)
+        left = [work for work in works if finished[work.system.name] is None]
+        self._rank(left, documents, pool, label)
+        outcomes = {work.system.name: self._finish(work, documents) for work in left} | self._measured
+        outcomes |= {name: outcome for name, outcome in finished.items() if outcome is not None}
+        return Sweep(label, tuple(outcomes[system.name] for system in self.systems))
+
+    def _finished(self, system: SystemPlan, documents: int) -> SystemOutcome | None:
+        if not system.searches:
+            return None
+        done = State(self.folder, self.key(system, documents)).read("done")
+        path = self.run_path(system, documents)
+        if not isinstance(done, dict) or not path.is_file() or done.get("run") != file_digest(path):
+            return None
+        return system_of(done["system"], done["values"])
+
+    def _rank(self, works: Sequence[Work], documents: int, pool: Pool[Any, Any], label: str) -> None:
+        tasks = []
+        for chunk, numbers in enumerate(chunks(len(self.material.topics), CHUNK)):
+            missing = [work for work in works if not self._is_ranked(work, chunk, len(numbers))]
+            if missing:
+                qids = [self.material.topics[number].qid for number in numbers]
+                rankers = {work.number: work.rankers for work in missing}
+                runs = {work.number: work.state.run(chunk) for work in missing}
+                tasks.append(RankingTask(chunk, numbers, documents, rankers, self.material.fold_of(qids), runs))
+        state_of = {work.number: work.state for work in works}
+        self.on_progress(f"{label}: ranking", 0, len(tasks))
+        for done, (task, result) in enumerate(pool.results(tasks), 1):
+            add_seconds(self.seconds, result.seconds)
+            self.problems += result.problems
+            for number, figures in result.figures.items():
+                run = file_digest(state_of[number].run(task.chunk))
+                rows = [[topic.values, topic.ranks, topic.relevant] for topic in figures]
+                state_of[number].write(f"figures-{task.chunk}", {"run": run, "topics": rows})
+            self.on_progress(f"{label}: ranking", done, len(tasks))
+
+    def _is_ranked(self, work: Work, chunk: int, topics: int) -> bool:
+        kept = work.state.read(f"figures-{chunk}")
+        path = work.state.run(chunk)
+        return isinstance(kept, dict) and len(kept["topics"]) == topics and path.is_file() and kept["run"] == file_digest(path)
+
+    def _finish(self, work: Work, documents: int) -> SystemOutcome:
+        """The outcome of a system whose topics are all ranked."""
+        numbers = range(len(chunks(len(self.material.topics), CHUNK)))
+        figures = [TopicFigures(*row) for chunk in numbers for row in work.state.read(f"figures-{chunk}")["topics"]]
+        outcome = self._outcome(work.system.name, self._settings(work, documents), figures, work.tuned, self._notes(work))
+        run = work.state.join_runs(numbers, self.run_path(work.system, documents))
+        work.state.write("done", {"run": run, "system": system_facts(outcome), "values": outcome.values})
+        work.state.keep_only(KEPT)
+        return outcome
+
+    def _outcome(
+        self, name: str, settings: str, figures: Sequence[TopicFigures], tuned: TuningOutcome | None, notes: Iterable[str]
+    ) -> SystemOutcome:
+        qids = [topic.qid for topic in self.material.topics]
+        values = {
+            measure: {qid: topic.values[number] for qid, topic in zip(qids, figures, strict=True)}
+            for number, measure in enumerate(self.plan.measures)
+        }
+        curves = [precision_curve(topic.ranks, topic.relevant) for topic in figures if topic.relevant]
+        mean_curve = tuple(math.fsum(curve[point] for curve in curves) / max(len(curves), 1) for point in range(RECALL_POINTS))
+        return SystemOutcome(name, settings, values, mean_curve, tuned, tuple(notes))
+
+    def _settings(self, work: Work, documents: int) -> str:
+        ranker = work.rankers[0]
+        if work.tuned is not None:
+            model = str(work.state.read("chosen")["best"])
+        else:
+            model = ranker.model or f"{work.system.model}, {work.system.method}"
+        options = {**work.system.options, "documents": documents}
+        varies = " (of the first fold)" if len(work.rankers) > 1 and work.tuned is None and ranker.model else ""
+        return "; ".join([f"model {model}{varies}", *(f"{name} {value}" for name, value in sorted(options.items()) if value)])
+
+    def _notes(self, work: Work) -> list[str]:
+        notes = list(work.notes)
+        if work.system.recipe:
+            notes += load_recipe(work.system.recipe).complaints(self.index.settings)
+        return notes
+
+    def measure_runs(self, runs: Mapping[str, Run]) -> None:
+        """Measure the runs of other programs, by system, before anything takes time: a run may have errors."""
+        for system in self.systems:
+            if system.runs:
+                try:
+                    outcome = self._measure_run(system.name, system.runs[self.topics.name].name, runs[system.name])
+                except PerikopeError as error:
+                    raise self.plan.wrong(f"system {system.name}", f"run is wrong: {error}") from error
+                self._measured[system.name] = outcome
+
+    def rehearse(self) -> None:
+        """Score one document with every system, to report early what the index lacks: a table, a part, a tag."""
+        looking = Looking(self.index.snapshot, {})
+        for system in self.systems:
+            if not system.searches:
+                continue
+            try:
+                options = system.search_options(1, self.plan.k)
+                prepared = (looking.prepare(topic, options) for topic in self.material.topics)
+                asked = next((topic for topic in prepared if not topic.problem), None)
+                if asked is None:
+                    continue
+                matches = looking.view(asked).matches
+                if not system.of and system.learn != "fusion":
+                    model = parse_model(system.model) if system.space is None else system.space.model(system.space.settings[0])
+                    # Signals only: some values to tune may not go together in the combination.
+                    model.signals(matches)
+            except PerikopeError as error:
+                raise self.plan.wrong(f"system {system.name}", str(error)) from error
+
+    def _measure_run(self, name: str, file: str, run: Run) -> SystemOutcome:
+        """The outcome of a run of another program, which is measured as it is."""
+        measuring = Measuring(self.material.judgements, self.topics.topics.text, self.index.folder)
+        rankings = {qid: [(name, scores[name]) for name in ranked_names(scores)] for qid, scores in run.items()}
+        qids = [topic.qid for topic in self.material.topics]
+        missing = sum(not rankings.get(qid) for qid in qids)
+        figures = [measuring.figures(self.measures, qid, rankings.get(qid, [])) for qid in qids]
+        notes = ["a run that was there already: the number of documents fetched does not change it"]
+        notes += [f"{missing} topics are not in it and count 0"] if missing else []
+        by_name = any(measure.level == "names" for measure in self.measures)
+        if missing == len(qids):
+            self.notes.append(f"[system {name}] {file} has none of the topics that are reported: it counts 0 everywhere")
+        elif by_name and (complaint := disagreement(self.material.judgements, {qid: run[qid] for qid in qids if qid in run})):
+            self.notes.append(f"[system {name}] {file} {complaint}")
+        return self._outcome(name, f"run {file}", figures, None, notes)

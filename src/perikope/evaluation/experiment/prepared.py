@@ -1,0 +1,132 @@
+"""Prepared experiments: a folder with everything that the jobs of rankers need, which can be copied to another machine.
+
+    prepared.json       the plan with runs in place of models, and the outcomes of these systems
+    collections/        files of the kind of rankers, such as texts and graphs
+    runs/               runs of all systems that are no rankers
+    values/JOB.json     the values of finished jobs
+
+Neither documents nor indexes are needed to go on from there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perikope.core.errors import InputError, UsageError
+from perikope.core.files import replacing
+from perikope.evaluation.experiment.outcome import Sweep, system_facts, system_of
+from perikope.evaluation.experiment.plan import Plan, plan_of
+
+PREPARED, COLLECTIONS, RUNS = "prepared.json", "collections", "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An experiment whose systems are done, all but the rankers."""
+
+    plan: Plan
+    """With runs in place of models; paths are in the folder."""
+    sweeps: tuple[tuple[str, Sweep], ...]
+    """The set of topics of each sweep, and the outcomes of the systems that are no rankers."""
+    topics: Mapping[str, tuple[str, ...]]
+    """The ids of the reported topics, by set."""
+    facts: Mapping[str, str]
+
+    @classmethod
+    def load(cls, folder: Path) -> Prepared:
+        """Read a prepared folder."""
+        content = _read(folder)
+        try:
+            plan = plan_of(content["plan"], str(folder / PREPARED), folder)
+            sweeps = tuple(
+                (sweep["set"], Sweep(sweep["label"], tuple(system_of(system, system["values"]) for system in sweep["systems"])))
+                for sweep in content["sweeps"]
+            )
+            return cls(plan, sweeps, {name: tuple(qids) for name, qids in content["topics"].items()}, content["facts"])
+        except (KeyError, TypeError, AttributeError):
+            raise _damaged(folder) from None
+
+
+def save_prepared(
+    plan: Plan, folder: Path, runs: Mapping[str, Mapping[str, str]], sweeps: Sequence[tuple[str, Sweep]],
+    topics: Mapping[str, Sequence[str]], facts: Mapping[str, str],
+) -> None:  # fmt: skip
+    """Write `prepared.json`. `runs` has the file of each system's run in `runs/`, by system and set of topics."""
+    content = {
+        "sources": _sources(plan),
+        "plan": _portable(plan, runs),
+        "sweeps": [
+            {
+                "set": name,
+                "label": sweep.label,
+                "systems": [{**system_facts(system), "values": system.values} for system in sweep.systems],
+            }
+            for name, sweep in sweeps
+        ],
+        "topics": topics,
+        "facts": facts,
+    }
+    with replacing(folder / PREPARED) as file:
+        file.write(json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def check_prepared(plan: Plan, folder: Path) -> None:
+    """Raise an error where a folder was prepared for other collections: values of jobs would be of other topics."""
+    if (folder / PREPARED).is_file() and _read(folder).get("sources") != json.loads(json.dumps(_sources(plan))):
+        raise UsageError(
+            f"{folder} was made with other collections than {Path(plan.path).name} has now; choose another folder, or remove it"
+        )
+
+
+def _sources(plan: Plan) -> Mapping[str, Any]:
+    """The collections as the file or the command line names them: paths do not depend on the working directory."""
+    collections: Mapping[str, Any] = plan.content.get("collections") or _collections(plan)
+    return collections
+
+
+def _portable(plan: Plan, runs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """The content of the plan's file for another machine: all that is not a ranker or a fusion is a run."""
+    systems = [
+        {"name": system["name"], "runs": {name: f"{RUNS}/{file}" for name, file in runs[system["name"]].items()}}
+        if system["name"] in runs
+        else system
+        for system in plan.content["systems"]
+    ]
+    without = ("values", "search", "sweep", "collection", "topics")
+    content = {key: value for key, value in plan.content.items() if key not in without}
+    return {**content, "collections": _collections(plan), "systems": systems}
+
+
+def _collections(plan: Plan) -> dict[str, Any]:
+    """The collections of a plan as a file has them."""
+    tables = {}
+    for name, collection in plan.collections.items():
+        documents = (
+            {"documents": [str(path) for path in collection.documents]} if collection.documents else {"index": str(collection.index)}
+        )
+        topics = {}
+        for set_name, topics_plan in collection.topics.items():
+            keys = {"file": topics_plan.file, "judgements": topics_plan.judgements}
+            topics[set_name] = keys if topics_plan.sample is None else {**keys, "sample": topics_plan.sample}
+        tables[name] = {**documents, "topics": topics}
+    return tables
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    try:
+        content = json.loads((folder / PREPARED).read_text("utf-8"))
+        if isinstance(content, dict):
+            return content
+    except FileNotFoundError:
+        raise InputError("is not there: the folder was not prepared", path=folder / PREPARED) from None
+    except (OSError, ValueError):
+        pass
+    raise _damaged(folder)
+
+
+def _damaged(folder: Path) -> InputError:
+    return InputError("is damaged; remove its folder, or prepare it again", path=folder / PREPARED)
