@@ -187,7 +187,7 @@ def test_mistakes(index, capsys, arguments, complaint):
 def test_files_that_cannot_be_searched_with(index, tmp_path, capsys):
     letter = tmp_path / "letter.md"
     letter.write_text("# Dear Sirs\n\nA pump.\n")
-    fails(capsys, "letter.md: is no patent", "search", index, "--patent", letter)
+    fails(capsys, "letter.md: is not a patent", "search", index, "--patent", letter)
     several = tmp_path / "several.xml"
     several.write_text("".join(patent.xml for patent in FAMILIES[0].members), encoding="utf-8")
     fails(capsys, "several documents (EP-900100-A1, EP-900100-B1, US-20020010000-A1)", "search", index, "--patent", several)
@@ -215,7 +215,7 @@ def test_claims_are_translated_by_a_server(index, tmp_path, capsys, monkeypatch)
     xml = patent_xml("NL", "7", "A", "2005-01-01", language="NL", titles={"NL": "Pomp"}, claims={"NL": ["Dompelpomp met een zeef."]})
     path.write_text(xml, encoding="utf-8")
     _, err = searched(capsys, index, "--patent", path)
-    assert "in nl, which is not looked in" in err
+    assert "in nl, which is not searched" in err
 
     def answer(url, content):
         return 200, {}, json.dumps({"translatedText": "Submersible pump with a strainer."}).encode()
@@ -293,7 +293,7 @@ def test_notes_on_topics(index, tmp_path, capsys):
     topics.write_text("".join(json.dumps({"qid": str(n), "patent": f"EP0900{100 + n}B1"}) + "\n" for n in range(10)))
     code, _, err = run(capsys, "run", index, topics, "--out", tmp_path / "out.run")
     assert code == 0
-    assert "note: topic 0: EP-900100-B1 has no abstract: that of EP-900100-A1 is taken" in err
+    assert "note: topic 0: EP-900100-B1 has no abstract: that of EP-900100-A1 is used" in err
 
 
 # Real files

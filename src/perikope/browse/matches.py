@@ -22,7 +22,7 @@ from perikope.index.reader import Snapshot, Statistics
 from perikope.index.saved_tables import SavedTable, read_table
 from perikope.index.segments import Segment
 from perikope.kernels.gather import are_below, are_ranges, owners, read_of_owners, read_ranges
-from perikope.kernels.join import add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
+from perikope.kernels.join import TermCounts, add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
 from perikope.query.terms import Query
 from perikope.text.analysis import word_spans
 
@@ -190,12 +190,8 @@ class Matches:
         """Term frequencies of each passage together with the titles of its section and of all sections above."""
         if not self.in_titles.term.size:
             return self.in_passages
-        entries = add_titles(
-            self.in_passages.first_entry, self.in_passages.term, self.in_passages.count,
-            self.section_of_passage, self.parent_of_section,
-            self.in_titles.first_entry, self.in_titles.term, self.in_titles.count, len(self.query.terms),
-        )  # fmt: skip
-        return Frequencies(*entries)
+        passages, titles = (TermCounts(own.first_entry, own.term, own.count) for own in (self.in_passages, self.in_titles))
+        return Frequencies(*add_titles(passages, self.section_of_passage, self.parent_of_section, titles, len(self.query.terms)))
 
     def length_with_titles_of_passage(self) -> Integers:
         """The number of indexed tokens of each passage together with the titles above it."""

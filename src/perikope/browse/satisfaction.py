@@ -19,15 +19,26 @@ therefore matches where `pump` does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from perikope.browse.matches import Matches
-from perikope.core.arrays import Integers, Integers32, Mask
+from perikope.core.arrays import Integers, Mask
 from perikope.core.errors import UsageError
-from perikope.kernels.boolean import both, covered, either, followed, held, holding, phrases, reach
+from perikope.kernels.boolean import (
+    Stretches,
+    TermOccurrences,
+    TokenRanges,
+    both,
+    covered,
+    either,
+    followed,
+    held,
+    holding,
+    phrases,
+    reach,
+)
 from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word, words_of
 
 
@@ -39,21 +50,6 @@ def satisfied(matches: Matches, *, across: bool = False) -> Mask:
     evaluation = BooleanEvaluator(matches)
     tree = matches.query.boolean
     return evaluation.around(tree) if across else evaluation.inside(tree)
-
-
-@dataclass(frozen=True, slots=True)
-class Stretches:
-    """Stretches of tokens, document by document; no stretch contains another of the same document."""
-
-    first_of_document: Integers
-    """Number of each document's first stretch, and at the end the number of stretches."""
-    start: Integers
-    end: Integers
-    """The last token, inclusive."""
-
-    def lists(self) -> tuple[Integers, Integers, Integers]:
-        """The three columns, in the order in which kernels take them."""
-        return self.first_of_document, self.start, self.end
 
 
 class BooleanEvaluator:
@@ -71,8 +67,8 @@ class BooleanEvaluator:
                 frequencies = matches.in_passages
                 return _any_in(self._counts([tree])[frequencies.term], frequencies.first_entry[:-1], frequencies.first_entry[1:])
             case Phrase() | Near():
-                passages = matches.document_of_passage, matches.first_token_of_passage, matches.end_token_of_passage
-                flags: Mask = held(*self.stretches(tree).lists(), *passages)
+                passages = TokenRanges(matches.document_of_passage, matches.first_token_of_passage, matches.end_token_of_passage)
+                flags: Mask = held(self.stretches(tree), passages)
                 return flags
             case And(children) | Same(children):
                 return _all([self.inside(child) for child in children], matches.passages)
@@ -96,15 +92,16 @@ class BooleanEvaluator:
                 # Inside a phrase, a stop word (None) matches any token; at its ends it is ignored.
                 offsets = np.array([i for i, word in enumerate(words) if word is not None], np.int64)
                 counts = np.stack([self._counts([word]) for word in words if word is not None])
-                return Stretches(*phrases(*self._occurrences(), offsets - offsets[0], counts))
+                matching: Stretches = phrases(self.occurrences(), offsets - offsets[0], counts)
+                return matching
             case Near(left, right, distance, ordered):
-                one, other = self.stretches(left).lists(), self.stretches(right).lists()
-                behind = Stretches(*followed(*one, *other, distance))
-                return behind if ordered else Stretches(*either(*behind.lists(), *followed(*other, *one, distance)))
+                one, other = self.stretches(left), self.stretches(right)
+                behind: Stretches = followed(one, other, distance)
+                return behind if ordered else either(behind, followed(other, one, distance))
             case Or(children):
-                return reduce(lambda one, other: Stretches(*either(*one.lists(), *other.lists())), map(self.stretches, children))
+                return reduce(either, map(self.stretches, children))
             case And(children):
-                return reduce(lambda one, other: Stretches(*both(*one.lists(), *other.lists())), map(self.stretches, children))
+                return reduce(both, map(self.stretches, children))
             case Same(children):
                 return self._inside_passages(self.stretches(And(children)))
             case Not():
@@ -138,21 +135,21 @@ class BooleanEvaluator:
             return documents, self.inside(tree)
         counts = self._counts([word for word, _ in words_of(tree)])
         marked = np.zeros(matches.term_of_occurrence.size, bool)
-        for lists in self._widest(tree) if isinstance(tree, Near) else [stretches.lists()]:
-            marked |= covered(*lists, *self._occurrences(), counts)
+        for some in self.widest(tree) if isinstance(tree, Near) else [stretches]:
+            marked |= covered(some, self.occurrences(), counts)
         return documents, _any_in(marked, matches.first_occurrence_of_passage, matches.end_occurrence_of_passage)
 
-    def _widest(self, tree: Near) -> list[tuple[Integers, Integers, Integers]]:
+    def widest(self, tree: Near) -> list[Stretches]:
         """The stretches of all pairs within the distance: both partners of a word count, not only the nearer one."""
-        one, other = self.stretches(tree.left).lists(), self.stretches(tree.right).lists()
+        one, other = self.stretches(tree.left), self.stretches(tree.right)
         orders = [(one, other)] if tree.ordered else [(one, other), (other, one)]
-        return [reach(*before, *behind, tree.distance) for before, behind in orders]
+        return [reach(before, behind, tree.distance) for before, behind in orders]
 
     def _inside_passages(self, stretches: Stretches) -> Stretches:
         matches = self.matches
         order = np.lexsort((matches.first_token_of_passage, matches.document_of_passage))
         columns = matches.document_of_passage, matches.first_token_of_passage, matches.end_token_of_passage
-        kept = holding(*stretches.lists(), *(column[order] for column in columns))
+        kept = holding(stretches, TokenRanges(*(column[order] for column in columns)))
         before = np.concatenate([[0], np.cumsum(kept)])
         return Stretches(before[stretches.first_of_document], stretches.start[kept], stretches.end[kept])
 
@@ -162,8 +159,10 @@ class BooleanEvaluator:
         position = self.matches.position_of_occurrence[chosen].astype(np.int64)
         return Stretches(before[self.matches.first_occurrence_of_document], position, position)
 
-    def _occurrences(self) -> tuple[Integers32, Integers32, Integers]:
-        return self.matches.term_of_occurrence, self.matches.position_of_occurrence, self.matches.first_occurrence_of_document
+    def occurrences(self) -> TermOccurrences:
+        """The occurrences of the matches, as kernels take them."""
+        matches = self.matches
+        return TermOccurrences(matches.term_of_occurrence, matches.position_of_occurrence, matches.first_occurrence_of_document)
 
     def _counts(self, words: Sequence[Word]) -> Mask:
         """One flag per query term: whether it belongs to one of the words."""

@@ -2,8 +2,8 @@
 
 A cutoff may also be written as the papers do, `iP[0.01]` for `iP@0.01`.
 
-Our own recursive-descent parser rather than `eval` or `ast`: the text comes from command lines, experiment
-files and HTTP bodies, and an error must point at its place.
+The parser is written by hand, without `eval` or `ast`: the text comes from command lines, experiment files and HTTP
+bodies, and an error must name its position.
 
     call  = name [ "(" [ argument { "," argument } ] ")" ] [ "@" number | "[" number "]" ]
     argument = [ name "=" ] value
@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from perikope.core.errors import UsageError
+from perikope.core.scanner import Scanner
 
 Value = object
 """What a value of the language becomes: int, float, str, bool, None, a tuple of values or a `Call`."""
@@ -77,15 +77,14 @@ def parse(text: str) -> Call:
     >>> parse("nDCG@10").cutoff, parse("iP[.01]").cutoff
     (10, 0.01)
     """
-    parser = _Parser(text)
+    parser = _GrammarParser(text)
     call = parser.call(0)
     parser.end()
     return call
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+class _GrammarParser(Scanner):
+    """One method per rule of the grammar at the top of this file."""
 
     def call(self, depth: int) -> Call:
         name = self.match(_NAME)
@@ -150,30 +149,5 @@ class _Parser:
         return value
 
     def end(self) -> None:
-        self.space()
-        if self.at < len(self.text):
+        if self.rest():
             raise self.error("did not expect anything more")
-
-    def match(self, pattern: re.Pattern[str]) -> str | None:
-        self.space()
-        found = pattern.match(self.text, self.at)
-        if found is None:
-            return None
-        self.at = found.end()
-        return found.group()
-
-    def take(self, mark: str) -> bool:
-        self.space()
-        if self.text.startswith(mark, self.at):
-            self.at += len(mark)
-            return True
-        return False
-
-    def space(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
-
-    def error(self, message: str) -> UsageError:
-        here = self.text[self.at : self.at + 12]
-        place = f"at {here!r} (character {self.at + 1})" if here else "at the end"
-        return UsageError(f"cannot read {self.text!r}: {message} {place}")

@@ -17,7 +17,7 @@ from perikope.browse.ranking import Ranking
 from perikope.core.arrays import Floats, Integers, Mask
 from perikope.core.names import document_name
 from perikope.evaluation.measures import Measure
-from perikope.kernels.places import count_better
+from perikope.kernels.ranks import count_better
 
 RECALL_POINTS = 101
 _EVERY = np.zeros(0, bool)

@@ -1,4 +1,4 @@
-"""Which documents are worth looking into?"""
+"""The documents that are worth looking into."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def _unknown(document: int) -> Sequence[tuple[str, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Documents (numbers in the index) that are looked into, best first, with their scores."""
+    """Documents (numbers in the index) to look into, best first, with their scores."""
 
     documents: Integers
     scores: Floats
     parts_of_score: Callable[[int], Sequence[tuple[str, float]]] = _unknown
-    """What the score of a document, by its number, is the sum of, in words; nothing where that is not known."""
+    """The contributions to the score of a document, given by its number, each with a label; empty if not known."""
 
     def __len__(self) -> int:
         return int(self.documents.size)

@@ -1,7 +1,8 @@
-"""What may be asked of one value of a field: each test is decided once a distinct value, by the columns of the index.
+"""Conditions on one value of a field; each is decided once per distinct value, by the columns of the index.
 
-A bound that is a date is compared with dates, one that is a number with numbers, any other with texts: a value that cannot be read as
-the bound can lies on no side of it. Two dates are compared as far as both go: 2013 equals each of its days.
+A bound that is a date is compared with dates, one that is a number with numbers, any other with texts: a value that
+cannot be read as the bound can lies on no side of it. Two dates are compared as far as both go: 2013 equals each of its
+days.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from perikope.patents.codes import LEVELS, Code, parse_code
 
 
 def encoded(text: str) -> bytes:
-    """A text as the index has it."""
+    """A text as the index stores it."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -40,7 +41,7 @@ class Condition(Protocol):
 
     @property
     def operator(self) -> str:
-        """What stands between the field and the value when it is written."""
+        """The operator between field and value in the notation."""
         ...
 
     def __str__(self) -> str: ...
@@ -67,7 +68,7 @@ class Equal:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The value begins with this text; every value does with the empty one."""
+    """The value begins with this text; the empty text matches every value."""
 
     prefix: str
 
@@ -86,7 +87,10 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """The value lies between two bounds, as dates, numbers or texts; None is no bound, an open end excludes its bound."""
+    """The value lies between two bounds, compared as dates, numbers or texts.
+
+    None is no bound; an open end excludes its bound.
+    """
 
     low: str | None = None
     high: str | None = None
@@ -138,7 +142,7 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class CodePrefix:
-    """The value is a classification code whose one form begins with this text."""
+    """The value is a classification code whose normal form begins with this text."""
 
     prefix: str
 
@@ -164,13 +168,13 @@ _DATE = re.compile(
 _PLAIN_DATE = re.compile(rb"(1[5-9][0-9]{2}|2[01][0-9]{2})(?:(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01]))?")
 """A year, or a date without hyphens as in patents. Any other number of four or eight digits is only a number."""
 _LONGEST = 400
-"""Of a number or a date; longer texts are texts."""
+"""Largest length of a number or a date; longer texts are texts."""
 _UNITS = np.array([10 ** (2 * (6 - precision)) for precision in range(7)], np.int64)
-"""By how much a date, written as one number down to seconds, is divided so that it goes down to years (1), months (2) … seconds (6)."""
+"""Divisor of a date YYYYMMDDhhmmss for each precision: 1 for years, 2 for months, …, 6 for seconds."""
 
 
 def _read_number(value: bytes) -> float:
-    """A text as a number, or not a number."""
+    """A text as a number; NaN if it is not one."""
     if len(value) > _LONGEST or not _NUMBER.fullmatch(value):
         return nan
     number = float(value)
@@ -178,15 +182,17 @@ def _read_number(value: bytes) -> float:
 
 
 def _read_date(value: bytes) -> tuple[int, int]:
-    """A text as a date, YYYYMMDDhhmmss with zeros where it ends, and how far it goes: from 1 for years to 6 for seconds, 0 for none.
+    """A text as a date: YYYYMMDDhhmmss, filled with zeros, and its precision.
+
+    The precision is 1 for years to 6 for seconds; 0 for a text that is not a date.
 
     >>> _read_date(b"2013-04"), _read_date(b"20130401"), _read_date(b"2013-13"), _read_date(b"2013-04-01T12:30Z")
     ((20130400000000, 2), (20130401000000, 3), (0, 0), (20130401123000, 5))
     """
-    found = _PLAIN_DATE.fullmatch(value) or (_DATE.fullmatch(value) if len(value) <= _LONGEST else None)
-    if found is None:
+    match = _PLAIN_DATE.fullmatch(value) or (_DATE.fullmatch(value) if len(value) <= _LONGEST else None)
+    if match is None:
         return 0, 0
-    parts = [part for part in found.groups() if part is not None]
+    parts = [part for part in match.groups() if part is not None]
     if len(parts) > 2 and int(parts[2]) > monthrange(int(parts[0]) or 4, int(parts[1]))[1]:
         return 0, 0
     return int(b"".join(parts).ljust(14, b"0")), len(parts)
@@ -194,7 +200,7 @@ def _read_date(value: bytes) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """The values of a field as what they can be compared as."""
+    """The values of a field, read as numbers and as dates."""
 
     keys: range
     number: Floats
@@ -202,7 +208,7 @@ class _Values:
     precision: NDArray[np.int8]
 
     def compare(self, segment: Segment, bound: str) -> tuple[NDArray[np.int8], Mask]:
-        """Of each value whether it is below (-1), equal to (0) or above (1) a bound, and whether it can be compared with it at all."""
+        """Whether each value is below (-1), equal to (0) or above (1) a bound, and whether it can be compared."""
         wanted = encoded(bound)
         number, (date, precision) = _read_number(wanted), _read_date(wanted)
         if precision or not isnan(number):
@@ -217,8 +223,8 @@ class _Values:
                 known |= dates
             return sign, known
         # As texts: the values are sorted, so what is below ends where the bound would stand.
-        place = segment.facets.at_least(self.keys, wanted) - self.keys.start
-        sign = np.where(np.arange(len(self.keys)) < place, -1, 1).astype(np.int8)
+        below = segment.facets.at_least(self.keys, wanted) - self.keys.start
+        sign = np.where(np.arange(len(self.keys)) < below, -1, 1).astype(np.int8)
         sign[[key - self.keys.start for key in segment.facets.find(self.keys, wanted)]] = 0
         return sign, np.ones(len(self.keys), bool)
 
@@ -232,10 +238,10 @@ def is_date(text: str) -> bool:
 
 
 def is_almost_a_date(text: str) -> bool:
-    """Whether somebody may have meant a date by a text that cannot be read as one.
+    """Whether a text looks like a date but cannot be read as one.
 
-    >>> [is_almost_a_date(text) for text in ("2013-4-1", "01.04.2013", "2013-13-45", "2013-02-30", "2013-04-01", "1.5", "G06F")]
-    [True, True, True, True, False, False, False]
+    >>> [is_almost_a_date(text) for text in ("2013-4-1", "01.04.2013", "2013-13-45", "2013-02-30", "2013-04-01", "1.5",
+    "G06F")] [True, True, True, True, False, False, False]
     """
     return not is_date(text) and isnan(_read_number(encoded(text))) and _ALMOST_A_DATE.fullmatch(text) is not None
 
@@ -268,28 +274,28 @@ def _read_values(segment: Segment, field: str) -> _Values:
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """The values of a field that are classification codes, sorted by their one form."""
+    """The values of a field that are classification codes, sorted by their normal form."""
 
     codes: NDArray[np.bytes_]
     keys: Integers
 
     def beginning(self, prefix: str) -> slice:
-        """Those that begin so."""
+        """The codes that begin with a prefix."""
         text = encoded(prefix)
         return slice(*np.searchsorted(self.codes, [text, text + b"\xff"]).tolist())
 
     def inside(self, code: str) -> Integers:
-        """The keys of those that lie inside a code: that begin with it, and not with a longer number."""
-        found = self.beginning(code)
+        """The keys of the codes inside a code: those that begin with it, and not with a longer number."""
+        beginning = self.beginning(code)
         width = self.codes.dtype.itemsize
-        keys = self.keys[found]
+        keys = self.keys[beginning]
         if not code[-1].isdigit() or len(code) >= width:
             return keys
-        following = self.codes[found].view(np.uint8).reshape(-1, width)[:, len(code)]
+        following = self.codes[beginning].view(np.uint8).reshape(-1, width)[:, len(code)]
         return keys[(following < ord("0")) | (following > ord("9"))]
 
     def sharing(self, code: Code, level: str) -> Integers:
-        """The keys of those that are the same at a level."""
+        """The keys of the codes that are the same at a level."""
         wanted = code.at(level)
         if level != "full" and LEVELS.index(code.level) >= LEVELS.index(level):
             return self.inside(wanted)
@@ -299,9 +305,9 @@ class Codes:
 
 
 def read_codes(segment: Segment, field: str) -> Codes:
-    """The codes in a field of a segment; to be remembered."""
-    found = [(str(code).encode(), key) for key in segment.facets.keys(field) if (code := parse_code(segment.facets.values.text(key)))]
-    found.sort()
+    """The codes in a field of a segment; for `Segment.remember`."""
+    codes = [(str(code).encode(), key) for key in segment.facets.keys(field) if (code := parse_code(segment.facets.values.text(key)))]
+    codes.sort()
     # One byte at least: numpy has no strings of none.
-    width = max((len(code) for code, _ in found), default=1)
-    return Codes(np.array([code for code, _ in found], f"S{width}"), np.array([key for _, key in found], np.int64))
+    width = max((len(code) for code, _ in codes), default=1)
+    return Codes(np.array([code for code, _ in codes], f"S{width}"), np.array([key for _, key in codes], np.int64))

@@ -1,4 +1,4 @@
-"""Which words do the best documents add to the query? Pseudo-relevance feedback from the token streams, from the index alone."""
+"""Pseudo-relevance feedback: words that the best documents add to the query, from the token streams of the index."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ ExpansionTerms = Annotated[Count, "Number of terms with the largest weights that
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """The terms of the feedback documents, as documents × terms, with their statistics."""
+    """The terms of the feedback documents, shape (documents, terms), with their statistics."""
 
     terms: tuple[str, ...]
     frequency: Floats
     length: Floats
     score: Floats
     occurrences: Floats
-    """Of each term in the collection."""
+    """Occurrences of each term in the collection."""
     documents: int
-    """In the collection."""
+    """Number of documents in the collection."""
 
 
 Expansion = Callable[..., Query]
@@ -55,13 +55,13 @@ class Expander:
 
     @property
     def depth(self) -> int:
-        """How many of the best documents it looks at."""
+        """Number of the best documents that it uses."""
         depth = self.parameters["documents"]
         assert isinstance(depth, int)
         return depth
 
     def __call__(self, query: Query, feedback: Feedback) -> Query:
-        """The query with words of these documents."""
+        """The query expanded with words of the feedback documents."""
         return self.function(query, feedback, **self.parameters)
 
 
@@ -93,17 +93,18 @@ def canonical(text: str) -> str:
 
 @expansion
 def bo1(query: Query, feedback: Feedback, *, documents: FeedbackDocuments = 3, terms: ExpansionTerms = 10) -> Query:
-    """Bo1, Bose-Einstein statistics, as Terrier has it: parameter-free.
+    """Bo1, Bose-Einstein statistics, as in Terrier; the weighting has no parameter.
 
-    `w(t) = tf_x log2((1 + P) / P) + log2(1 + P)`, tf_x the frequency in the feedback documents and `P = cf / N`. The best terms get
-    `qtf / qtf_max + w(t) / w_max`, w_max the same with the largest weight's tf_x for cf. A term that is not the query's must be in two
-    feedback documents. Amati, Probability models for information retrieval based on divergence from randomness, 2003.
+    `w(t) = tf_x log2((1 + P) / P) + log2(1 + P)`, tf_x the frequency in the feedback documents and `P = cf / N`. The
+    best terms get `qtf / qtf_max + w(t) / w_max`, w_max the same with the largest weight's tf_x for cf. A term that is
+    not the query's must be in two feedback documents. Amati, Probability models for information retrieval based on
+    divergence from randomness, 2003.
     """
     frequency = feedback.frequency.sum(axis=0)
     weight = _bo1(frequency, feedback.occurrences / feedback.documents)
-    own = np.isin(feedback.terms, query.terms)
+    in_query = np.isin(feedback.terms, query.terms)
     spread = (feedback.frequency > 0).sum(axis=0) >= min(2, len(feedback.length))
-    chosen = _best(feedback, np.where(own | spread, weight, -np.inf), terms)
+    chosen = _best(feedback, np.where(in_query | spread, weight, -np.inf), terms)
     if not chosen:
         return query
     largest = _bo1(frequency[chosen[0]], frequency[chosen[0]] / feedback.documents)
@@ -130,10 +131,10 @@ def rm3(
 ) -> Query:
     """RM3: the relevance model of the feedback documents, mixed with the query.
 
-    `P(t|R) = Σ_d s(d)/Σs · tf/l_d` over the best terms, brought to sum 1; then `λ · q + (1 - λ) · R`, λ = `original`, q brought to sum 1.
-    Abdul-Jaleel et al., UMass at TREC 2004; the defaults are Anserini's.
+    `P(t|R) = Σ_d s(d)/Σs · tf/l_d` over the best terms, brought to sum 1; then `λ · q + (1 - λ) · R`, λ = `original`, q
+    brought to sum 1. Abdul-Jaleel et al., UMass at TREC 2004; the defaults are Anserini's.
     """
-    # Scores of some models can be negative; feedback weighs by how much better a document is than nothing.
+    # Scores of some models can be negative; such documents get no weight.
     score = np.maximum(feedback.score, 0)
     share = score / score.sum() if score.sum() > 0 else np.full(score.size, 1 / score.size)
     relevance = share @ (feedback.frequency / np.maximum(feedback.length, 1)[:, None])
@@ -142,8 +143,8 @@ def rm3(
     weights = {term: original * value / sum(query.weights) for term, value in zip(query.terms, query.weights, strict=True)}
     for i in chosen:
         weights[feedback.terms[i]] = weights.get(feedback.terms[i], 0.0) + float((1 - original) * relevance[i] / total)
-    kept = {term: value for term, value in weights.items() if value > 0}
-    return Query(query.text, tuple(kept), tuple(kept.values()))
+    positive = {term: value for term, value in weights.items() if value > 0}
+    return Query(query.text, tuple(positive), tuple(positive.values()))
 
 
 def _best(feedback: Feedback, weight: Floats, terms: int) -> list[int]:
@@ -160,10 +161,10 @@ def _feedback(snapshot: Snapshot, candidates: Candidates, depth: int) -> Feedbac
         numbers, frequency = np.unique(segment.tokens(local), return_counts=True)
         counts.append({segment.terms.text(int(n)): int(f) for n, f in zip(numbers, frequency, strict=True) if n != STOP})
         lengths.append(float(segment["document.length"][local]))
-    terms = tuple(sorted({term for found in counts for term in found}))
+    terms = tuple(sorted({term for count_of_term in counts for term in count_of_term}))
     return Feedback(
         terms,
-        np.array([[found.get(term, 0) for term in terms] for found in counts], np.float64).reshape(len(counts), len(terms)),
+        np.array([[count_of_term.get(term, 0) for term in terms] for count_of_term in counts], np.float64).reshape(len(counts), len(terms)),
         np.array(lengths),
         candidates.scores[:depth],
         snapshot.statistics(terms).collection_frequency.astype(np.float64),

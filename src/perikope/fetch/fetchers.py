@@ -1,4 +1,4 @@
-"""Documents that are found by something else than the query's words. What finds them comes by an entry point `perikope.fetchers`."""
+"""Fetchers that do not use the query's words, registered by an entry point `perikope.fetchers`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from perikope.index.reader import Snapshot
 
 
 class Fetcher(Protocol):
-    """Finds documents."""
+    """A function that finds documents for a text."""
 
     def __call__(self, snapshot: Snapshot, text: str, store: str, most: int, allowed: Mask, /) -> Candidates:
-        """The best documents for a text, of those that are allowed, by what a store of the index keeps."""
+        """The best `most` documents for a text among the allowed ones, by a store of the index."""
         ...
 
 

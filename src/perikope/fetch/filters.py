@@ -1,15 +1,18 @@
-"""Which documents may be found at all? Conditions on metadata, decided once a distinct value and never a document.
+"""Filters: conditions on the metadata of documents, decided once per distinct value.
 
-    field=value   field!=value   field=a|b|c   field=G06*   field<v  <=  >  >=   field=a..b   ipc=G06F   field~G06F   id=a|b
+    field=value   field!=value   field=a|b|c   field=G06*   field<v  <=  >  >=   field=a..b   ipc=G06F   field~G06F
+    id=a|b
 
-- A document has a value where one of its values in the field is it; `!=` keeps those that have none of them, also without the field.
-- `<`, `<=`, `>`, `>=` and `a..b` (both ends included) compare with dates where the bound is a date, with numbers where it is a number, else
-  with texts; a value that cannot be read so is on no side. `=` with a date is `a..a`: `date=2013` finds the whole year. A date is
-  `2013`, `2013-04`, `2013-04-01`, `2013-04-01T12:30` or `20130401`; two dates are compared as far as both go, so that `date<=2013`
-  includes the whole of 2013, and so does `date>=2013`. Zones of time are not looked at.
-- In the fields ipc, ipcr, cpc and ecla, and after `~` in any, a value is a classification code and finds what lies inside it:
-  `ipc=G06F` finds `G06F 17/30`, however that is written.
-- `"in quotes"` a value is taken as it stands, and a field too.
+- `=` keeps documents with one of the values in the field. `!=` keeps documents with none of them, including those
+  without the field.
+- `<`, `<=`, `>`, `>=` and `a..b` (both ends included) compare dates if the bound is a date, numbers if it is a number,
+  else texts. Values that cannot be read as a date or number are dropped there. `=` with a date is `a..a`: `date=2013`
+  matches the whole year. A date is `2013`, `2013-04`, `2013-04-01`, `2013-04-01T12:30` or `20130401`. Two dates are
+  compared at the precision that both have, so `date<=2013` and `date>=2013` both include the whole of 2013. Time zones
+  are ignored.
+- In the fields ipc, ipcr, cpc and ecla, and after `~` in any field, a value is a classification code and matches all
+  codes inside it: `ipc=G06F` matches `G06F 17/30`, however that is written.
+- Values and fields in `"quotes"` are taken literally.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import numpy as np
 
 from perikope.core.arrays import Array, Bytes, Integers, Mask, Unsigned64
 from perikope.core.errors import UsageError, unknown
+from perikope.core.scanner import Scanner, excerpt
 from perikope.fetch.conditions import (
     Between,
     CodePrefix,
@@ -48,27 +52,30 @@ from perikope.kernels.strings import hash_strings
 from perikope.patents.codes import LEVELS, parse_code
 
 CODE_FIELDS = ("ipc", "ipcr", "cpc", "ecla")
-"""Fields whose values are classification codes."""
+"""Fields that contain classification codes."""
 ID = "id"
-"""Stands for the document's own id; a metadata field of that name cannot be filtered on."""
+"""The field that stands for the document's id; a metadata field of this name cannot be filtered on."""
 
 
 class Filter(Protocol):
-    """A condition on documents; a value, equal to others that say the same."""
+    """A condition on documents; a value object, equal to others with the same meaning."""
 
     def documents(self, segment: Segment) -> Mask:
-        """Which documents of a segment satisfy it; deleted ones may be among them."""
+        """Which documents of a segment satisfy the filter; deleted documents may be among them."""
         ...
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
-        """Fields that it needs and that are not known."""
+        """The fields of the filter that are not in `known`."""
         ...
 
     def __hash__(self) -> int: ...
 
 
 def mask(segment: Segment, filter: Filter) -> Mask:
-    """Which documents of a segment satisfy a filter; the masks asked for last are kept with the segment, eight documents a byte."""
+    """Which documents of a segment satisfy a filter.
+
+    The last masks are kept with the segment, eight documents per byte.
+    """
     if isinstance(filter, All):
         return filter.documents(segment)
     packed = segment.remember(_packed_mask, filter)
@@ -80,12 +87,12 @@ def _packed_mask(segment: Segment, filter: Filter) -> Bytes:
 
 
 def known_fields(snapshot: Snapshot) -> list[str]:
-    """The fields that documents of the index have."""
+    """The metadata fields of the documents in the index."""
     return sorted({field for segment in snapshot.segments for field in segment.facets.fields})
 
 
 def unknown_fields(snapshot: Snapshot, filter: Filter) -> list[str]:
-    """The fields of a filter that no document has: it was hardly meant."""
+    """The fields of a filter that no document has, which are probably misspelt."""
     return filter.unknown_fields(frozenset(known_fields(snapshot)))
 
 
@@ -108,7 +115,7 @@ class Where:
         return self.write("")
 
     def write(self, negation: str) -> str:
-        """It in its notation, with `!` for its opposite."""
+        """The filter in its notation, with `!` for its opposite."""
         # In a field of codes "=" may stand for both kinds of test.
         operators = [test.operator for test in self.tests]
         operator = "=" if "=" in operators else operators[0]
@@ -142,9 +149,9 @@ class Ids:
 
     def documents(self, segment: Segment) -> Mask:
         """See `Filter`."""
-        found = np.zeros(segment.documents, bool)
-        found[_numbers_of(segment, self.ids)] = True
-        return found
+        chosen = np.zeros(segment.documents, bool)
+        chosen[_numbers_of(segment, self.ids)] = True
+        return chosen
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
         """See `Filter`."""
@@ -174,9 +181,9 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class SharedCodes:
-    """Documents that share a classification code, compared at a level, with a set of codes; without codes every document.
+    """Documents that share a classification code, at a level, with a set of codes; all documents without codes.
 
-    Codes are taken from all of the fields together: that one office calls ipc what another calls ipcr makes no difference.
+    Codes of all fields are compared together, since one office calls ipc what another calls ipcr.
     """
 
     fields: tuple[str, ...]
@@ -199,12 +206,12 @@ class SharedCodes:
         return _having(segment, keys)
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
-        """None where one of the fields is known: collections have the codes of one office or another."""
+        """Empty where one of the fields is known: each collection has the codes of some office."""
         return [] if known.intersection(self.fields) else list(self.fields)
 
 
 def codes_of(metadata: Mapping[str, object], fields: Iterable[str] = CODE_FIELDS) -> frozenset[str]:
-    """The classification codes in a document's metadata, in their one form.
+    """The classification codes in a document's metadata, in their normal form.
 
     >>> sorted(codes_of({"ipc": ["G06F  17/30", "H04L 9/00"], "year": 2010}))
     ['G06F17/30', 'H04L9/00']
@@ -222,10 +229,10 @@ class All:
 
     def documents(self, segment: Segment) -> Mask:
         """See `Filter`."""
-        found = np.ones(segment.documents, bool)
+        chosen = np.ones(segment.documents, bool)
         for filter in self.filters:
-            found &= mask(segment, filter)
-        return found
+            chosen &= mask(segment, filter)
+        return chosen
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
         """See `Filter`."""
@@ -238,39 +245,42 @@ class All:
 def passage_mask(
     segment: Segment, documents_of_passages: Integers, passages: Integers, parts: frozenset[str] | None, tags: frozenset[str] | None
 ) -> Mask:
-    """Which passages (numbers in the segment, each with its document's) stand in one of the parts and have one of the tags; None is any."""
-    found = np.ones(passages.size, bool)
+    """Which passages are in one of the parts and have one of the tags; None allows all.
+
+    Passages are given by their numbers in the segment, with the number of each one's document.
+    """
+    allowed = np.ones(passages.size, bool)
     if parts is None and tags is None:
-        return found
+        return allowed
     spans = _spans_of(segment, documents_of_passages, passages)
     for property, wanted in (("part", parts), ("tag", tags)):
         if wanted is not None:
             chosen = np.array([label in wanted for label in segment.labels], bool)
-            found &= chosen[_labels_of(segment, property, spans)]
-    return found
+            allowed &= chosen[_labels_of(segment, property, spans)]
+    return allowed
 
 
 def known_parts(snapshot: Snapshot) -> list[str]:
-    """The parts that documents of the index have."""
+    """The parts of the documents in the index."""
     return sorted({part for segment in snapshot.segments for part in segment.parts} - {""})
 
 
 def known_tags(snapshot: Snapshot) -> list[str]:
-    """The tags that passages of the index have."""
-    found: set[str] = set()
+    """The tags of the passages in the index."""
+    tags: set[str] = set()
     for segment in snapshot.segments:
         first = segment["document.first_passage"].astype(np.int64)
         spans = _spans_of(segment, np.repeat(np.arange(segment.documents), np.diff(first)), np.arange(first[-1]))
-        found |= {segment.labels[label] for label in np.flatnonzero(np.bincount(_labels_of(segment, "tag", spans))).tolist()}
-    return sorted(found - {""})
+        tags |= {segment.labels[label] for label in np.flatnonzero(np.bincount(_labels_of(segment, "tag", spans))).tolist()}
+    return sorted(tags - {""})
 
 
 def _spans_of(segment: Segment, documents: Integers, passages: Integers) -> Integers:
     first = segment["document.first_span"].astype(np.int64, copy=False)
-    own = segment["passage.span"][passages].astype(np.int64)
-    if np.any(own >= first[documents + 1] - first[documents]):
+    span_in_document = segment["passage.span"][passages].astype(np.int64)
+    if np.any(span_in_document >= first[documents + 1] - first[documents]):
         raise segment.columns.damaged("has a damaged column (passage.span)")
-    spans: Integers = first[documents] + own
+    spans: Integers = first[documents] + span_in_document
     return spans
 
 
@@ -286,9 +296,9 @@ def _having(segment: Segment, keys: Iterable[Integers | range]) -> Mask:
     chosen = np.zeros(len(segment.facets.values), bool)
     for some in keys:
         chosen[slice(some.start, some.stop) if isinstance(some, range) else some] = True
-    found = np.zeros(segment.documents, bool)
-    found[segment.facets.documents(np.flatnonzero(chosen))] = True
-    return found
+    having = np.zeros(segment.documents, bool)
+    having[segment.facets.documents(np.flatnonzero(chosen))] = True
+    return having
 
 
 def _numbers_of(segment: Segment, ids: frozenset[str]) -> list[int]:
@@ -302,7 +312,7 @@ def _numbers_of(segment: Segment, ids: frozenset[str]) -> list[int]:
 
 @lru_cache(maxsize=4)
 def _hashed(ids: frozenset[str]) -> tuple[list[bytes], Unsigned64]:
-    """Ids as bytes, with their hashes; kept because every segment asks for them."""
+    """Ids as bytes, with their hashes; cached because every segment needs them."""
     names = [encoded(id) for id in ids]
     return names, hash_strings(np.cumsum([len(name) for name in names], dtype=np.uint64), np.frombuffer(b"".join(names), np.uint8))
 
@@ -319,12 +329,12 @@ _FRACTION = re.compile(r"-?(0|[1-9][0-9]{0,99})((\.[0-9]{1,99})?[eE][+-]?[0-9]{1
 
 
 def parse_filter(text: str) -> Filter:
-    """The filter that a text describes; the notation stands at the top of this file.
+    """Parse a filter; the notation is described at the top of this file.
 
     >>> print(parse_filter("year=2010..2013"), parse_filter("ipc=g06f 17|H04L"), parse_filter('by!="a|b"'))
     year="2010".."2013" ipc~G06F17|H04L by!="a|b"
     """
-    return _Parser(text).filter()
+    return _FilterParser(text).filter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,16 +344,13 @@ class _Value:
     quoted: bool = False
 
 
-class _Parser:
+class _FilterParser(Scanner):
     """filter = field operator item { "|" item };  item = value [ ".." value | "*" ] | "*";  value = quoted | plain."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
 
     def filter(self) -> Filter:
         field = self.field()
         operator = self.match(_OPERATOR) or self.fail(f"expected =, !=, <, <=, >, >= or ~ after the field; {_HELP}")
-        if self.text[self.at : self.at + 1] in ("=", "<", ">", "~", "!"):
+        if self.peek() in ("=", "<", ">", "~", "!"):
             self.fail("one of =, !=, <, <=, >, >= and ~ is enough; put a value that begins so into quotes")
         if field == ID:
             return self.ids(operator)
@@ -366,8 +373,8 @@ class _Parser:
         return Ids(ids) if operator == "=" else Without(ids)
 
     def bound(self, operator: str) -> Condition:
-        found = self.value()
-        bound = self.dated(found)
+        value = self.value()
+        bound = self.dated(value)
         if self.rest():
             self.fail(f"{operator} takes one value; put it into quotes to take it as it is")
         if operator.startswith("<"):
@@ -375,7 +382,7 @@ class _Parser:
         return Between(low=bound, low_open=operator == ">")
 
     def alternatives(self) -> Iterator[None]:
-        """Goes on as long as there is another alternative, which the caller reads."""
+        """Yield once per alternative, which the caller reads."""
         yield
         while self.take("|"):
             yield
@@ -414,7 +421,7 @@ class _Parser:
         return [Inside(code)]
 
     def dated(self, value: _Value) -> str:
-        """The value; an error where it looks like a date and is none."""
+        """The text of a value; an error where it looks like a date and is not one."""
         if not value.quoted and is_almost_a_date(value.text):
             self.at = value.at
             self.fail(f"{value.text!r} is not a date; write 2013, 2013-04 or 2013-04-01, or put it into quotes to take it as it is")
@@ -425,7 +432,7 @@ class _Parser:
             self.dated(end)
         if compare(low.text, high.text) > 0:
             self.at = low.at
-            self.fail("the range goes from the larger to the smaller; turn it round")
+            self.fail("the range ends before it begins; swap its ends")
         return Between(low.text, high.text)
 
     def value(self) -> _Value:
@@ -443,35 +450,12 @@ class _Parser:
     def quoted(self) -> _Value | None:
         self.space()
         start = self.at
-        found = self.match(_QUOTED)
-        return None if found is None else _Value(re.sub(r"\\(.)", r"\1", found[1:-1], flags=re.DOTALL), start, True)
-
-    def match(self, pattern: re.Pattern[str]) -> str | None:
-        self.space()
-        found = pattern.match(self.text, self.at)
-        if found is None:
-            return None
-        self.at = found.end()
-        return found.group()
-
-    def take(self, mark: str) -> bool:
-        self.space()
-        found = self.text.startswith(mark, self.at)
-        self.at += len(mark) if found else 0
-        return found
-
-    def rest(self) -> bool:
-        self.space()
-        return self.at < len(self.text)
-
-    def space(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
+        text = self.match(_QUOTED)
+        return None if text is None else _Value(re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL), start, True)
 
     def fail(self, message: str) -> NoReturn:
-        here = self.text[self.at : self.at + 12]
-        place = f"at {here!r} (character {self.at + 1})" if here else "at the end"
-        raise UsageError(f"cannot read the filter {self.text!r} {place}: {message}")
+        """Raise an error whose message says what is wrong at the next character, and what to write instead."""
+        raise UsageError(f"cannot read the filter {excerpt(self.text, self.at)} {self.location(self.at)}: {message}")
 
 
 def _as_number(text: str) -> str:

@@ -1,9 +1,9 @@
 """The models that rank documents.
 
-What a term adds to a document that holds it is a sum of products: a factor of the term, from its statistics in the collection, times
-a factor of the document, from the term's frequency in it and its length. A model is written as these two functions. The factors of
-documents do not depend on the query, so they are tabulated once, and a query only looks them up. Query likelihood does not fall apart
-like this, but it needs no length: it gives a table for each term instead.
+What a term adds to a document that holds it is a sum of products: a factor of the term, from its statistics in the
+collection, times a factor of the document, from the term's frequency in it and its length. A model is written as these
+two functions. The factors of documents do not depend on the query, so they are tabulated once, and a query only looks
+them up. Query likelihood does not fall apart like this, but it needs no length: it gives a table for each term instead.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ Factors = weighting.Factors
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the collection says of the query's terms (one value a term) and of itself."""
+    """Statistics of the query's terms in the collection, one value per term, and of the collection."""
 
     document_frequency: Array
     collection_frequency: Array
     documents: int
     tokens: float
-    """Of all documents; not whole where parts are weighted."""
+    """Number of tokens of all documents; not a whole number where parts are weighted."""
 
     @property
     def average_length(self) -> float:
-        """Of the documents."""
+        """Average number of tokens per document."""
         return self.tokens / max(self.documents, 1)
 
     def at(self, terms: Integers) -> Terms:
-        """The same for some of the terms, or for each posting's term."""
+        """The statistics of some of the terms, or of each posting's term."""
         return Terms(self.document_frequency[terms], self.collection_frequency[terms], self.documents, self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class FetchDefinition:
-    """A fetch model as written. Either it has `of_term` and `of_document`, or `by_frequency`."""
+    """The functions of a fetch model: either `of_term` and `of_document`, or `by_frequency`."""
 
     name: str
     document: Callable[..., Any]
-    """Carries the documentation."""
+    """The function whose docstring documents the model."""
     of_term: Callable[..., Factors] | None = None
     of_document: Callable[..., Factors] | None = None
     by_frequency: Callable[..., Floats] | None = None
     background: Callable[..., Floats] | None = None
-    """What a document of some length has whatever it holds."""
+    """What a document gets by its length alone."""
     finish: Callable[..., Floats] | None = None
-    """The score as shown, from the sum; must keep the order."""
+    """The final score, from the sum; must keep the order."""
 
     @property
     def functions(self) -> list[Callable[..., Any]]:
-        """All that declare parameters."""
-        found = (self.of_document, self.of_term, self.by_frequency, self.background, self.finish)
-        return [function for function in found if function is not None]
+        """All functions, each of which may declare parameters."""
+        functions = (self.of_document, self.of_term, self.by_frequency, self.background, self.finish)
+        return [function for function in functions if function is not None]
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """Those of all its functions."""
+        """The parameters of all its functions."""
         return {name: parameter for function in self.functions for name, parameter in parameters_of(function).items()}
 
 
@@ -112,11 +112,11 @@ class FetchModel:
         return total
 
     def background(self, length: Array, weight: float) -> Floats | None:
-        """What documents of these lengths have whatever they hold, for a query whose terms weigh so much in all."""
+        """What each document gets by its length alone, for a query of this total weight; None for nothing."""
         return None if self.definition.background is None else weight * call(self.definition.background, [length], self.parameters)
 
     def finish(self, sums: Floats, weights: Floats, terms: Terms) -> Floats:
-        """The scores that are shown."""
+        """The final scores."""
         return sums if self.definition.finish is None else call(self.definition.finish, [sums, weights, terms], self.parameters)
 
     def __str__(self) -> str:
@@ -124,7 +124,7 @@ class FetchModel:
 
 
 def fetch_model(**functions: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register the functions of a fetch model under the name of the decorated one, which is its `of_document` or `by_frequency`."""
+    """Register a fetch model under the name of the decorated function: its `of_document` or `by_frequency`."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         own = "of_document" if "of_term" in functions else "by_frequency"
@@ -145,7 +145,7 @@ def parse_fetch_model(text: str) -> FetchModel:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str, version: int) -> FetchModel:
-    """The same text comes with every search; it is read once per version of the registry."""
+    """As `parse_fetch_model`; each text is parsed once per version of the registry."""
     named = parse(text)
     definition = FETCH_MODELS[named.name]
     if named.positional or named.cutoff is not None:
@@ -172,8 +172,9 @@ def bm25(
 ) -> Factors:
     """BM25 over whole documents.
 
-    `idf(t) · tf (k1 + 1) / (tf + k1 (1 - b + b l_d / l_avg))`; idf is Lucene's, `ln(1 + (N - N_t + 0.5) / (N_t + 0.5))`, or Robertson's,
-    `ln((N - N_t + 0.5) / (N_t + 0.5))`, which is negative for terms that more than half of the documents hold.
+    `idf(t) · tf (k1 + 1) / (tf + k1 (1 - b + b l_d / l_avg))`; idf is Lucene's,
+    `ln(1 + (N - N_t + 0.5) / (N_t + 0.5))`, or Robertson's, `ln((N - N_t + 0.5) / (N_t + 0.5))`, which is negative for
+    terms that more than half of the documents hold.
     """
     return (weighting.bm25(frequency, length, average_length, k1, b),)
 
@@ -193,7 +194,8 @@ def _of_poisson(terms: Terms) -> Factors:
 def pl2(frequency: Array, length: Array, average_length: float, *, c: LengthNormalisation = 1.0) -> Factors:
     """PL2 of the divergence-from-randomness family.
 
-    `(t log2(1/f) + f log2(e) + log2(2πt)/2 + t (log2(t) - log2(e))) / (t + 1)` with `t = tf log2(1 + c l_avg / l)` and `f = cf / N`.
+    `(t log2(1/f) + f log2(e) + log2(2πt)/2 + t (log2(t) - log2(e))) / (t + 1)` with `t = tf log2(1 + c l_avg / l)` and
+    `f = cf / N`.
     """
     return weighting.pl2_of_unit(frequency, length, average_length, c)
 
@@ -240,7 +242,7 @@ def _similarity(sums: Floats, weights: Floats, terms: Terms) -> Floats:
 def sim(frequency: Array, terms: Terms, *, mu: Mu = 1000.0) -> Floats:
     """The similarity of Albarede 2021: one over the perplexity of the query under the smoothed document.
 
-    `Sim(q, d) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_d + μ)))` over the terms that the collection holds: ranks as `lm` does, with
-    scores in 0 to 1.
+    `Sim(q, d) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_d + μ)))` over the terms that the collection holds: ranks as
+    `lm` does, with scores in 0 to 1.
     """
     return weighting.dirichlet(frequency, terms.collection_frequency, terms.tokens, mu)

@@ -1,8 +1,8 @@
 """Ranking of documents by chosen parts, each with a weight: title and claims only, or a title that counts twice.
 
-Frequencies and lengths are weighted sums over the parts and go into the model as such, so that a term is weighed once, however many
-parts hold it (Robertson, Zaragoza and Taylor, Simple BM25 extension to multiple weighted fields, CIKM 2004). Statistics are those of
-the weighted documents.
+Frequencies and lengths are weighted sums over the parts and go into the model as such, so that a term is weighed once,
+however many parts hold it (Robertson, Zaragoza and Taylor, Simple BM25 extension to multiple weighted fields, CIKM
+2004). Statistics are those of the weighted documents.
 """
 
 from __future__ import annotations
@@ -58,10 +58,12 @@ def fetch_parts(
     """The best documents by these parts alone; equal scores are in the order of their ids."""
     lengths = [_lengths(segment, parts) for segment in snapshot.segments]
     numbers = snapshot.look_up(query.terms).numbers
-    found = [[_postings(segment, int(number), parts) for number in row] for segment, row in zip(snapshot.segments, numbers, strict=True)]
+    postings_by_segment = [
+        [_postings(segment, int(number), parts) for number in row] for segment, row in zip(snapshot.segments, numbers, strict=True)
+    ]
     terms = Terms(
-        np.array([sum(own[t][0].size for own in found) for t in range(len(query.terms))]),
-        np.array([sum(float(own[t][1].sum()) for own in found) for t in range(len(query.terms))]),
+        np.array([sum(postings[t][0].size for postings in postings_by_segment) for t in range(len(query.terms))]),
+        np.array([sum(float(postings[t][1].sum()) for postings in postings_by_segment) for t in range(len(query.terms))]),
         snapshot.totals.documents,
         sum(float(length[segment.alive].sum()) for length, segment in zip(lengths, snapshot.segments, strict=True)),
     )
@@ -69,11 +71,13 @@ def fetch_parts(
     seen = terms.document_frequency > 0
     matching: list[Integers] = []
     sums: list[Floats] = []
-    for base, segment, own, length in zip(snapshot.first_document.tolist(), snapshot.segments, found, lengths, strict=False):
+    for base, segment, postings, length in zip(
+        snapshot.first_document.tolist(), snapshot.segments, postings_by_segment, lengths, strict=False
+    ):
         total, held = np.zeros(segment.documents), np.zeros(segment.documents, bool)
         # The order is that of the segments' other ranking: rare terms first.
         for t in np.argsort(terms.document_frequency, kind="stable").tolist():
-            documents_of_term, frequency = own[t]
+            documents_of_term, frequency = postings[t]
             if documents_of_term.size:
                 of_posting = terms.at(np.full(frequency.size, t))
                 total[documents_of_term] += weights[t] * model.contribution(frequency, length[documents_of_term], of_posting)
@@ -83,11 +87,11 @@ def fetch_parts(
         background = model.background(length[here], float(weights[seen].sum()))
         matching.append(base + here)
         sums.append(total[here] if background is None else total[here] + background)
-    numbers_found, scores = np.concatenate([*matching, np.zeros(0, np.int64)]), np.concatenate([*sums, np.zeros(0)])
+    matching_numbers, scores = np.concatenate([*matching, np.zeros(0, np.int64)]), np.concatenate([*sums, np.zeros(0)])
     if scores.size > documents:
         best = np.flatnonzero(scores >= np.partition(scores, scores.size - documents)[scores.size - documents])
-        numbers_found, scores = numbers_found[best], scores[best]
-    return in_order(snapshot, numbers_found, model.finish(scores, weights, terms), documents)
+        matching_numbers, scores = matching_numbers[best], scores[best]
+    return in_order(snapshot, matching_numbers, model.finish(scores, weights, terms), documents)
 
 
 def _postings(segment: Segment, term: int, parts: Parts) -> tuple[Integers, Floats]:

@@ -1,7 +1,7 @@
-"""Which documents could anticipate a patent? Those published before its priority date that share a classification code with it.
+"""The documents that could anticipate a patent: published before its priority date, with a shared classification code.
 
-The patent itself and its family are not among them. None of the conditions weighs anything; each can be left out, and a patent that
-lacks what one needs is not restricted by it.
+The patent itself and its family are not results. Each condition can be left out, and a condition for which the patent
+lacks the data does not apply. Conditions do not change scores.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 PUBLISHED = "date"
 DATES = ("priority_date", "application_date", "date")
-"""Of the query patent: what must be older than its priority; where that is not known, than its application or itself."""
+"""Dates of the query patent that limit results, the first that is known: prior art is published before it."""
 FAMILY = ("family", "priorities")
-"""Documents that share one of these are of one family: what one file calls its family is a priority in another's words."""
+"""Fields whose shared value makes two documents one family; a family in one file may be a priority in another."""
 PATENT = "patent"
 
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """Which of the conditions hold."""
+    """The conditions that apply."""
 
     code_filter: bool = True
     date_limit: bool = True
@@ -45,14 +45,17 @@ class Restriction:
 
 @dataclass(frozen=True, slots=True)
 class PatentQuery:
-    """A patent as a query: a form that fetches, one that scores passages, and what may be found; `Index.search` takes it for a query."""
+    """A patent as a query: what fetches documents, what scores passages, and filters.
+
+    `Index.search` accepts it as a query.
+    """
 
     patent: Patent
     fetch: Query
     browse: Query
     filters: tuple[Filter, ...]
     notes: tuple[str, ...]
-    """What could not be done as it was asked for, in sentences for the user."""
+    """What could not be done as requested, in sentences for the user."""
 
     @property
     def shares_codes(self) -> bool:
@@ -74,9 +77,9 @@ def patent_query(
     language: str = "",
     translator: Translator | None = None,
 ) -> PatentQuery:
-    """The query that a patent is; `family` names documents of its family that its metadata do not tell.
+    """The query of a patent; `family` names documents of its family that its metadata do not list.
 
-    `claims` are the query claims, some of the patent's own or a text; without a patent they are all there is.
+    `claims` are the query claims: some of the patent's claims, or a text. Without a patent they are the whole query.
     """
     if patent is None:
         if not isinstance(claims, str) or not claims:
@@ -86,10 +89,10 @@ def patent_query(
         query_patent = load_patent(snapshot, patent)
         query_patent = query_patent.with_claims(claims) if claims else query_patent
     notes: list[str] = []
-    own, members = _family(snapshot, query_patent, family)
+    itself, members = _family(snapshot, query_patent, family)
     languages = [language_code(language)] if language else snapshot.languages
-    # Where the family may be found its documents count like any others.
-    left_out = [*own, *members] if restriction.family_filter else own
+    # Where documents of the family may be results, they count in the statistics like any others.
+    left_out = [*itself, *members] if restriction.family_filter else itself
     setting = Setting(snapshot, languages, members, left_out, translator)
     fetch, browse = queries(query_patent, forms, setting, notes.append)
     filters = tuple(_filters(snapshot, query_patent, restriction, family, notes.append))
@@ -128,14 +131,12 @@ def _filters(
             on_note("the documents of the index have no date: not limited to those published before the patent")
         else:
             if field != DATES[0]:
-                on_note(
-                    f"{patent.name} has no priority date: documents published before its {field.replace('_', ' ')}, {date}, are looked in"
-                )
+                on_note(f"{patent.name} has no priority date: results must be published before its {field.replace('_', ' ')}, {date}")
             yield Where(PUBLISHED, (Between(high=date, high_open=True),))
 
 
 def _limit(metadata: Mapping[str, Any]) -> tuple[str, str]:
-    """The date before which prior art was published, and the field that says so; nothing where no date can be read."""
+    """The date before which prior art was published, and its field; both empty where no date can be read."""
     for field in DATES:
         dates = [value for name, value in metadata_pairs(metadata) if name == field and is_date(value)]
         if dates:
@@ -144,7 +145,7 @@ def _limit(metadata: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _family_values(metadata: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """The fields by which family members are known, with the values that members have there."""
+    """The fields that identify family members, with the values that members have there."""
     pairs = list(metadata_pairs(metadata))
     shared = tuple(sorted({value for name, value in pairs if name in FAMILY}))
     patents = tuple(sorted({value for name, value in pairs if name == PATENT}))
@@ -152,9 +153,9 @@ def _family_values(metadata: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def _family(snapshot: Snapshot, patent: Patent, named: Iterable[str]) -> tuple[list[int], list[int]]:
-    """Documents of the index that are the patent itself, and others of its family in the order of their ids."""
-    own = snapshot.find_document(patent.id) if patent.id else -1
+    """Documents of the index that are the patent itself, and others of its family ordered by id."""
+    itself = snapshot.find_document(patent.id) if patent.id else -1
     members = {number for id in named if (number := snapshot.find_document(id)) >= 0}
     for field, values in _family_values(patent.metadata).items():
         members.update(number for value in values for number in documents_with(snapshot, field, value))
-    return [own] if own >= 0 else [], sorted(members - {own}, key=snapshot.document_id)
+    return [itself] if itself >= 0 else [], sorted(members - {itself}, key=snapshot.document_id)

@@ -16,21 +16,31 @@ from perikope.fetch.filters import Filter, mask
 from perikope.fetch.models import Factors, FetchModel, Terms
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
-from perikope.kernels.accumulate import DAMAGED, FULL, WINDOW, best_of_segment, rare_frequencies
+from perikope.kernels.accumulate import (
+    DAMAGED,
+    FULL,
+    WINDOW,
+    BestDocuments,
+    ContributionTables,
+    SegmentPostings,
+    WeightedTerms,
+    WindowBuffers,
+    best_of_segment,
+    rare_frequencies,
+)
 from perikope.kernels.postings import LARGE
 from perikope.query.terms import Query
 
 TABLE = 1 << 22
-"""About how many places a table of document factors may have: lengths times frequencies. Rarer frequencies are computed for each
-posting."""
+"""About the largest table of document factors, lengths × frequencies. Rarer frequencies are computed per posting."""
 _FEWEST_ROWS = 16
 _ROWS_BY_FREQUENCY = 64
 _MODELS = 8
-"""Of so many models tables are kept."""
+"""Number of models whose tables are kept."""
 
 
 def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, filter: Filter | None = None) -> Candidates:
-    """The best `documents` documents of those that satisfy the filter; equal scores are in the order of their ids."""
+    """The best `documents` documents that satisfy the filter; equal scores are ordered by id."""
     # A query over a small collection takes less time than this function's own steps: they are kept few.
     rows = snapshot.look_up(query.terms)
     frequency = rows.counts[0]
@@ -43,8 +53,8 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
     search = _Search(model, terms, weights, min(documents, max(snapshot.numbers, 1)), filter)
     for i, segment in enumerate(snapshot.segments):
         search.add(segment, rows.bounds(i), int(snapshot.first_document[i]))
-    found, sums = search.best
-    candidates = in_order(snapshot, found, model.finish(sums, weights, terms), documents)
+    numbers, sums = search.best
+    candidates = in_order(snapshot, numbers, model.finish(sums, weights, terms), documents)
     if model.definition.finish is not None:
         return candidates
     names = [query.terms[number] for number in order]
@@ -54,7 +64,7 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
 def _parts_of_score(
     snapshot: Snapshot, model: FetchModel, terms: Terms, names: Sequence[str], weights: Floats, document: int
 ) -> list[tuple[str, float]]:
-    """What each term adds to a document, and what the document has whatever it holds."""
+    """What each term adds to a document, and what the document gets by its length alone."""
     segment, local = snapshot.locate(document)
     i = snapshot.segments.index(segment)
     numbers = snapshot.look_up(names).numbers[i]
@@ -78,59 +88,58 @@ class _Search:
         factors = model.of_term(terms)
         self._factors = (weights * factors[0])[:, None] if len(factors) == 1 else np.stack([weights * factor for factor in factors], axis=1)
         self._positive = bool((self._factors > 0).all())
-        self._found = np.empty(2 * documents + 1024, np.int64)
+        self._numbers = np.empty(2 * documents + 1024, np.int64)
         self._sums = np.empty(2 * documents + 1024)
         self._held = 0
         self._threshold = -np.inf
 
     @property
     def best(self) -> tuple[Integers, Floats]:
-        """The best documents and all that tie with the last, with their sums, in no order."""
-        return self._found[: self._held], self._sums[: self._held]
+        """The best documents and all that tie with the last one, with their sums, in no order."""
+        return self._numbers[: self._held], self._sums[: self._held]
 
-    def add(self, segment: Segment, places: Integers, base: int) -> None:
-        """Look at one more segment; `places` are the terms' windows and postings there, `base` is the number of its first document."""
-        first_window, end_window, first, end = places
+    def add(self, segment: Segment, bounds: Integers, base: int) -> None:
+        """Add the best documents of a segment.
+
+        `bounds` has the first list, the end of the lists, the first posting and the end of the postings of each term;
+        `base` is the number of the segment's first document.
+        """
         lengths: _Lengths = segment.remember(_read_lengths, "")
         tables = _tables(segment, lengths, self._model, self._terms)
-        if tables.rare is None:
-            tables = self._with_rare(segment, tables, first, end)
-        background = self._model.background(lengths.values, float(self._weights.sum()))
-        positive = background is None and tables.positive and self._positive
-        if positive:
+        if not tables.complete:
+            tables = self._with_rare(segment, tables, bounds[2], bounds[3])
+        smoothed = self._model.definition.background is not None
+        background = self._model.background(lengths.values, float(self._weights.sum())) if smoothed else None
+        sums_grow = background is None and tables.positive and self._positive
+        if sums_grow:
             self._threshold = max(self._threshold, 0.0)
-        first_posting = segment["window.first_posting"]
-        space, state = _SPACE, FULL
+        terms = WeightedTerms(bounds, self._factors, _NONE if background is None else background, sums_grow)
+        allowed = _allowed(segment, self._filter)
+        state = FULL
         while state == FULL:
+            best = BestDocuments(self._numbers, self._sums, self._documents, self._held, self._threshold)
             self._held, self._threshold, state = best_of_segment(
-                segment["posting.document"], segment["posting.frequency"], segment["window.number"],
-                first_posting.view(np.uint8), first_posting.itemsize, first_window, end_window,
-                self._factors, self._factors @ tables.largest, tables.values, tables.layers(first.size),
-                tables.rows, tables.rare_at, tables.rare,
-                tables.classes, _NONE if background is None else background, lengths.classes, positive,
-                _allowed(segment, self._filter), segment.documents, base, self._documents,
-                space.sums, space.seen, space.chosen, space.values, space.hit,
-                self._found, self._sums, self._held, self._threshold,
-            )  # fmt: skip
+                lengths.postings, terms, tables.contributions, allowed, base, best, _SPACE.buffers
+            )
             if state == FULL:
-                self._found = np.concatenate([self._found, np.empty_like(self._found)])
+                self._numbers = np.concatenate([self._numbers, np.empty_like(self._numbers)])
                 self._sums = np.concatenate([self._sums, np.empty_like(self._sums)])
         if state == DAMAGED:
             raise segment.columns.damaged("has damaged postings")
 
     def _with_rare(self, segment: Segment, tables: _Tables, first: Integers, end: Integers) -> _Tables:
-        """The tables with what the query's postings add whose frequency has no row."""
-        at, first_rare = rare_frequencies(segment["posting.frequency"], first, end, tables.rows)
+        """The tables with the values of the query's postings whose frequency has no row."""
+        postings, first_rare = rare_frequencies(segment["posting.frequency"], first, end, tables.contributions.rows)
         term = np.repeat(np.arange(first.size), np.diff(first_rare))
-        order = np.argsort(at)
-        at, term = at[order], term[order]
-        frequency = segment.frequencies("posting.frequency", at).astype(np.float64)
+        order = np.argsort(postings)
+        postings, term = postings[order], term[order]
+        frequency = segment.frequencies("posting.frequency", postings).astype(np.float64)
         if tables.of_terms:
             factors: Factors = (self._model.by_frequency(frequency, self._terms.at(term)),)
         else:
-            length = segment["document.length"][segment.documents_at(at)]
+            length = segment["document.length"][segment.documents_at(postings)]
             factors = self._model.of_document(frequency, length, self._terms.average_length)
-        return tables.with_rare(at, np.stack(factors))
+        return tables.with_rare(postings, np.stack(factors))
 
 
 _NONE = np.zeros(0)
@@ -139,14 +148,13 @@ _NO_BYTES = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """The lengths that a segment's documents have, in order; and for each document, up to a whole window, the number of its own.
-
-    There are at most 65,535, since a segment has fewer than 2³¹ tokens.
-    """
+    """The different lengths of a segment's documents, its postings, and the tables of models."""
 
     values: Integers
-    classes: Unsigned16
+    """The lengths, rising. There are at most 65,535, since a segment has fewer than 2³¹ tokens."""
+    postings: SegmentPostings
     no_classes: Unsigned16
+    """Zeros, aligned with `postings.length_class`."""
     tables: dict[object, _Tables]
     """Of the models used last."""
 
@@ -155,76 +163,77 @@ def _read_lengths(segment: Segment, _: str) -> _Lengths:
     values, classes = np.unique(segment["document.length"], return_inverse=True)
     padded = np.zeros(-(-max(segment.documents, 1) // WINDOW) * WINDOW, np.uint16)
     padded[: classes.size] = classes
-    return _Lengths(values.astype(np.int64) if values.size else np.ones(1, np.int64), padded, np.zeros_like(padded), {})
+    first_posting = segment["window.first_posting"]
+    postings = SegmentPostings(
+        segment["posting.document"], segment["posting.frequency"], segment["window.number"],
+        first_posting.view(np.uint8), first_posting.itemsize, padded, segment.documents,
+    )  # fmt: skip
+    return _Lengths(values.astype(np.int64) if values.size else np.ones(1, np.int64), postings, np.zeros_like(padded), {})
 
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """What a model gives for every frequency and length: a layer for each factor, or for each term where the length does not matter."""
+    """A model's values by frequency and length: one layer per factor, or one per term if length does not matter."""
 
-    values: Floats
-    rows: int
-    """How many frequencies there are, from 0 on."""
-    classes: Unsigned16
-    largest: Floats
-    """Of each factor: a term cannot add more than its own factors times these."""
+    contributions: ContributionTables
     positive: bool
+    """Every value is above 0."""
     of_terms: bool
-    rare_at: Integers
-    rare: Floats | None
-    """The factors of postings whose frequency has no row, by their numbers; None where they must be looked for."""
+    """There is one layer per term."""
+    complete: bool
+    """Whether the values of postings whose frequency has no row are known; they may have to be computed per query."""
 
-    def layers(self, terms: int) -> Integers:
-        """The first layer of each term."""
-        return np.arange(terms) if self.of_terms else np.zeros(terms, np.int64)
-
-    def with_rare(self, at: Integers, rare: Floats) -> _Tables:
-        """The same, with these factors."""
-        if not at.size:
-            return replace(self, rare_at=at, rare=rare)
-        positive = self.positive and bool((rare > 0).all())
-        return replace(self, rare_at=at, rare=rare, largest=np.maximum(self.largest, rare.max(axis=1)), positive=positive)
+    def with_rare(self, postings: Integers, values: Floats) -> _Tables:
+        """The same tables with the values of postings whose frequency has no row."""
+        contributions = self.contributions._replace(rare_postings=postings, rare_values=values)
+        if not postings.size:
+            return replace(self, contributions=contributions, complete=True)
+        contributions = contributions._replace(largest=np.maximum(contributions.largest, values.max(axis=1)))
+        return replace(self, contributions=contributions, positive=self.positive and bool((values > 0).all()), complete=True)
 
 
 def _tables(segment: Segment, lengths: _Lengths, model: FetchModel, terms: Terms) -> _Tables:
     if model.definition.by_frequency is not None:
         each = Terms(terms.document_frequency[:, None], terms.collection_frequency[:, None], terms.documents, terms.tokens)
         values = model.by_frequency(np.arange(_ROWS_BY_FREQUENCY)[None, :], each)[:, :, None]
-        return _Tables(values, _ROWS_BY_FREQUENCY, lengths.no_classes, np.ones(1), False, True, _NO_NUMBERS, None)
+        contributions = ContributionTables(values, _ROWS_BY_FREQUENCY, lengths.no_classes, _NO_NUMBERS, _NO_VALUES, np.ones(1), 1)
+        return _Tables(contributions, False, True, False)
     name = (model.definition.name, tuple(model.parameters.values()), terms.average_length)
-    found = lengths.tables.get(name)
-    if found is None:
-        found = _factor_tables(segment, lengths, model, terms.average_length)
+    tables = lengths.tables.get(name)
+    if tables is None:
+        tables = _factor_tables(segment, lengths, model, terms.average_length)
         while len(lengths.tables) >= _MODELS:
             lengths.tables.pop(next(iter(lengths.tables)), None)
-        lengths.tables[name] = found
-    return found
+        lengths.tables[name] = tables
+    return tables
 
 
 _NO_NUMBERS = np.zeros(0, np.int64)
+_NO_VALUES = np.zeros((0, 0))
 
 
 def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, average_length: float) -> _Tables:
     rows = min(max(_FEWEST_ROWS, TABLE // lengths.values.size), LARGE)
-    with np.errstate(divide="ignore", invalid="ignore"):  # no document has a frequency of 0, but the table has a place for it
+    with np.errstate(divide="ignore", invalid="ignore"):  # no document has a frequency of 0, but the table has a row for it
         factors = model.of_document(np.arange(rows, dtype=np.float64)[:, None], lengths.values[None, :].astype(np.float64), average_length)
     # One row more than is used: where every smaller frequency has a row, no byte leads outside.
     values = np.zeros((len(factors), rows + 1, lengths.values.size))
     for layer, factor in zip(values, factors, strict=True):
         layer[1:rows] = np.broadcast_to(factor, (rows, lengths.values.size))[1:]
     used = values[:, 1:rows]
-    tables = _Tables(values, rows, lengths.classes, used.max(axis=(1, 2)), bool(used.min() > 0), False, _NO_NUMBERS, None)
+    largest = used.max(axis=(1, 2))
+    contributions = ContributionTables(values, rows, lengths.postings.length_class, _NO_NUMBERS, _NO_VALUES, largest, 0)
+    tables = _Tables(contributions, bool(used.min() > 0), False, False)
     if rows < LARGE:
         return tables
-    at = segment.large_frequencies()
-    frequency = segment.frequencies("posting.frequency", at).astype(np.float64)
-    return tables.with_rare(
-        at, np.stack(model.of_document(frequency, segment["document.length"][segment.documents_at(at)], average_length))
-    )
+    postings = segment.large_frequencies()
+    frequency = segment.frequencies("posting.frequency", postings).astype(np.float64)
+    length = segment["document.length"][segment.documents_at(postings)]
+    return tables.with_rare(postings, np.stack(model.of_document(frequency, length, average_length)))
 
 
 def _allowed(segment: Segment, filter: Filter | None) -> Bytes:
-    """Which documents may be found; nothing where all may."""
+    """1 for each document that may be a result, else 0; empty where all may."""
     if filter is not None:
         last = _LAST_MASK.get(segment)
         if last is None or last[0] != filter:
@@ -235,29 +244,30 @@ def _allowed(segment: Segment, filter: Filter | None) -> Bytes:
 
 
 _LAST_MASK: WeakKeyDictionary[Segment, tuple[Filter, Bytes]] = WeakKeyDictionary()
-"""A filter is mostly used again: for the next topic, or for the next page."""
+"""The last filter of each segment, with its mask: mostly it is used again, for the next topic or page."""
 
 
 class _Space(threading.local):
-    """Room to work in, one a thread; what is not used between calls is empty."""
+    """Room to work in, one per thread; sums are 0 between calls."""
 
     def __init__(self) -> None:
-        self.sums, self.seen = np.zeros(WINDOW), np.zeros(WINDOW, np.uint8)
-        self.chosen, self.values, self.hit = np.empty(WINDOW, np.int64), np.empty(WINDOW), np.empty(WINDOW, np.uint8)
+        self.buffers = WindowBuffers(
+            np.zeros(WINDOW), np.zeros(WINDOW, np.uint8), np.empty(WINDOW, np.int64), np.empty(WINDOW), np.empty(WINDOW, np.uint8)
+        )
 
 
 _SPACE = _Space()
 
 
-def in_order(snapshot: Snapshot, found: Integers, scores: Floats, documents: int) -> Candidates:
-    """The best, equal scores by id; ids are read only where scores are equal."""
+def in_order(snapshot: Snapshot, numbers: Integers, scores: Floats, documents: int) -> Candidates:
+    """The best documents, equal scores ordered by id; ids are read only where scores are equal."""
     order = np.argsort(-scores, kind="stable")
-    found, scores = found[order], scores[order]
+    numbers, scores = numbers[order], scores[order]
     equal = scores[1:] == scores[:-1]
     if equal.any():
         # Runs of equal scores; only those that begin among the best matter.
         run = np.concatenate([[0], np.cumsum(~equal)])
         tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
         tied = np.flatnonzero(tied & (run <= run[min(documents, run.size) - 1]))
-        found[tied] = found[tied][snapshot.by_id(found[tied], run[tied])]
-    return Candidates(found[:documents].copy(), scores[:documents].copy())
+        numbers[tied] = numbers[tied][snapshot.by_id(numbers[tied], run[tied])]
+    return Candidates(numbers[:documents].copy(), scores[:documents].copy())

@@ -1,7 +1,7 @@
-"""How much does a term say about a unit of text that holds it? The formulas, for documents and passages alike.
+"""Weights of a term in a unit of text that contains it: the formulas, for documents and passages alike.
 
-Each is a function of arrays that broadcast: frequency of the term in the unit, length of the unit, and the statistics of
-the term over all units of the same sort. Fetch applies them to documents, the context-free models to passages.
+Each is a function of arrays that broadcast: frequency of the term in the unit, length of the unit, and the statistics
+of the term over all units of the same sort. Fetch applies them to documents, the context-free models to passages.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ import numpy as np
 from perikope.core.arrays import Array, Floats
 
 Factors = tuple[Floats, ...]
-"""Some formulas are a sum of products, each of a factor of the term and one of the text: they are written so, since the second can be
-tabulated."""
+"""Factors of a formula that is a sum of products, each of a factor of the term and one of the text."""
 
 TINY = 1e-300
-"""Stands for 0 under a logarithm."""
+"""Replaces 0 under a logarithm."""
 
 
 def idf(units: int, holding: Array) -> Floats:
-    """BM25's inverse document frequency as Lucene has it, never negative: `ln(1 + (N - n + 0.5) / (n + 0.5))`."""
+    """BM25's inverse document frequency as in Lucene, never negative: `ln(1 + (N - n + 0.5) / (n + 0.5))`."""
     result: Floats = np.log1p((units - holding + 0.5) / (holding + 0.5))
     return result
 
 
 def robertson_idf(units: int, holding: Array) -> Floats:
-    """Robertson's inverse document frequency, negative for what more than half of the units hold: `ln((N - n + 0.5) / (n + 0.5))`."""
+    """Robertson's inverse document frequency: `ln((N - n + 0.5) / (n + 0.5))`.
+
+    Negative for terms that more than half of the units contain.
+    """
     result: Floats = np.log((units - holding + 0.5) / (holding + 0.5))
     return result
 
@@ -45,8 +47,9 @@ def bm25(frequency: Array, length: Array, average_length: float, k1: float, b: f
 def pl2(frequency: Array, length: Array, average_length: float, occurrences: Array, units: int, c: float) -> Floats:
     """PL2: Poisson estimate of randomness, Laplace's after-effect, normalisation 2 with parameter c.
 
-    `(t log2(1/f) + f log2(e) + log2(2πt)/2 + t (log2(t) - log2(e))) / (t + 1)` with `t = tf log2(1 + c l_avg / l)` and `f = cf / N`.
-    Amati and van Rijsbergen, Probabilistic models of information retrieval based on measuring the divergence from randomness, TOIS 2002.
+    `(t log2(1/f) + f log2(e) + log2(2πt)/2 + t (log2(t) - log2(e))) / (t + 1)` with `t = tf log2(1 + c l_avg / l)` and
+    `f = cf / N`. Amati and van Rijsbergen, Probabilistic models of information retrieval based on measuring the
+    divergence from randomness, TOIS 2002.
 
     >>> float(pl2(np.array(3), np.array(120), 100.0, np.array(50), 1000, 1.0).round(6))
     3.66984
@@ -55,13 +58,13 @@ def pl2(frequency: Array, length: Array, average_length: float, occurrences: Arr
 
 
 def pl2_of_term(occurrences: Array, units: int) -> Factors:
-    """What PL2 takes from a term: `log2(1/f)`, `f log2(e)` and 1."""
+    """The factors of PL2 that depend on the term: `log2(1/f)`, `f log2(e)` and 1."""
     expected = occurrences / max(units, 1)
     return -np.log2(np.maximum(expected, TINY)), expected * np.log2(np.e), np.ones(np.shape(expected))
 
 
 def pl2_of_unit(frequency: Array, length: Array, average_length: float, c: float) -> Factors:
-    """What PL2 takes from a text: `t / (t + 1)`, `1 / (t + 1)` and the rest."""
+    """The factors of PL2 that depend on the text: `t / (t + 1)`, `1 / (t + 1)` and the rest."""
     t = np.maximum(frequency * np.log2(1 + c * average_length / np.maximum(length, 1)), TINY)
     return t / (t + 1), 1 / (t + 1), (0.5 * np.log2(2 * np.pi * t) + t * (np.log2(t) - np.log2(np.e))) / (t + 1)
 
@@ -76,17 +79,17 @@ def dph(frequency: Array, length: Array, average_length: float, occurrences: Arr
 
 
 def dph_of_term(occurrences: Array, units: int) -> Factors:
-    """What DPH takes from a term: `log2(N / cf)` and 1."""
+    """The factors of DPH that depend on the term: `log2(N / cf)` and 1."""
     return np.log2(max(units, 1) / np.maximum(occurrences, TINY)), np.ones(np.shape(occurrences))
 
 
 def dph_of_unit(frequency: Array, length: Array, average_length: float) -> Factors:
-    """What DPH takes from a text: the normalised frequency, and the rest."""
+    """The factors of DPH that depend on the text: the normalised frequency, and the rest."""
     # A text that is nothing but the term would have a logarithm of zero; its weight is zero all the same.
     f = np.minimum(frequency / np.maximum(length, 1), 1 - 1e-9)
     normal = (1 - f) ** 2 / (frequency + 1)
-    own = frequency * np.log2(np.maximum(frequency * average_length / np.maximum(length, 1), TINY))
-    return normal * frequency, normal * (own + 0.5 * np.log2(2 * np.pi * np.maximum(frequency, TINY) * (1 - f)))
+    information = frequency * np.log2(np.maximum(frequency * average_length / np.maximum(length, 1), TINY))
+    return normal * frequency, normal * (information + 0.5 * np.log2(2 * np.pi * np.maximum(frequency, TINY) * (1 - f)))
 
 
 def _sum_of_products(factors: Factors, others: Factors) -> Floats:
@@ -97,7 +100,8 @@ def _sum_of_products(factors: Factors, others: Factors) -> Floats:
 def dirichlet(frequency: Array, occurrences: Array, tokens: float, mu: float) -> Floats:
     """What an occurring term adds to the log-likelihood under Dirichlet smoothing: `ln(1 + tf / (μ cf / |C|))`.
 
-    Zhai and Lafferty, A study of smoothing methods for language models applied to ad hoc information retrieval, SIGIR 2001.
+    Zhai and Lafferty, A study of smoothing methods for language models applied to ad hoc information retrieval, SIGIR
+    2001.
     """
     result: Floats = np.log1p(frequency / (mu * occurrences / max(tokens, 1)))
     return result

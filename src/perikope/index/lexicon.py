@@ -6,7 +6,7 @@ import numpy as np
 
 from perikope.core.arrays import Integers32, Unsigned32
 from perikope.index.layout import STOP
-from perikope.kernels.lexicon import EMPTY, number_words, rehash
+from perikope.kernels.lexicon import EMPTY, TextWords, WordTable, number_words, rehash
 from perikope.kernels.words import find_words
 from perikope.text.analysis import Analyzer, word_classes
 
@@ -19,10 +19,9 @@ class Lexicon:
         self._languages = languages
         self._term_numbers: dict[str, int] = {"": STOP}
         self._known = 0
-        self._word_of_slot = np.full(1 << 14, EMPTY, np.int32)
-        self._arena = np.empty(1 << 16, np.uint32)
-        self._end_of_word = np.empty(1 << 13, np.int64)
-        self._language_of_word = np.empty(1 << 13, np.int32)
+        self._table = WordTable(
+            np.full(1 << 14, EMPTY, np.int32), np.empty(1 << 16, np.uint32), np.empty(1 << 13, np.int64), np.empty(1 << 13, np.int32)
+        )
         self._term_of_word = np.empty(1 << 13, np.uint32)
 
     @property
@@ -44,12 +43,10 @@ class Lexicon:
         """The term number of each word. `languages` holds one index per word into the list given to the constructor."""
         numbers = np.empty(starts.size, np.int32)
         before = self._known
+        words = TextWords(characters, starts, ends, languages)
         done = 0
         while True:
-            done, self._known = number_words(
-                characters, starts, ends, languages, done,
-                self._word_of_slot, self._arena, self._end_of_word, self._language_of_word, self._known, numbers,
-            )  # fmt: skip
+            done, self._known = number_words(words, done, self._table, self._known, numbers)
             if done == starts.size:
                 break
             self._grow(int(ends[done] - starts[done]))
@@ -58,25 +55,29 @@ class Lexicon:
 
     def _resolve(self, first: int) -> None:
         """Analyse the words from number `first` on."""
-        begin = int(self._end_of_word[first - 1]) if first else 0
+        table = self._table
+        begin = int(table.end_of_word[first - 1]) if first else 0
         for word in range(first, self._known):
-            end = int(self._end_of_word[word])
-            text = self._arena[begin:end].tobytes().decode("utf-32-le", "surrogatepass")
+            end = int(table.end_of_word[word])
+            text = table.arena[begin:end].tobytes().decode("utf-32-le", "surrogatepass")
             begin = end
-            language = self._languages[self._language_of_word[word]]
+            language = self._languages[table.language_of_word[word]]
             term = self._analyzer.term(text, language)
             name = "" if term is None else f"{language}:{term}"
             self._term_of_word[word] = self._term_numbers.setdefault(name, len(self._term_numbers))
 
     def _grow(self, length: int) -> None:
-        """Make room for one more word of `length` characters."""
-        used = int(self._end_of_word[self._known - 1]) if self._known else 0
-        if used + length > self._arena.size:
-            self._arena = np.resize(self._arena, 2 * self._arena.size + length)
-        if self._known >= self._end_of_word.size:
-            self._end_of_word = np.resize(self._end_of_word, 2 * self._end_of_word.size)
-            self._language_of_word = np.resize(self._language_of_word, self._end_of_word.size)
-            self._term_of_word = np.resize(self._term_of_word, self._end_of_word.size)
-        if self._known >= self._word_of_slot.size // 2:
-            self._word_of_slot = np.full(2 * self._word_of_slot.size, EMPTY, np.int32)
-            rehash(self._arena, self._end_of_word, self._language_of_word, self._known, self._word_of_slot)
+        """Make room for one more word of this length, in characters."""
+        table = self._table
+        used = int(table.end_of_word[self._known - 1]) if self._known else 0
+        if used + length > table.arena.size:
+            table = table._replace(arena=np.resize(table.arena, 2 * table.arena.size + length))
+        if self._known >= table.end_of_word.size:
+            size = 2 * table.end_of_word.size
+            ends, languages = np.resize(table.end_of_word, size), np.resize(table.language_of_word, size)
+            table = table._replace(end_of_word=ends, language_of_word=languages)
+            self._term_of_word = np.resize(self._term_of_word, size)
+        if self._known >= table.word_of_slot.size // 2:
+            table = table._replace(word_of_slot=np.full(2 * table.word_of_slot.size, EMPTY, np.int32))
+            rehash(table, self._known)
+        self._table = table

@@ -1,33 +1,98 @@
-"""Where phrases and operators of proximity hold, as stretches of tokens.
+"""Where phrases and proximity operators match, as stretches of tokens.
 
-The stretches of each document are a list in which none holds another, so that starts and ends both rise (Clarke, Cormack and Burkowski, An
-algebra for structured text search and a framework for its implementation, 1995). Every kernel passes once over the lists it is given.
-Ends are inclusive; `first` says where each document's stretches begin, with one value more than there are documents.
+A stretch is a range of tokens with an inclusive end. In the list of a document no stretch contains another, so starts
+and ends both rise (Clarke, Cormack and Burkowski, An algebra for structured text search and a framework for its
+implementation, 1995). Every kernel passes once over the lists it is given.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from perikope.core.arrays import Integers, Integers32, Mask
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import kernel, step
+from perikope.kernels.ordered import lower_bound
 
-Lists = tuple[Integers, Integers, Integers]
+
+class Stretches(NamedTuple):
+    """Stretches of tokens, by document and start; none contains another of its document, except from `reach`."""
+
+    first_of_document: Integers
+    """First stretch of each document, and the number of stretches."""
+    start: Integers
+    """First token of each stretch, in its document."""
+    end: Integers
+    """Last token of each stretch, inclusive."""
+
+
+class TermOccurrences(NamedTuple):
+    """Occurrences of query terms, by document and position."""
+
+    term: Integers32
+    """Term of each occurrence."""
+    position: Integers32
+    """Position of each occurrence in its document."""
+    first_of_document: Integers
+    """First occurrence of each document, and the number of occurrences."""
+
+
+class TokenRanges(NamedTuple):
+    """Ranges of tokens, such as passages."""
+
+    document: Integers
+    """Document of each range."""
+    first: Integers
+    """First token of each range, in its document."""
+    end: Integers
+    """End of each range, exclusive."""
+
+
+@step
+def _room_for(documents: int, stretches: int) -> Stretches:
+    """Stretches that are not set, for this many documents with at most this many stretches in all."""
+    return Stretches(np.zeros(documents + 1, np.int64), np.empty(stretches, np.int64), np.empty(stretches, np.int64))
+
+
+@step
+def _first(stretches: Stretches, count: int) -> Stretches:
+    """The first `count` stretches, without the room that was not used."""
+    return Stretches(stretches.first_of_document, stretches.start[:count].copy(), stretches.end[:count].copy())
 
 
 @kernel
-def phrases(
-    term: Integers32,
-    position: Integers32,
-    first_occurrence: Integers,
-    offsets: Integers,
-    counts: Mask,
-) -> Lists:
-    """Where words stand side by side: word w, `offsets[w]` tokens behind the first one, is any term for which `counts[w]` is true."""
+def _add(start: Integers, end: Integers, first: int, count: int, new_start: int, new_end: int) -> int:
+    """Add a stretch to those from `first` to below `count`, unless it contains one of them; return the new count.
+
+    Stretches that contain the new one are removed. It must not end before the others.
+    """
+    while count > first and end[count - 1] == new_end and start[count - 1] <= new_start:
+        count -= 1
+    if count == first or start[count - 1] < new_start:
+        start[count], end[count] = new_start, new_end
+        count += 1
+    return count
+
+
+@step
+def _is_next(a: Stretches, i: int, b: Stretches, j: int, document: int) -> bool:
+    """Whether stretch i of `a` ends no later than stretch j of `b`; a list may be at its end in this document."""
+    if j == b.first_of_document[document + 1]:
+        return True
+    return i < a.first_of_document[document + 1] and a.end[i] <= b.end[j]
+
+
+@kernel
+def phrases(occurrences: TermOccurrences, offsets: Integers, counts: Mask) -> Stretches:
+    """Where words follow one another: word w is `offsets[w]` tokens after the first one, a term with `counts[w]`.
+
+    `offsets` rise from 0. `counts` has shape (words, terms).
+    """
+    term, position, first_occurrence = occurrences.term, occurrences.position, occurrences.first_of_document
     documents, words = first_occurrence.size - 1, offsets.size
-    first = np.zeros(documents + 1, np.int64)
-    start, end = np.empty(term.size, np.int64), np.empty(term.size, np.int64)
-    found = 0
+    matches = _room_for(documents, term.size)
+    count = 0
     for document in range(documents):
         stop = first_occurrence[document + 1]
         for occurrence in range(first_occurrence[document], stop):
@@ -41,119 +106,101 @@ def phrases(
                     break
                 word += 1
             if word == words:
-                start[found], end[found] = here, here + offsets[words - 1]
-                found += 1
-        first[document + 1] = found
-    return first, start[:found].copy(), end[:found].copy()
+                matches.start[count], matches.end[count] = here, here + offsets[words - 1]
+                count += 1
+        matches.first_of_document[document + 1] = count
+    return _first(matches, count)
 
 
 @kernel
-def _add(start: Integers, end: Integers, first: int, found: int, new_start: int, new_end: int) -> int:
-    """Add a stretch to those from `first` on, unless it holds one of them; it must not end before them. Returns how many there are."""
-    while found > first and end[found - 1] == new_end and start[found - 1] <= new_start:
-        found -= 1
-    if found == first or start[found - 1] < new_start:
-        start[found], end[found] = new_start, new_end
-        found += 1
-    return found
-
-
-@kernel
-def either(first_a: Integers, start_a: Integers, end_a: Integers, first_b: Integers, start_b: Integers, end_b: Integers) -> Lists:
-    """The stretches of both lists, without those that hold another."""
-    documents = first_a.size - 1
-    first = np.zeros(documents + 1, np.int64)
-    start, end = np.empty(start_a.size + start_b.size, np.int64), np.empty(start_a.size + start_b.size, np.int64)
-    found = 0
+def either(a: Stretches, b: Stretches) -> Stretches:
+    """The stretches of both lists, without those that contain another."""
+    documents = a.first_of_document.size - 1
+    merged = _room_for(documents, a.start.size + b.start.size)
+    first, start, end = merged
+    count = 0
     for document in range(documents):
-        a, b = first_a[document], first_b[document]
-        while a < first_a[document + 1] or b < first_b[document + 1]:
-            if b == first_b[document + 1] or (a < first_a[document + 1] and end_a[a] <= end_b[b]):
-                found = _add(start, end, first[document], found, start_a[a], end_a[a])
-                a += 1
+        i, j = a.first_of_document[document], b.first_of_document[document]
+        while i < a.first_of_document[document + 1] or j < b.first_of_document[document + 1]:
+            if _is_next(a, i, b, j, document):
+                count = _add(start, end, first[document], count, a.start[i], a.end[i])
+                i += 1
             else:
-                found = _add(start, end, first[document], found, start_b[b], end_b[b])
-                b += 1
-        first[document + 1] = found
-    return first, start[:found].copy(), end[:found].copy()
+                count = _add(start, end, first[document], count, b.start[j], b.end[j])
+                j += 1
+        first[document + 1] = count
+    return _first(merged, count)
 
 
 @kernel
-def both(first_a: Integers, start_a: Integers, end_a: Integers, first_b: Integers, start_b: Integers, end_b: Integers) -> Lists:
-    """The shortest stretches that hold one of each list."""
-    documents = first_a.size - 1
-    first = np.zeros(documents + 1, np.int64)
-    start, end = np.empty(start_a.size + start_b.size, np.int64), np.empty(start_a.size + start_b.size, np.int64)
-    found = 0
+def both(a: Stretches, b: Stretches) -> Stretches:
+    """The shortest stretches that contain one of each list."""
+    documents = a.first_of_document.size - 1
+    joined = _room_for(documents, a.start.size + b.start.size)
+    first, start, end = joined
+    count = 0
     for document in range(documents):
-        a, b = first_a[document], first_b[document]
-        while a < first_a[document + 1] or b < first_b[document + 1]:
-            # At every end the last of each list that has ended by then is the shortest choice.
-            if b == first_b[document + 1] or (a < first_a[document + 1] and end_a[a] <= end_b[b]):
-                here = end_a[a]
-                a += 1
+        i, j = a.first_of_document[document], b.first_of_document[document]
+        while i < a.first_of_document[document + 1] or j < b.first_of_document[document + 1]:
+            # At every end, the last stretch of each list that has ended by then is the shortest choice.
+            if _is_next(a, i, b, j, document):
+                last = a.end[i]
+                i += 1
             else:
-                here = end_b[b]
-                b += 1
-            if a > first_a[document] and b > first_b[document]:
-                found = _add(start, end, first[document], found, min(start_a[a - 1], start_b[b - 1]), here)
-        first[document + 1] = found
-    return first, start[:found].copy(), end[:found].copy()
+                last = b.end[j]
+                j += 1
+            if i > a.first_of_document[document] and j > b.first_of_document[document]:
+                count = _add(start, end, first[document], count, min(a.start[i - 1], b.start[j - 1]), last)
+        first[document + 1] = count
+    return _first(joined, count)
 
 
 @kernel
-def followed(
-    first_a: Integers, start_a: Integers, end_a: Integers, first_b: Integers, start_b: Integers, end_b: Integers, distance: int
-) -> Lists:
-    """The shortest stretches of one of the first list and, behind it, one of the second that begins at most `distance` after its end."""
-    documents = first_a.size - 1
-    first = np.zeros(documents + 1, np.int64)
-    start, end = np.empty(start_b.size, np.int64), np.empty(start_b.size, np.int64)
-    found = 0
+def followed(a: Stretches, b: Stretches, distance: int) -> Stretches:
+    """The shortest stretches of one of `a` and, after it, one of `b` that begins at most `distance` tokens later."""
+    documents = a.first_of_document.size - 1
+    pairs = _room_for(documents, b.start.size)
+    first, start, end = pairs
+    count = 0
     for document in range(documents):
-        a = first_a[document]
-        for b in range(first_b[document], first_b[document + 1]):
-            while a < first_a[document + 1] and end_a[a] < start_b[b]:
-                a += 1
-            # The last one before it: the nearest, and the one that begins last.
-            if a > first_a[document] and start_b[b] - end_a[a - 1] <= distance:
-                found = _add(start, end, first[document], found, start_a[a - 1], end_b[b])
-        first[document + 1] = found
-    return first, start[:found].copy(), end[:found].copy()
+        i = a.first_of_document[document]
+        for j in range(b.first_of_document[document], b.first_of_document[document + 1]):
+            while i < a.first_of_document[document + 1] and a.end[i] < b.start[j]:
+                i += 1
+            # The last one before it is the nearest, and the one that begins last.
+            if i > a.first_of_document[document] and b.start[j] - a.end[i - 1] <= distance:
+                count = _add(start, end, first[document], count, a.start[i - 1], b.end[j])
+        first[document + 1] = count
+    return _first(pairs, count)
 
 
 @kernel
-def reach(
-    first_a: Integers, start_a: Integers, end_a: Integers, first_b: Integers, start_b: Integers, end_b: Integers, distance: int
-) -> Lists:
-    """As `followed`, but the longest: of each of the first list with the last of the second that is near enough."""
-    documents = first_a.size - 1
-    first = np.zeros(documents + 1, np.int64)
-    start, end = np.empty(start_a.size, np.int64), np.empty(start_a.size, np.int64)
-    found = 0
+def reach(a: Stretches, b: Stretches, distance: int) -> Stretches:
+    """As `followed`, but the longest stretches: each of `a` with the last of `b` that is near enough.
+
+    One stretch may contain another.
+    """
+    documents = a.first_of_document.size - 1
+    pairs = _room_for(documents, a.start.size)
+    first, start, end = pairs
+    count = 0
     for document in range(documents):
-        b = first_b[document]
-        for a in range(first_a[document], first_a[document + 1]):
-            while b < first_b[document + 1] and start_b[b] <= end_a[a] + distance:
-                b += 1
-            if b > first_b[document] and start_b[b - 1] > end_a[a]:
-                start[found], end[found] = start_a[a], end_b[b - 1]
-                found += 1
-        first[document + 1] = found
-    return first, start[:found].copy(), end[:found].copy()
+        j = b.first_of_document[document]
+        for i in range(a.first_of_document[document], a.first_of_document[document + 1]):
+            while j < b.first_of_document[document + 1] and b.start[j] <= a.end[i] + distance:
+                j += 1
+            if j > b.first_of_document[document] and b.start[j - 1] > a.end[i]:
+                start[count], end[count] = a.start[i], b.end[j - 1]
+                count += 1
+        first[document + 1] = count
+    return _first(pairs, count)
 
 
 @kernel
-def covered(
-    first: Integers,
-    start: Integers,
-    end: Integers,
-    term: Integers32,
-    position: Integers32,
-    first_occurrence: Integers,
-    counts: Mask,
-) -> Mask:
-    """Of each occurrence, whether it is of a term that counts and stands in a stretch; starts must rise."""
+def covered(stretches: Stretches, occurrences: TermOccurrences, counts: Mask) -> Mask:
+    """Whether each occurrence lies in a stretch and is of a term for which `counts` is true; starts must rise."""
+    first, start, end = stretches
+    term, position, first_occurrence = occurrences
     inside = np.zeros(term.size, np.bool_)
     for document in range(first_occurrence.size - 1):
         at, until = first[document], np.int64(-1)
@@ -166,28 +213,23 @@ def covered(
 
 
 @kernel
-def held(first: Integers, start: Integers, end: Integers, document_of_range: Integers, first_token: Integers, end_token: Integers) -> Mask:
-    """Of each range of tokens, whether it holds a whole stretch of its document."""
-    found = np.zeros(document_of_range.size, np.bool_)
-    for i in range(document_of_range.size):
-        low, stop = first[document_of_range[i]], first[document_of_range[i] + 1]
-        high = stop
-        while low < high:
-            middle = (low + high) // 2
-            if start[middle] < first_token[i]:
-                low = middle + 1
-            else:
-                high = middle
-        found[i] = low < stop and end[low] < end_token[i]
-    return found
+def held(stretches: Stretches, ranges: TokenRanges) -> Mask:
+    """Whether each range contains a whole stretch of its document; ranges come in any order."""
+    first, start, end = stretches
+    contains = np.zeros(ranges.document.size, np.bool_)
+    for i in range(ranges.document.size):
+        stop = first[ranges.document[i] + 1]
+        at = lower_bound(start, first[ranges.document[i]], stop, ranges.first[i])
+        contains[i] = at < stop and end[at] < ranges.end[i]
+    return contains
 
 
 @kernel
-def holding(
-    first: Integers, start: Integers, end: Integers, document_of_range: Integers, first_token: Integers, end_token: Integers
-) -> Mask:
-    """Of each stretch, whether some range of tokens of its document holds it whole; ranges are in the order of document and first token."""
-    found = np.zeros(start.size, np.bool_)
+def holding(stretches: Stretches, ranges: TokenRanges) -> Mask:
+    """Whether each stretch lies whole in a range of its document; ranges are ordered by document and first token."""
+    first, start, end = stretches
+    document_of_range, first_token, end_token = ranges
+    inside = np.zeros(start.size, np.bool_)
     i = 0
     for document in range(first.size - 1):
         until = np.int64(-1)
@@ -198,5 +240,5 @@ def holding(
                 if document_of_range[i] == document:
                     until = max(until, end_token[i])
                 i += 1
-            found[at] = end[at] < until
-    return found
+            inside[at] = end[at] < until
+    return inside

@@ -1,4 +1,4 @@
-"""Terms by name, and what the columns say of them."""
+"""Terms by name, and numbers of narrow columns."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from perikope.kernels.jit import kernel
 
 
 @kernel
-def read(data: Bytes, size: int, place: int) -> int:
-    """An unsigned number of 1, 2, 4 or 8 bytes: columns are narrow, and a kernel must not be compiled for each width."""
+def read(data: Bytes, size: int, index: int) -> int:
+    """Read an unsigned number of 1, 2, 4 or 8 bytes from a column.
+
+    Columns come as bytes, so that a kernel is not compiled for each width.
+    """
     value: int = np.int64(0)
     for i in range(size):
-        value |= np.int64(data[place * size + i]) << (8 * i)
+        value |= np.int64(data[index * size + i]) << (8 * i)
     return value
 
 
 @kernel
-def read_all(data: Bytes, size: int, places: Integers) -> Integers:
-    """Numbers at several places; 0 where a place is negative."""
-    values = np.zeros(places.size, np.int64)
-    for i in range(places.size):
-        if places[i] >= 0:
-            values[i] = read(data, size, places[i])
+def read_all(data: Bytes, size: int, indexes: Integers) -> Integers:
+    """The numbers at several indexes of a column; 0 where an index is negative."""
+    values = np.zeros(indexes.size, np.int64)
+    for i in range(indexes.size):
+        if indexes[i] >= 0:
+            values[i] = read(data, size, indexes[i])
     return values
 
 
@@ -60,12 +63,12 @@ def _compare(number: int, ends: Unsigned64, data: Bytes, wanted: Bytes, begin: i
     """Whether a name comes before (-1), is (0) or comes after (1) the wanted one."""
     at = np.int64(ends[np.int64(number) - 1]) if number else np.int64(0)
     stop = np.int64(ends[np.int64(number)])
-    place = begin
-    while at < stop and place < end:
-        if data[at] != wanted[place]:
-            return -1 if data[at] < wanted[place] else 1
+    at_wanted = begin
+    while at < stop and at_wanted < end:
+        if data[at] != wanted[at_wanted]:
+            return -1 if data[at] < wanted[at_wanted] else 1
         at += 1
-        place += 1
+        at_wanted += 1
     if at == stop:
-        return 0 if place == end else -1
+        return 0 if at_wanted == end else -1
     return 1

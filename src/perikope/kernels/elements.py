@@ -1,7 +1,8 @@
-"""Which element holds each token, how long are elements, and which of them overlap?
+"""The deepest element of each token, lengths of elements, and overlaps.
 
-Spans are in reading order, parents first, and token ranges count within their document. Of several spans that hold a token the deepest is
-the one with the largest number: a child comes after its parent, and of two windows that overlap the second counts.
+Spans are in reading order, parents first, and token ranges count within their document. Of several spans that contain a
+token, the deepest is the one with the largest number: a child comes after its parent, and of two windows that overlap
+the second counts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import numpy as np
 
 from perikope.core.arrays import Integers, Integers32, Mask, Unsigned16
 from perikope.kernels.jit import kernel
+from perikope.kernels.ordered import lower_bound
 from perikope.kernels.structure import SECTION
 from perikope.kernels.tokens import ESCAPE
 
@@ -28,22 +30,23 @@ def are_trees(
     kinds: int,
     tags: int,
 ) -> bool:
-    """Whether the first span of every document is a section that holds all its tokens, and the others are below one that came before.
+    """Whether each document's spans form a tree: a section with all tokens first, then spans below an earlier one.
 
-    Kinds and tags must be of those that there are, and ranges of tokens end in the document and not before they begin; parents count
-    from the document's first span.
+    Kinds must be below `kinds` and tags below `tags`. Ranges of tokens must not end before they begin or after the
+    document. Parents count from the document's first span.
     """
-    # Each condition is a number that must not be negative, so that a loop over spans is vector instructions: a third of the time.
+    # Each condition is a number that must not be negative, so that a loop over spans is vector instructions: a third of
+    # the time.
     worst = np.int64(0)
     for document in range(tokens.size):
         root, end, limit = first_span[document], first_span[document + 1], tokens[document]
         if root == end or parent[root] != -1 or kind[root] != SECTION or first_token[root] != 0 or end_token[root] != limit:
             return False
         first, last, above = first_token[root:end], end_token[root:end], parent[root:end]
-        own_kind, own_tag = kind[root:end], tag[root:end]
+        kinds_of_spans, tags_of_spans = kind[root:end], tag[root:end]
         for i in range(end - root):
             worst |= first[i] | (last[i] - first[i]) | (limit - last[i])
-            worst |= own_kind[i] | (kinds - 1 - own_kind[i]) | own_tag[i] | (tags - 1 - own_tag[i])
+            worst |= kinds_of_spans[i] | (kinds - 1 - kinds_of_spans[i]) | tags_of_spans[i] | (tags - 1 - tags_of_spans[i])
         for i in range(1, end - root):
             worst |= above[i] | (i - 1 - above[i])
     return bool(worst >= 0)
@@ -53,9 +56,12 @@ def are_trees(
 def deepest_runs(
     first_span: Integers, first_token: Integers, end_token: Integers, chosen: Mask
 ) -> tuple[Integers, Integers, Integers, Integers]:
-    """Runs of tokens with the same deepest one among the chosen spans: first and end token, span (or NONE), where each document's begin.
+    """Runs of tokens with the same deepest span among the chosen ones.
 
-    The runs of a document lie side by side from its first token to the last that a chosen span holds. Takes time by spans, not by tokens.
+    Returns first token, end token and span (or NONE) of each run, and the first run of each document.
+
+    The runs of a document follow one another from its first token to the last one in a chosen span. The time grows with
+    the number of spans, not of tokens.
     """
     capacity = 1
     for span in range(chosen.size):
@@ -96,21 +102,21 @@ def deepest_runs(
 
 @kernel
 def runs_of_positions(position: Integers32, first_position: Integers, run_end: Integers, first_run: Integers) -> Integers:
-    """The run that holds each position, or NONE behind the last; the positions of a document rise."""
-    found = np.full(position.size, NONE, np.int64)
+    """The run that contains each position, or NONE after the last run; the positions of a document rise."""
+    run_of_position = np.full(position.size, NONE, np.int64)
     for document in range(first_position.size - 1):
         run = first_run[document]
         for i in range(first_position[document], first_position[document + 1]):
             while run < first_run[document + 1] and run_end[run] <= position[i]:
                 run += 1
             if run < first_run[document + 1]:
-                found[i] = run
-    return found
+                run_of_position[i] = run
+    return run_of_position
 
 
 @kernel
 def link_runs(run_span: Integers, spans: int) -> tuple[Integers32, Integers32]:
-    """The run before and the run after each with the same span, or NONE: an element goes on behind the elements in it."""
+    """The previous and the next run of the same span, or NONE: an element continues after the elements inside it."""
     before = np.empty(run_span.size, np.int32)
     after = np.empty(run_span.size, np.int32)
     last_run = np.full(spans, NONE, np.int32)
@@ -134,7 +140,7 @@ def count_indexed(
     first_token: Integers,
     end_token: Integers,
 ) -> Integers:
-    """How many tokens of each range are no stop words; ranges are in order of document and end no later than its codes."""
+    """The number of tokens of each range that are not stop words; ranges are ordered by document."""
     longest = 0
     for document in range(first_code.size):
         longest = max(longest, end_code[document] - first_code[document])
@@ -170,7 +176,7 @@ def count_marked(
     wanted_first: Integers,
     wanted_end: Integers,
 ) -> tuple[Integers, Integers]:
-    """How many of the wanted tokens each tag marks, each token once, and how many spans with the tag hold one of them.
+    """The number of wanted tokens that each tag marks, each token once, and of spans with the tag that contain one.
 
     The wanted ranges of a document rise, do not overlap, and are not empty.
     """
@@ -190,55 +196,46 @@ def count_marked(
         for span in range(first_span[document], first_span[document + 1]):
             covered_to[tag[span]] = 0
         for span in range(first_span[document], first_span[document + 1]):
-            own = tag[span]
+            tag_of_span = tag[span]
             upto = _wanted_before(end_token[span], wanted_first[a:b], before)
             if upto > _wanted_before(first_token[span], wanted_first[a:b], before):
-                spans[own] += 1
+                spans[tag_of_span] += 1
             # A span in one with the same tag marks nothing that is not marked already.
-            marked[own] += max(0, upto - _wanted_before(max(first_token[span], covered_to[own]), wanted_first[a:b], before))
-            covered_to[own] = max(covered_to[own], end_token[span])
+            marked[tag_of_span] += max(0, upto - _wanted_before(max(first_token[span], covered_to[tag_of_span]), wanted_first[a:b], before))
+            covered_to[tag_of_span] = max(covered_to[tag_of_span], end_token[span])
     return marked, spans
 
 
 @kernel
 def _wanted_before(token: int, wanted_first: Integers, before: Integers) -> int:
-    """How many wanted tokens come before a token; `before` has their number before each range, and at last before the end."""
-    low, high = 0, wanted_first.size
-    while low < high:
-        middle = (low + high) // 2
-        if wanted_first[middle] < token:
-            low = middle + 1
-        else:
-            high = middle
-    return 0 if low == 0 else min(before[low], before[low - 1] + token - wanted_first[low - 1])
+    """The number of wanted tokens before a token; `before` has their number before each range, then their total."""
+    at = lower_bound(wanted_first, 0, wanted_first.size, token)
+    return 0 if at == 0 else min(before[at], before[at - 1] + token - wanted_first[at - 1])
 
 
 @kernel
 def without_overlap(row: Integers, first_row: Integers, first_token: Integers, end_token: Integers) -> Mask:
-    """Which rows stay where each that overlaps an earlier one of its document goes; `row` has them by document, best first."""
-    kept = np.zeros(row.size, np.bool_)
-    taken_first = np.empty(row.size, np.int64)
-    taken_end = np.empty(row.size, np.int64)
+    """Which rows stay when each row that overlaps an earlier one of its document is dropped.
+
+    `row` has the rows by document, best first.
+    """
+    stays = np.zeros(row.size, np.bool_)
+    staying_first = np.empty(row.size, np.int64)
+    staying_end = np.empty(row.size, np.int64)
     for document in range(first_row.size - 1):
-        taken = 0
+        count = 0
         for i in range(first_row[document], first_row[document + 1]):
             first, end = first_token[row[i]], end_token[row[i]]
             if first == end:
-                kept[i] = True
+                stays[i] = True
                 continue
-            low, high = 0, taken
-            while low < high:
-                middle = (low + high) // 2
-                if taken_end[middle] <= first:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low < taken and taken_first[low] < end:
+            low = lower_bound(staying_end, 0, count, first + 1)
+            if low < count and staying_first[low] < end:
                 continue
-            for place in range(taken, low, -1):
-                taken_first[place] = taken_first[place - 1]
-                taken_end[place] = taken_end[place - 1]
-            taken_first[low], taken_end[low] = first, end
-            taken += 1
-            kept[i] = True
-    return kept
+            for at in range(count, low, -1):
+                staying_first[at] = staying_first[at - 1]
+                staying_end[at] = staying_end[at - 1]
+            staying_first[low], staying_end[low] = first, end
+            count += 1
+            stays[i] = True
+    return stays

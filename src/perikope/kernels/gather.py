@@ -1,4 +1,4 @@
-"""What do documents own: numbers of ranges of narrow columns, and are they as they should be?"""
+"""Numbers of ranges of narrow columns, and checks of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ONE = np.uintp(1)
 
 @kernel
 def owners(first: Integers, end: Integers) -> Integers:
-    """The number of the range that each item of several ranges is from."""
+    """The range that each item of several ranges is from."""
     count = 0
     for i in range(first.size):
         count += end[i] - first[i]
@@ -30,9 +30,10 @@ def owners(first: Integers, end: Integers) -> Integers:
 
 @kernel
 def read_ranges(data: Bytes, size: int, first: Integers, end: Integers) -> Integers:
-    """The numbers of several ranges of a column, one after the other; a number has 1, 2 or 4 bytes, signed where `size` is negative.
+    """The numbers of several ranges of a column, one range after the other.
 
-    Columns are narrow, and a kernel must not be compiled for each combination of widths: so they come as bytes.
+    A number has 1, 2 or 4 bytes; it is signed where `size` is negative. Columns come as bytes, so that a kernel is not
+    compiled for each combination of widths.
     """
     values = np.empty((end - first).sum(), np.int64)
     if size == 1:

@@ -1,4 +1,4 @@
-"""The one way a kernel is compiled: without the interpreter lock, with its machine code kept between processes."""
+"""How kernels are compiled: without the interpreter lock, with their machine code cached between processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perikope import __version__
 
 
 def cache_directory() -> str | None:
-    """A private folder of this user for compiled code, or None where there is no place to write."""
+    """A private folder of this user for compiled code, or None where no folder can be written to."""
     base = os.environ.get("PERIKOPE_CACHE") or os.environ.get("XDG_CACHE_HOME")
     candidates = [Path(base) / "perikope"] if base else []
     with contextlib.suppress(RuntimeError):  # no home folder
@@ -41,8 +41,8 @@ def _user() -> object:
 
 
 def _is_private(folder: Path) -> bool:
-    found = os.lstat(folder)
-    return not hasattr(os, "getuid") or (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022)
+    status = os.lstat(folder)
+    return not hasattr(os, "getuid") or (stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022)
 
 
 _DIRECTORY = cache_directory()
@@ -59,3 +59,9 @@ if hasattr(os, "register_at_fork"):
 
 kernel: Any = numba.njit(cache=_DIRECTORY is not None, nogil=True, boundscheck=False, error_model="numpy")
 """Decorator of every kernel."""
+
+step: Any = numba.njit(inline="always", nogil=True, boundscheck=False, error_model="numpy")
+"""Decorator of a named step of a kernel, which is copied into the kernel before it is compiled.
+
+For steps that take NamedTuples of arrays: a call would copy all fields, and count references to them.
+"""

@@ -1,38 +1,41 @@
-"""Where do the query's terms occur in these documents, and in which of their passages and titles?"""
+"""Occurrences of the query's terms in documents, and their counts in passages and titles."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from perikope.core.arrays import Bytes, Integers, Integers32, Unsigned16
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import kernel, step
+from perikope.kernels.ordered import enlarged
 from perikope.kernels.tokens import ESCAPE, SLOTS
 
 ONE = np.uintp(1)
-"""The inner loops count unsigned: for a signed index numba looks each time whether it counts from the end."""
+"""Inner loops count unsigned: for a signed index numba checks each time whether it counts from the end."""
 
 BLOCK = 8
-"""Codes that are looked at together."""
+"""Number of codes that are examined together."""
 
 _WANTED, _ESCAPE, _LOW_HALF = 1, 2, 4
-"""What a code may be: a term that is asked for, the beginning of a wide one, the low half of one that is asked for."""
+"""Kinds of codes: a wanted term, the beginning of a wide one, the low half of a wanted wide one."""
 
 
 @kernel
 def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Integers) -> tuple[Integers32, Integers32, Integers]:
-    """Term and position (within its document) of every occurrence, and where each document's occurrences end.
+    """Term and position (in its document) of every occurrence, and the end of each document's occurrences.
 
-    `terms` has the number of each term that is asked for, or -1; an occurrence names the place of its term in it. First the blocks of
-    codes that hold anything of interest are noted, then only these are looked through; both without a branch that depends on the text, but
-    for wide codes. 4 million tokens take 1.3 ms for 4 terms and 2.6 for 100; with every code looked up in the table of terms it was 4.6
-    to 4.9, whatever the terms (measured). Whatever the codes are, none leads outside the tables.
+    `terms` has the number of each wanted term, or -1; the term of an occurrence is an index of `terms`. The first pass
+    notes blocks of codes that may contain a wanted term, the second reads these blocks. Neither has a branch that
+    depends on the text, except for wide codes. 4 million tokens take 1.3 ms for 4 terms and 2.6 ms for 100; looking up
+    every code in a table of terms took 4.6 to 4.9 ms (measured). No code leads outside the tables, even a damaged one.
     """
     mark = np.zeros(SLOTS, np.uint8)
-    place_of_term = np.full(SLOTS, -1, np.int32)
+    index_of_term = np.full(SLOTS, -1, np.int32)
     for i in range(terms.size):
         if 0 <= terms[i] < ESCAPE:
             mark[terms[i]] |= _WANTED
-            place_of_term[terms[i]] = i
+            index_of_term[terms[i]] = i
         if terms[i] >= 0:
             mark[terms[i] & 0xFFFF] |= _LOW_HALF
     mark[ESCAPE] |= _ESCAPE
@@ -45,43 +48,39 @@ def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Int
     end_of_document = np.empty(first_code.size, np.int64)
     count = 0
     for document in range(first_code.size):
-        own = codes[first_code[document] : end_code[document]]
-        found = _note_blocks(own, mark, blocks)
-        room = count + BLOCK * (found + 1)
+        document_codes = codes[first_code[document] : end_code[document]]
+        noted = _note_blocks(document_codes, mark, blocks)
+        room = count + BLOCK * (noted + 1)
         if room > position.size:
-            larger_code = np.empty(2 * room, np.int32)
-            larger_code[:count] = code_found[:count]
-            larger_position = np.empty(2 * room, np.int32)
-            larger_position[:count] = position[:count]
-            code_found, position = larger_code, larger_position
-        count = _read_blocks(own, blocks[:found], mark, terms, code_found, position, count)
+            code_found, position = enlarged(code_found, count, 2 * room), enlarged(position, count, 2 * room)
+        count = _read_blocks(document_codes, blocks[:noted], mark, terms, code_found, position, count)
         end_of_document[document] = count
     term = np.empty(count, np.int32)
     for i in range(count):
-        term[i] = place_of_term[code_found[i]] if code_found[i] < SLOTS else code_found[i] - SLOTS
+        term[i] = index_of_term[code_found[i]] if code_found[i] < SLOTS else code_found[i] - SLOTS
     return term, position[:count].copy(), end_of_document
 
 
 @kernel
 def _note_blocks(codes: Unsigned16, mark: Bytes, blocks: Integers) -> int:
-    """Note the blocks of a document that hold a wanted term or a wide code, twice their number; 1 more where there is a wide one.
+    """Note the blocks of a document that contain a wanted term or a wide code: 2 · block, + 1 with a wide code.
 
     The last block may be short: it is noted like one with a wide code, so that it is read with care.
     """
     whole = codes.size // BLOCK
     rows = codes[: whole * BLOCK].reshape(whole, BLOCK)  # so that no index can be negative, for which numba would look each time
-    found = 0
+    noted = 0
     for block in range(whole):
         marks = (
             mark[rows[block, 0]] | mark[rows[block, 1]] | mark[rows[block, 2]] | mark[rows[block, 3]]
             | mark[rows[block, 4]] | mark[rows[block, 5]] | mark[rows[block, 6]] | mark[rows[block, 7]]
         )  # fmt: skip
-        blocks[found] = 2 * block + ((marks & _ESCAPE) >> 1)
-        found += (marks & (_WANTED | _ESCAPE)) > 0
+        blocks[noted] = 2 * block + ((marks & _ESCAPE) >> 1)
+        noted += (marks & (_WANTED | _ESCAPE)) > 0
     if whole * BLOCK < codes.size:
-        blocks[found] = 2 * whole + 1
-        found += 1
-    return found
+        blocks[noted] = 2 * whole + 1
+        noted += 1
+    return noted
 
 
 @kernel
@@ -94,7 +93,10 @@ def _read_blocks(
     position: Integers32,
     count: int,
 ) -> int:
-    """Write code and position of what is wanted in the noted blocks of a document; for a wide one `SLOTS` and its place in `terms`."""
+    """Write code and position of the wanted codes in the noted blocks of a document; return their number so far.
+
+    The code of a wide term is `SLOTS` + its index in `terms`.
+    """
     whole = codes.size // BLOCK
     rows = codes[: whole * BLOCK].reshape(whole, BLOCK)
     resume = 0  # codes before it belong to a wide one
@@ -111,27 +113,27 @@ def _read_blocks(
                 at += np.uintp(mark[rows[block, i]] & _WANTED)
             count = np.int64(at)
             continue
-        place = max(first, resume)
-        while place < min(first + BLOCK, codes.size):
-            code = codes[place]
-            if code == ESCAPE and place + 2 < codes.size:
-                if mark[codes[place + 1]] & _LOW_HALF:
-                    wide = np.int64(codes[place + 1]) | (np.int64(codes[place + 2]) << 16)
+        at_code = max(first, resume)
+        while at_code < min(first + BLOCK, codes.size):
+            code = codes[at_code]
+            if code == ESCAPE and at_code + 2 < codes.size:
+                if mark[codes[at_code + 1]] & _LOW_HALF:
+                    wide = np.int64(codes[at_code + 1]) | (np.int64(codes[at_code + 2]) << 16)
                     for i in range(terms.size):
                         if terms[i] == wide:
                             code_found[count] = SLOTS + i
-                            position[count] = place - shift
+                            position[count] = at_code - shift
                             count += 1
                             break
                 shift += 2
-                place += 3
-                resume = place
+                at_code += 3
+                resume = at_code
                 continue
             if mark[code] & _WANTED:
                 code_found[count] = code
-                position[count] = place - shift
+                position[count] = at_code - shift
                 count += 1
-            place += 1
+            at_code += 1
     return count
 
 
@@ -143,7 +145,7 @@ def occurrences_of_ranges(
     first_token: Integers,
     end_token: Integers,
 ) -> tuple[Integers, Integers]:
-    """The occurrences inside each range of tokens of a document, as first and end; ranges may overlap, and come in any order.
+    """The first and end occurrence inside each range of tokens; ranges may overlap, and come in any order.
 
     A range is looked for where the one before it ended: passages come in reading order.
     """
@@ -167,7 +169,7 @@ def occurrences_of_ranges(
 
 @kernel
 def _seek(position: Integers32, at: np.uintp, low: np.uintp, high: np.uintp, wanted: int) -> np.uintp:
-    """The first place from `low` to `high` with a position of at least `wanted`, looked for from `at` on."""
+    """The first index from `low` to `high` with a position of at least `wanted`, searched from `at` on."""
     if at > low and position[at - ONE] >= wanted:
         high = at - ONE
     else:
@@ -186,16 +188,35 @@ def _seek(position: Integers32, at: np.uintp, low: np.uintp, high: np.uintp, wan
 
 
 _FEW = 12
-"""So many occurrences are put in their places one by one: most passages have none or a few."""
+"""Up to this many occurrences are inserted one by one: most passages have none or a few."""
+
+
+class TermCounts(NamedTuple):
+    """How often each term occurs in each unit (a passage, a title, …); one entry per unit and term, without zeros."""
+
+    first_entry: Integers
+    """First entry of each unit, and the number of entries."""
+    term: Integers32
+    """Term of each entry; rising within a unit."""
+    count: Integers32
+    """Occurrences of the term in the unit."""
+
+
+class _Entries(NamedTuple):
+    """Terms with counts; aligned."""
+
+    term: Integers32
+    count: Integers32
 
 
 @kernel
-def count_terms(
-    term: Integers32, first_occurrence: Integers, end_occurrence: Integers, terms: int
-) -> tuple[Integers, Integers32, Integers32]:
-    """How often each term occurs in each unit: first entry of each unit, term and count of each entry, terms rising."""
+def count_terms(term: Integers32, first_occurrence: Integers, end_occurrence: Integers, terms: int) -> TermCounts:
+    """How often each term occurs in each unit, a range of occurrences with its end exclusive.
+
+    `term` has the term of each occurrence, a number from 0 to below `terms`.
+    """
     units = first_occurrence.size
-    capacity = 1  # one place more: an entry is written before it is known whether it counts
+    capacity = 1  # one more: an entry is written before it is known whether it counts
     for unit in range(units):
         capacity += min(terms, end_occurrence[unit] - first_occurrence[unit])
     first_entry = np.zeros(units + 1, np.int64)
@@ -230,12 +251,12 @@ def count_terms(
                 count_of_entry[entry] = seen[term_of_entry[entry]]
                 seen[term_of_entry[entry]] = 0
         first_entry[unit + 1] = entries
-    return first_entry, term_of_entry[:entries].copy(), count_of_entry[:entries].copy()
+    return TermCounts(first_entry, term_of_entry[:entries].copy(), count_of_entry[:entries].copy())
 
 
 @kernel
 def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uintp, end: np.uintp, term: np.int32) -> np.uintp:
-    """Count one more occurrence of a term among entries in rising order; returns where they end now."""
+    """Count one more occurrence of a term among entries in rising order; return the new end of the entries."""
     at = end
     while at > begin and term_of_entry[at - ONE] > term:
         at -= ONE
@@ -253,118 +274,93 @@ def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uin
 
 
 @kernel
-def add_titles(
-    first_entry: Integers,
-    term_of_entry: Integers32,
-    count_of_entry: Integers32,
-    section_of_unit: Integers,
-    parent_of_section: Integers,
-    first_title_entry: Integers,
-    term_of_title_entry: Integers32,
-    count_of_title_entry: Integers32,
-    terms: int,
-) -> tuple[Integers, Integers32, Integers32]:
-    """Counts of each unit together with those of the titles of its section and of all sections above."""
+def add_titles(counts: TermCounts, section_of_unit: Integers, parent_of_section: Integers, titles: TermCounts, terms: int) -> TermCounts:
+    """Counts of each unit together with those of the titles of its section and of all sections above.
+
+    `titles` has the counts of each section's title. A section without a parent has -1; parents come before their
+    children. `terms` is the number of different terms.
+    """
     units = section_of_unit.size
-    first_above, end_above, term_above, count_above = _titles_above(
-        parent_of_section, first_title_entry, term_of_title_entry, count_of_title_entry, terms
-    )
-    room = term_of_entry.size  # as if no term were in both
+    first_above, end_above, above = _titles_above(parent_of_section, titles, terms)
+    room = counts.term.size  # as if no term were in both
     for unit in range(units):
         room += end_above[section_of_unit[unit]] - first_above[section_of_unit[unit]]
     first_sum = np.zeros(units + 1, np.int64)
-    term_of_sum = np.empty(room, np.int32)
-    count_of_sum = np.empty(room, np.int32)
+    sums = _Entries(np.empty(room, np.int32), np.empty(room, np.int32))
+    of_units = _Entries(counts.term, counts.count)
+    first_entry = counts.first_entry
     entries = 0
     for unit in range(units):
         first, end = first_entry[unit], first_entry[unit + 1]
         section = section_of_unit[unit]
         if first < end or first_above[section] < end_above[section]:  # most have neither
-            entries = _add(
-                term_of_entry, count_of_entry, first, end,
-                term_above, count_above, first_above[section], end_above[section], term_of_sum, count_of_sum, entries,
-            )  # fmt: skip
+            entries = _merge(of_units, first, end, above, first_above[section], end_above[section], sums, entries)
         first_sum[unit + 1] = entries
-    return first_sum, term_of_sum[:entries].copy(), count_of_sum[:entries].copy()
+    return TermCounts(first_sum, sums.term[:entries].copy(), sums.count[:entries].copy())
 
 
-@kernel
-def _add(
-    term: Integers32,
-    count: Integers32,
-    first: int,
-    end: int,
-    other_term: Integers32,
-    other_count: Integers32,
-    other_first: int,
-    other_end: int,
-    term_of_sum: Integers32,
-    count_of_sum: Integers32,
-    entries: int,
-) -> int:
-    """Write the sum of two lists of entries, terms rising, behind those that are there; returns where it ends."""
-    one, one_end, other, stop, at = np.uintp(first), np.uintp(end), np.uintp(other_first), np.uintp(other_end), np.uintp(entries)
-    while one < one_end and other < stop:
-        term_of_sum[at] = min(term[one], other_term[other])
+@step
+def _merge(a: _Entries, first_a: int, end_a: int, b: _Entries, first_b: int, end_b: int, sums: _Entries, entries: int) -> int:
+    """Write the sum of two ranges of entries after the first `entries` of `sums`; return where it ends.
+
+    `b` and `sums` may be the same arrays.
+    """
+    term_a, count_a = a
+    term_b, count_b = b
+    term, count = sums
+    i, stop_i, j, stop_j, at = np.uintp(first_a), np.uintp(end_a), np.uintp(first_b), np.uintp(end_b), np.uintp(entries)
+    while i < stop_i and j < stop_j:
+        term[at] = min(term_a[i], term_b[j])
         both = np.int32(0)
-        if term[one] <= term_of_sum[at]:
-            both += count[one]
-            one += ONE
-        if other_term[other] <= term_of_sum[at]:
-            both += other_count[other]
-            other += ONE
-        count_of_sum[at] = both
+        if term_a[i] <= term[at]:
+            both += count_a[i]
+            i += ONE
+        if term_b[j] <= term[at]:
+            both += count_b[j]
+            j += ONE
+        count[at] = both
         at += ONE
-    while one < one_end:
-        term_of_sum[at] = term[one]
-        count_of_sum[at] = count[one]
-        one += ONE
+    while i < stop_i:
+        term[at] = term_a[i]
+        count[at] = count_a[i]
+        i += ONE
         at += ONE
-    while other < stop:
-        term_of_sum[at] = other_term[other]
-        count_of_sum[at] = other_count[other]
-        other += ONE
+    while j < stop_j:
+        term[at] = term_b[j]
+        count[at] = count_b[j]
+        j += ONE
         at += ONE
-    result: int = np.int64(at)
-    return result
+    return np.int64(at)  # type: ignore[return-value]
 
 
 @kernel
-def _titles_above(
-    parent: Integers, first_entry: Integers, term: Integers32, count: Integers32, terms: int
-) -> tuple[Integers, Integers, Integers32, Integers32]:
-    """Counts of each section's title with those of all titles above it, as first and end entry of each section, term and count.
+def _titles_above(parent: Integers, titles: TermCounts, terms: int) -> tuple[Integers, Integers, _Entries]:
+    """Counts of each section's title together with those of all titles above it.
 
-    Added up from the root down: walking up from every passage would be quadratic in a deep chain of sections. A section whose
-    title holds no term has the entries of the one above.
+    Returns first and end entry of each section, and the entries.
+
+    Summed from the root down: walking up from every passage would be quadratic in a deep chain of sections. A section
+    whose title contains no term has the entries of the section above.
     """
     sections = parent.size
     first = np.zeros(sections, np.int64)
     end = np.zeros(sections, np.int64)
-    term_above = np.empty(term.size + terms, np.int32)
-    count_above = np.empty(term.size + terms, np.int32)
+    of_titles = _Entries(titles.term, titles.count)
+    above = _Entries(np.empty(titles.term.size + terms, np.int32), np.empty(titles.term.size + terms, np.int32))
     entries = 0
     for section in range(sections):
-        above = parent[section]
-        if first_entry[section] == first_entry[section + 1]:
-            if above >= 0:
-                first[section] = first[above]
-                end[section] = end[above]
+        begin, stop = titles.first_entry[section], titles.first_entry[section + 1]
+        first_above, end_above = (first[parent[section]], end[parent[section]]) if parent[section] >= 0 else (0, 0)
+        if begin == stop:
+            first[section], end[section] = first_above, end_above
             continue
-        if entries + terms > term_above.size:
-            larger_term = np.empty(2 * term_above.size + terms, np.int32)
-            larger_term[:entries] = term_above[:entries]
-            larger_count = np.empty(2 * term_above.size + terms, np.int32)
-            larger_count[:entries] = count_above[:entries]
-            term_above, count_above = larger_term, larger_count
+        if entries + terms > above.term.size:
+            size = 2 * above.term.size + terms
+            above = _Entries(enlarged(above.term, entries, size), enlarged(above.count, entries, size))
         first[section] = entries
-        first_above, end_above = (first[above], end[above]) if above >= 0 else (0, 0)
-        entries = _add(
-            term, count, first_entry[section], first_entry[section + 1],
-            term_above, count_above, first_above, end_above, term_above, count_above, entries,
-        )  # fmt: skip
+        entries = _merge(of_titles, begin, stop, above, first_above, end_above, above, entries)
         end[section] = entries
-    return first, end, term_above, count_above
+    return first, end, above
 
 
 @kernel

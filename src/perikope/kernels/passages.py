@@ -1,4 +1,4 @@
-"""What does a passage get from its own words, from its neighbours, and what do the passages of a document come to?"""
+"""Likelihoods of passages, sums over their neighbours, and sums over documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from perikope.kernels.jit import kernel
 
 @kernel
 def likelihoods(first_entry: Integers, contribution: Floats, length: Integers, mu: float, smoothed: float) -> Floats:
-    """`exp(smoothed + Σ contributions) / (length + μ)` of each text; most hold no term, and need no logarithm and no power."""
+    """`exp(smoothed + Σ contributions) / (length + μ)` of each text.
+
+    Most texts contain no term, and need no exponential of their own.
+    """
     texts = length.size
     unmatched = np.exp(smoothed)
     values = np.empty(texts)

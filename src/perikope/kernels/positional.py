@@ -1,52 +1,91 @@
-"""What every occurrence of a document gives to each of its passages, by distance: sums over sample points, without sampling.
+"""Sums of what the occurrences of a document give to sample points of its passages, without sampling.
 
-All kernels give, for each passage, `Σ_o w_o Σ_{j=0..k} f(o, x_j)` with the k + 1 equally spaced points x_j from its first to its last
-position. They are called with occurrences in order of position within a document, and passages in order of document.
+All kernels compute, for each passage, `Σ_o w_o Σ_{j=0..k} f(o, x_j)` with the k + 1 equally spaced points x_j from its
+first to its last position. Occurrences are in the order of document and position, passages in the order of documents.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perikope.core.arrays import Floats, Integers
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import kernel, step
 
 REACH = 8.5
-"""In units of σ: what lies further from an occurrence gets less than exp(-36) of it, below the rounding of a sum."""
-ROWS_A_SIGMA = 2
-"""Rows of the table of quadratures: one for each half σ of distance between an occurrence and the middle of a passage."""
+"""In units of σ: a point further from an occurrence gets less than exp(-36) of it, less than a sum's rounding."""
+ROWS_PER_SIGMA = 2
+"""Rows of the table of quadrature rules per σ of distance between an occurrence and the middle of a passage."""
 TERMS_AT_ONCE = 4
-"""Of a series that is added up at many places: sums are loaded and stored once for so many terms."""
+"""Terms of a series that are added per pass over many points: sums are loaded and stored once per pass."""
 _LARGEST_EXPONENT = 4.0
-"""Of a series: larger ones would need more terms, and lose digits where terms alternate."""
+"""Largest exponent of a series: larger ones would need more terms, and lose digits where terms alternate."""
 _HALF_CELL = (np.sqrt(REACH**2 + 4 * _LARGEST_EXPONENT) - REACH) / 2
-"""In units of σ: with it, `half (REACH + half)` is the largest exponent."""
+"""Half the width of a cell, in units of σ, such that `half (REACH + half)` is the largest exponent."""
 _COST_OF_SOURCE, _COST_OF_POINT, _COST_OF_CELL, _COST_OF_SAMPLE = 12.0, 10.0, 100.0, 2.0
-"""Nanoseconds, as measured; only what they are to each other matters, and only for the time taken."""
+"""Measured costs in nanoseconds. Only their ratios matter, and only for speed."""
+
+
+class WeightedPositions(NamedTuple):
+    """Occurrences in the order of document and position."""
+
+    position: Integers
+    """Position of each occurrence."""
+    weight: Floats
+    """Weight of each occurrence, not negative."""
+    first_of_document: Integers
+    """First occurrence of each document, and the number of occurrences."""
+
+
+class PassagePositions(NamedTuple):
+    """Passages in the order of documents."""
+
+    first: Integers
+    """Position at which each passage begins."""
+    last: Integers
+    """Position at which each passage ends, inclusive; below `first` for an empty passage."""
+    first_of_document: Integers
+    """First passage of each document, and the number of passages."""
+
+
+class QuadratureRules(NamedTuple):
+    """Rules that replace the sum over k + 1 equally spaced points by fewer nodes; the last rule is the points."""
+
+    nodes: Floats
+    """Shape (rules, k + 1): nodes of each rule in [-1, 1]; the first `count` are set."""
+    shares: Floats
+    """Shape (rules, k + 1): weight of each node."""
+    count: Integers
+    """Number of nodes of each rule."""
+    longest: Floats
+    """Shape (distances, rules): largest half-length of a passage, in σ, for which a rule holds; rising to infinity."""
+
+
+class Cells(NamedTuple):
+    """A document cut into cells of equal width."""
+
+    low: int
+    """Position at which the first cell begins."""
+    width: float
+    """Width of all cells together, in σ."""
+    count: int
+    """Number of cells."""
+    sigma: float
+    """σ, in positions."""
 
 
 @kernel
-def sum_gauss(
-    position: Integers,
-    weight: Floats,
-    first_occurrence: Integers,
-    first_position: Integers,
-    last_position: Integers,
-    first_passage: Integers,
-    sigma: float,
-    nodes: Floats,
-    shares: Floats,
-    count_of_rule: Integers,
-    longest: Floats,
-) -> Floats:
-    """The sums with `f(o, x) = exp(-(o - x)² / 2σ²)`; a passage that ends before it begins has 0.
+def sum_gauss(occurrences: WeightedPositions, passages: PassagePositions, sigma: float, rules: QuadratureRules) -> Floats:
+    """The sums with `f(o, x) = exp(-(o - x)² / 2σ²)`; 0 for an empty passage.
 
-    Each document is summed in the cheaper of two ways. Both are exact to 2e-10 of each sum, and besides may leave out, at each point,
-    exp(-REACH²/2) of what the document weighs. A rule of quadrature r has `count_of_rule[r]` nodes in [-1, 1], and holds for passages of
-    half-length up to `longest[distance, r]` σ; the last rule is the sample points themselves and always holds.
+    Each document is summed in the cheaper of two ways. Both are exact to 2e-10 of each sum. In addition they may omit,
+    at each point, exp(-REACH²/2) of the sum of the document's weights.
     """
-    samples = nodes.shape[1]
+    position, weight, first_occurrence = occurrences
+    first_position, last_position, first_passage = passages
+    samples = rules.nodes.shape[1]
     sums = np.zeros(first_position.size)
     rule = np.empty(first_position.size, np.int16)
     workspace = np.empty((4, 1024))
@@ -60,18 +99,8 @@ def sum_gauss(
             low = min(low, first_position[passage])
             high = max(high, last_position[passage])
         width = (high - low) / sigma
-        row = int(np.ceil(min(width, REACH) * ROWS_A_SIGMA))
-        points = 0
-        length = np.int64(-1)
-        chosen = 0
-        for passage in range(p, e):
-            if last_position[passage] - first_position[passage] != length:  # many are as long as the one before
-                length = last_position[passage] - first_position[passage]
-                chosen = 0
-                while length / (2 * sigma) > longest[row, chosen]:
-                    chosen += 1
-            rule[passage] = chosen
-            points += count_of_rule[chosen]
+        row = int(np.ceil(min(width, REACH) * ROWS_PER_SIGMA))
+        points = _choose_rules(first_position[p:e], last_position[p:e], sigma, rules.longest[row], rules.count, rule[p:e])
         cells = _count_cells(width)
         in_reach = min(1.0, 2 * REACH / width) if width > 0 else 1.0
         by_series = (b - a) * (cells * in_reach + 1) * _COST_OF_SOURCE + points * _COST_OF_POINT + cells * _COST_OF_CELL
@@ -82,15 +111,34 @@ def sum_gauss(
             if workspace.shape[1] < points:
                 workspace = np.empty((4, points))
             gauss_by_series(
-                position[a:b], weight[a:b], first_position[p:e], last_position[p:e], rule[p:e], workspace,
-                low, width, int(cells), sigma, nodes, shares, count_of_rule, sums[p:e],
+                position[a:b], weight[a:b], first_position[p:e], last_position[p:e], rule[p:e],
+                Cells(low, width, int(cells), sigma), rules, workspace, sums[p:e],
             )  # fmt: skip
     return sums
 
 
+@step
+def _choose_rules(
+    first_position: Integers, last_position: Integers, sigma: float, longest: Floats, count_of_rule: Integers, rule: NDArray[np.int16]
+) -> int:
+    """Set the smallest rule that holds for each passage; return the number of nodes of all passages together."""
+    points = 0
+    length = np.int64(-1)
+    chosen = 0
+    for passage in range(first_position.size):
+        if last_position[passage] - first_position[passage] != length:  # many are as long as the one before
+            length = last_position[passage] - first_position[passage]
+            chosen = 0
+            while length / (2 * sigma) > longest[chosen]:
+                chosen += 1
+        rule[passage] = chosen
+        points += count_of_rule[chosen]
+    return points
+
+
 @kernel
 def _count_cells(width: float) -> float:
-    """Into how many cells `gauss_by_series` cuts a document, so that no exponent is too large; may be infinite."""
+    """The number of cells of a document for which no exponent of `gauss_by_series` is too large; may be infinite."""
     if width >= REACH:
         return np.ceil(width / (2 * _HALF_CELL))
     cells = 1.0
@@ -101,66 +149,32 @@ def _count_cells(width: float) -> float:
 
 @kernel
 def gauss_by_series(
-    position: Integers,
-    weight: Floats,
-    first_position: Integers,
-    last_position: Integers,
-    rule: NDArray[np.int16],
-    workspace: Floats,
-    low: int,
-    width: float,
-    cells: int,
-    sigma: float,
-    nodes: Floats,
-    shares: Floats,
-    count_of_rule: Integers,
-    sums: Floats,
-) -> None:
-    """The document is cut into cells, each with a series that gives the sum over all occurrences at any of its points.
+    position: Integers, weight: Floats, first_position: Integers, last_position: Integers, rule: NDArray[np.int16],
+    cells: Cells, rules: QuadratureRules, workspace: Floats, sums: Floats,
+) -> None:  # fmt: skip
+    """Set the sums of the passages of one document, by one series per cell that holds at any point of it.
 
-    With u and v the distances of occurrence and point from the cell's middle, in units of σ, the kernel is
-    `exp(-u²/2) exp(-v²/2) Σ_n uⁿ vⁿ / n!`, so that a cell needs one sum over the occurrences for each n. Where |uv| ≤ z, leaving off
-    all from n = N is wrong by at most `z^N e^z / N!` of the value, and N is taken so that this is below 1e-11. `workspace` has four rows
-    with a place for every point of every passage.
+    `rule` is the quadrature rule of each passage. `workspace` has four rows with room for every node of every passage.
     """
-    half = width / (2 * cells)
-    z = half * min(width - half, REACH + half)
-    terms = 1
-    bound = z * np.exp(z)
-    while bound > 1e-11:
-        terms += 1
-        bound *= z / terms
-    terms += -terms % TERMS_AT_ONCE
-    coefficients = np.zeros((cells, terms))
-    begin = 0
-    end = 0
-    for cell in range(cells):
-        middle = low + (2 * cell + 1) * half * sigma
-        while begin < position.size and position[begin] < middle - (REACH + half) * sigma:
-            begin += 1
-        while end < position.size and position[end] <= middle + (REACH + half) * sigma:
-            end += 1
-        _expand(position[begin:end], weight[begin:end], middle, sigma, coefficients[cell])
     passages = first_position.size
-    centre, radius, place, value = workspace[0], workspace[1], workspace[2], workspace[3]
+    half = cells.width / (2 * cells.count)
+    coefficients = _series_of_cells(position, weight, cells, half)
+    low, sigma = cells.low, cells.sigma
+    centre, radius = workspace[0], workspace[1]
     for passage in range(passages):
         centre[passage] = (first_position[passage] + last_position[passage] - 2 * low) / (2 * sigma)
         radius[passage] = (last_position[passage] - first_position[passage]) / (2 * sigma)
-    cell_of_passage = np.zeros(passages if cells > 1 else 0, np.int64)
-    a_cell = 1 / (2 * half) if half > 0 else 0.0
-    if cells > 1:
-        for passage in range(passages):
-            cell = _cell(centre[passage] - radius[passage], a_cell, cells)
-            cell_of_passage[passage] = cell if cell == _cell(centre[passage] + radius[passage], a_cell, cells) else -1
+    cell_of_passage = _cells_of_passages(centre[:passages], radius[:passages], half, cells.count)
     begin = 0
     while begin < passages:
-        cell = cell_of_passage[begin] if cells > 1 else 0
+        cell = cell_of_passage[begin] if cells.count > 1 else 0
         end = begin + 1
-        while cell >= 0 and end < passages and rule[end] == rule[begin] and (cells == 1 or cell_of_passage[end] == cell):
+        while cell >= 0 and end < passages and rule[end] == rule[begin] and (cells.count == 1 or cell_of_passage[end] == cell):
             end += 1
+        count = rules.count[rule[begin]]
         _sum_points(
-            centre[begin:end], radius[begin:end], cell, half, a_cell, coefficients,
-            nodes[rule[begin]], shares[rule[begin]], count_of_rule[rule[begin]], place, value, sums[begin:end],
+            centre[begin:end], radius[begin:end], cell, half, coefficients,
+            rules.nodes[rule[begin], :count], rules.shares[rule[begin], :count], workspace[2], workspace[3], sums[begin:end],
         )  # fmt: skip
         begin = end
     for passage in range(passages):
@@ -168,47 +182,80 @@ def gauss_by_series(
             sums[passage] = 0.0
 
 
+@step
+def _series_of_cells(position: Integers, weight: Floats, cells: Cells, half: float) -> Floats:
+    """The coefficients of each cell's series, shape (cells, terms); `half` is half the width of a cell, in σ.
+
+    With u and v the distances of occurrence and point from the cell's middle, in units of σ, the Gaussian is
+    `exp(-u²/2) exp(-v²/2) Σ_n uⁿ vⁿ / n!`, so that a cell needs one sum over the occurrences for each n. Where |uv| ≤
+    z, omitting the terms from n = N on is wrong by at most `z^N e^z / N!` of the value. N is chosen so that this is
+    below 1e-11.
+    """
+    low, sigma = cells.low, cells.sigma
+    z = half * min(cells.width - half, REACH + half)
+    terms = 1
+    bound = z * np.exp(z)
+    while bound > 1e-11:
+        terms += 1
+        bound *= z / terms
+    terms += -terms % TERMS_AT_ONCE
+    coefficients = np.zeros((cells.count, terms))
+    begin = 0
+    end = 0
+    for cell in range(cells.count):
+        middle = low + (2 * cell + 1) * half * sigma
+        while begin < position.size and position[begin] < middle - (REACH + half) * sigma:
+            begin += 1
+        while end < position.size and position[end] <= middle + (REACH + half) * sigma:
+            end += 1
+        _expand(position[begin:end], weight[begin:end], middle, sigma, coefficients[cell])
+    return coefficients
+
+
+@step
+def _cells_of_passages(centre: Floats, radius: Floats, half: float, cells: int) -> Integers:
+    """The cell that contains each passage, or -1 where it lies in several; empty where there is only one cell."""
+    cell_of_passage = np.zeros(centre.size if cells > 1 else 0, np.int64)
+    if cells > 1:
+        for passage in range(centre.size):
+            cell = _cell(centre[passage] - radius[passage], half, cells)
+            cell_of_passage[passage] = cell if cell == _cell(centre[passage] + radius[passage], half, cells) else -1
+    return cell_of_passage
+
+
 @kernel
-def _cell(v: float, a_cell: float, cells: int) -> int:
-    """The cell that a point lies in."""
-    return min(max(int(v * a_cell), 0), cells - 1)
+def _cell(v: float, half: float, cells: int) -> int:
+    """The cell that contains a point, given by its distance from the beginning of the first cell, in σ."""
+    cells_per_sigma = 1 / (2 * half) if half > 0 else 0.0
+    return min(max(int(v * cells_per_sigma), 0), cells - 1)
 
 
 @kernel
 def _sum_points(
-    centre: Floats,
-    radius: Floats,
-    cell: int,
-    half: float,
-    a_cell: float,
-    coefficients: Floats,
-    nodes: Floats,
-    shares: Floats,
-    count: int,
-    place: Floats,
-    value: Floats,
-    sums: Floats,
-) -> None:
-    """Sum over the points of passages that have the same rule and lie in one cell, or of one passage whose points are of several (-1).
+    centre: Floats, radius: Floats, cell: int, half: float, coefficients: Floats, nodes: Floats, shares: Floats,
+    point: Floats, value: Floats, sums: Floats,
+) -> None:  # fmt: skip
+    """Sum over the nodes of passages with the same rule in one cell, or of one passage in several cells (cell -1).
 
-    All first points stand side by side, then all second ones: passages are many and points few, and so all loops are vector instructions.
+    `point` and `value` are room for all nodes of all passages. First nodes of all passages are side by side, then all
+    second ones: passages are many and nodes few, so all loops become vector instructions.
     """
-    size = centre.size
+    size, count = centre.size, nodes.size
     for i in range(count):
-        own = place[i * size : (i + 1) * size]
+        points_of_node = point[i * size : (i + 1) * size]
         for passage in range(size):
-            own[passage] = centre[passage] + radius[passage] * nodes[i]
+            points_of_node[passage] = centre[passage] + radius[passage] * nodes[i]
     if cell >= 0:
-        _add_up(coefficients[cell], place[: count * size], (2 * cell + 1) * half, value[: count * size])
+        _add_up(coefficients[cell], point[: count * size], (2 * cell + 1) * half, value[: count * size])
     else:
         for i in range(count):
-            own_cell = _cell(place[i], a_cell, coefficients.shape[0])
-            _add_up(coefficients[own_cell], place[i : i + 1], (2 * own_cell + 1) * half, value[i : i + 1])
+            cell_of_point = _cell(point[i], half, coefficients.shape[0])
+            _add_up(coefficients[cell_of_point], point[i : i + 1], (2 * cell_of_point + 1) * half, value[i : i + 1])
     sums[:] = 0.0
     for i in range(count):
-        given = value[i * size : (i + 1) * size]
+        values_of_node = value[i * size : (i + 1) * size]
         for passage in range(size):
-            sums[passage] += shares[i] * given[passage]
+            sums[passage] += shares[i] * values_of_node[passage]
 
 
 @kernel
@@ -234,7 +281,7 @@ def _expand(position: Integers, weight: Floats, middle: float, sigma: float, coe
 
 @kernel
 def _distance(position: Integers, weight: Floats, at: int, middle: float, sigma: float) -> tuple[float, float]:
-    """Distance of an occurrence from the middle, in units of σ, and what it weighs there; nothing behind the last one."""
+    """Distance of an occurrence from the middle, in σ, and its weight there; 0 after the last occurrence."""
     if at >= position.size:
         return 0.0, 0.0
     u = (position[at] - middle) / sigma
@@ -242,24 +289,26 @@ def _distance(position: Integers, weight: Floats, at: int, middle: float, sigma:
 
 
 @kernel
-def _add_up(coefficients: Floats, place: Floats, middle: float, value: Floats) -> None:
-    """`exp(-v²/2) Σ_n c_n vⁿ` at each place, v its distance from the middle, which the places are moved to."""
-    for i in range(place.size):
-        place[i] -= middle
+def _add_up(coefficients: Floats, point: Floats, middle: float, value: Floats) -> None:
+    """`exp(-v²/2) Σ_n c_n vⁿ` at each point, v its distance from the middle, from which points are measured then."""
+    for i in range(point.size):
+        point[i] -= middle
         value[i] = 0.0
     for n in range(coefficients.size - TERMS_AT_ONCE, -1, -TERMS_AT_ONCE):
         c0, c1, c2, c3 = coefficients[n], coefficients[n + 1], coefficients[n + 2], coefficients[n + 3]
-        # Vector instructions: this loop is over places and not over terms for their sake.
-        for i in range(place.size):
-            v = place[i]
+        # Vector instructions: that is why this loop is over points and not over terms.
+        for i in range(point.size):
+            v = point[i]
             value[i] = c0 + v * (c1 + v * (c2 + v * (c3 + v * value[i])))
-    for i in range(place.size):
-        value[i] *= _bell(place[i])
+    for i in range(point.size):
+        value[i] *= _bell(point[i])
 
 
 @kernel
 def _bell(v: float) -> float:
-    """`exp(-v²/2)` for |v| ≤ 2, to 3e-11 of it, without a call: loops over it become vector instructions, and take a third of the time.
+    """`exp(-v²/2)` for |v| ≤ 2, to 3e-11 of it, without a call.
+
+    Loops over it become vector instructions and take a third of the time.
 
     The 16th root is a series in x = v²/32 ≤ 1/8, whose first term left out is x⁸/8!.
     """
@@ -281,9 +330,12 @@ def gauss_by_pairs(
     intervals: int,
     sums: Floats,
 ) -> None:
-    """Every occurrence with every passage in its reach: from the nearest sample point outwards, until what is added does not count.
+    """Set the sums of the passages of one document, by every occurrence with every passage in its reach.
 
-    From one point to the next the Gaussian changes by a factor that itself changes by a constant one, so a point costs two products.
+    Values are added from the nearest sample point outwards until they are negligible.
+
+    From one point to the next the Gaussian changes by a factor that itself changes by a constant one, so a point costs
+    two products.
     """
     reach = REACH * sigma
     for passage in range(first_position.size):
@@ -304,13 +356,13 @@ def gauss_by_pairs(
             if peak == 0:
                 at += 1
                 continue
-            own = peak
+            sum_of_points = peak
             value = peak
             factor = np.exp(-scaled * (distance + scaled / 2))
             for _ in range(nearest, intervals):
                 value *= factor
                 factor *= change
-                own += value
+                sum_of_points += value
                 if value < 1e-16:
                     break
             value = peak
@@ -318,10 +370,10 @@ def gauss_by_pairs(
             for _ in range(nearest):
                 value *= factor
                 factor *= change
-                own += value
+                sum_of_points += value
                 if value < 1e-16:
                     break
-            total += weight[at] * own
+            total += weight[at] * sum_of_points
             at += 1
         sums[passage] = total
 
@@ -346,22 +398,20 @@ def unite_passages(
 
 @kernel
 def sum_trapezoid(
-    first_of_union: Integers,
-    last_of_union: Integers,
-    weight: Floats,
-    first_occurrence: Integers,
-    first_position: Integers,
-    last_position: Integers,
-    first_passage: Integers,
-    sigma: float,
-    intervals: int,
-) -> Floats:
-    """The sums with f = 1 from the first to the last position of an occurrence's union, falling by 1/σ a position outside it.
+    first_of_union: Integers, last_of_union: Integers, weight: Floats, first_occurrence: Integers, passages: PassagePositions,
+    sigma: float, intervals: int,
+) -> Floats:  # fmt: skip
+    """The sums with f = 1 inside an occurrence's union of passages, falling by 1/σ per position outside it.
 
-    Both ends of the unions rise with the occurrences: a passage that reaches before the union of an earlier occurrence would hold that one
-    too. So the occurrences that a point lies before, in or behind are ranges, and sums over ranges are differences of
-    running sums, exactly 0 where the range is empty and otherwise rounded as a sum over the whole document is.
+    The first three arrays have one value per occurrence (`unite_passages`), `first_occurrence` one per document and one
+    more.
+
+    Both ends of the unions rise with the occurrences: a passage that begins before the union of an earlier occurrence
+    would contain that occurrence too. So the occurrences that a point lies before, in or after are ranges, and sums
+    over ranges are differences of running sums: exactly 0 for an empty range, and otherwise rounded like a sum over the
+    whole document.
     """
+    first_position, last_position, first_passage = passages
     sums = np.zeros(first_position.size)
     longest = 0
     for document in range(first_occurrence.size - 1):
@@ -403,7 +453,10 @@ def sum_trapezoid(
 
 @kernel
 def _find_ranges(first: Integers, last: Integers, x: float, sigma: float, bounds: Integers) -> None:
-    """How many unions ended σ or more before x, ended before x, began up to x, and begin before x + σ; the last answer is near this one."""
+    """Update `bounds`: how many unions ended by x - σ, ended before x, began by x, and begin before x + σ.
+
+    `bounds` has the numbers of the last point, which are near.
+    """
     bounds[0] = _advance(last, bounds[0], x - sigma, True)
     bounds[1] = _advance(last, bounds[1], x, False)
     bounds[2] = _advance(first, bounds[2], x, True)
@@ -412,7 +465,7 @@ def _find_ranges(first: Integers, last: Integers, x: float, sigma: float, bounds
 
 @kernel
 def _advance(values: Integers, at: int, limit: float, inclusive: bool) -> int:
-    """How many of the rising values are below the limit, or up to it; points come nearly in order, so the last answer is near."""
+    """The number of rising values below the limit, or up to it; `at` is the last answer, which is near."""
     while at < values.size and (values[at] < limit or (inclusive and values[at] == limit)):
         at += 1
     while at > 0 and not (values[at - 1] < limit or (inclusive and values[at - 1] == limit)):

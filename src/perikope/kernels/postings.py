@@ -1,7 +1,8 @@
-"""Which documents hold each term, how often, and in which parts? Inversion, and the form in which postings are kept.
+"""Inversion of tokens into postings, and the form in which postings are stored.
 
-Postings are cut into windows of 65,536 documents: inside one a document is two bytes and its frequency one, so nothing has
-to be decoded before it is used, and no damaged posting can point outside its window. See ARCHITECTURE.md for what was measured.
+Postings are cut into windows of 65,536 documents: inside one a document is two bytes and its frequency one, so nothing
+has to be decoded before it is used, and no damaged posting can point outside its window. See ARCHITECTURE.md for what
+was measured.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from perikope.kernels.jit import kernel
 
 WINDOW_BITS = 16
 LARGE = 255
-"""A frequency of this size or more is kept apart, by the number of its posting."""
+"""A frequency of this size or more is stored apart, by the number of its posting."""
 
 
 @kernel
@@ -58,9 +59,9 @@ def invert_parts(
     first_posting: Integers,
     document_of_posting: Unsigned32,
 ) -> tuple[Unsigned64, Unsigned32]:
-    """In which parts each posting occurs, as a set of bits, and the frequency in each part of those that occur in several.
+    """The parts of each posting, as a set of bits, and the frequency per part of postings in several parts.
 
-    The frequencies stand in the order of postings and, within one, of parts.
+    The frequencies are ordered by posting, then by part.
     """
     parts = np.zeros(document_of_posting.size, np.uint64)
     posting_of_term = first_posting[:-1].copy()
@@ -104,14 +105,14 @@ def _bits(value: int) -> int:
 
 @kernel
 def _stored(parts: int) -> int:
-    """How many part frequencies a posting keeps: none where it occurs in one part only, since its own frequency says it."""
+    """The number of part frequencies of a posting: none where it occurs in one part only, as its frequency says it."""
     count = _bits(parts)
     return count if count > 1 else 0
 
 
 @kernel
 def count_stored(parts: Unsigned64) -> Integers:
-    """How many part frequencies come before each posting."""
+    """The number of part frequencies before each posting."""
     before = np.empty(parts.size + 1, np.int64)
     count = 0
     for posting in range(parts.size):
@@ -140,7 +141,10 @@ def select_part(parts: Unsigned64, frequency: Unsigned32, part_frequency: Unsign
 
 @kernel
 def count_units(tokens: Unsigned32, unit_first: Integers, unit_end: Integers, terms: int) -> tuple[Integers, Integers]:
-    """Of each term: how many units (token ranges) hold it, and how often they do in all; an overlap counts in each unit."""
+    """The number of units (token ranges) that contain each term, and its occurrences in them.
+
+    A token in several units counts in each.
+    """
     last_unit = np.full(terms, -1, np.int64)
     units = np.zeros(terms, np.int64)
     occurrences = np.zeros(terms, np.int64)
@@ -157,7 +161,10 @@ def count_units(tokens: Unsigned32, unit_first: Integers, unit_end: Integers, te
 
 @kernel
 def cut_windows(first_posting: Integers, document: Unsigned32) -> tuple[Integers, Unsigned16, Integers, Unsigned16]:
-    """Postings cut into windows: first window of each term, number and first posting of each window, documents within theirs."""
+    """Postings cut into windows.
+
+    Returns the first window of each term, number and first posting of each window, and documents within windows.
+    """
     terms = first_posting.size - 1
     low = np.empty(document.size, np.uint16)
     count = 0
@@ -200,17 +207,18 @@ def renumber_postings(
 ) -> None:
     """Append the postings of these terms to the merged ones; documents without a new number (-1) are left out.
 
-    `terms` are places in the merged chunk, -1 for none; `next_posting` says where each place goes on; `origin` remembers the posting.
+    `terms` has the term of each list in the merged postings, or -1 for none; `next_posting` where each term continues;
+    `origin` remembers the posting.
     """
     for i in range(terms.size):
-        place = terms[i]
-        if place < 0:
+        term = terms[i]
+        if term < 0:
             continue
         for posting in range(first_posting[i], first_posting[i + 1]):
             number = new_number[document[posting]]
             if number >= 0:
-                at = next_posting[place]
+                at = next_posting[term]
                 new_document[at] = number
                 new_frequency[at] = frequency[posting]
                 origin[at] = posting
-                next_posting[place] = at + 1
+                next_posting[term] = at + 1

@@ -1,8 +1,9 @@
-"""How does relevance flow through trees of sections? Sums and maxima along the tree, without comparing every pair.
+"""Sums and maxima along trees of sections, without comparing every pair of sections.
 
-All sections of all documents stand in one array, parents before their children, a root without a parent (-1). Values are not negative,
-so that 0 is what an empty sum and an empty maximum give. Nothing is ever subtracted: what a section gets from the others is put together
-from those before and those after it, so that small values beside large ones keep their digits.
+All sections of all documents stand in one array, parents before their children, a root without a parent (-1). Values
+are not negative, so that 0 is what an empty sum and an empty maximum give. Nothing is ever subtracted: what a section
+gets from the others is put together from those before and those after it, so that small values beside large ones keep
+their digits.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def aggregate_children(value: Floats, section_of_passage: Integers, parent: Inte
 
 @kernel
 def from_ancestors(value: Floats, parent: Integers, weight: Floats, maximum: bool) -> Floats:
-    """Sum or maximum of `value · weight[steps]` over each section (0 steps) and those above it; weights past the last are 0.
+    """Sum or maximum of `value · weight[steps]` over each section (0 steps) and its ancestors; later weights are 0.
 
     Sections × the smaller of depth and number of weights.
     """
@@ -86,7 +87,7 @@ def from_others_in_group(value: Floats, group: Integers, groups: int, maximum: b
 def from_other_passages(
     siblings: Floats, nearest: float, elsewhere: Floats, section_of_passage: Integers, others_of_section: Integers, maximum: bool
 ) -> Floats:
-    """Average or maximum over the other passages of a document, from what its section's and the other sections' come to.
+    """Average or maximum over the other passages of a document, from sums of its section and of other sections.
 
     Siblings weigh `nearest`; an average divides by how many other passages the document of the section has.
     """
@@ -123,12 +124,13 @@ def from_other_sections_by_factor(value: Floats, parent: Integers, factor: float
 
 @kernel
 def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum: bool) -> Floats:
-    """Sum or maximum of `value · weight[distance]` over all other sections of the same tree; weights past the last are 0.
+    """Sum or maximum of `value · weight[distance]` over all other sections of the tree; later weights are 0.
 
-    A section's profile says what its subtree holds at each depth. What a section sends to another subtree depends only on depths there, so
-    subtrees exchange profiles, not sections. The child with the highest subtree, the heir, continues its parent's profile in the same
-    array, shifted by one; only the other children's profiles are added, each as long as their subtree is high. So profiles take one
-    place a section in all, and the time is sections × the smaller of depth and number of weights, even of a tree that is a chain.
+    A section's profile says what its subtree holds at each depth. What a section sends to another subtree depends only
+    on depths there, so subtrees exchange profiles, not sections. The child with the highest subtree, the heir,
+    continues its parent's profile in the same array, shifted by one; only the other children's profiles are added, each
+    as long as their subtree is high. So all profiles together take one element per section, and the time is sections ×
+    the smaller of depth and number of weights, even of a tree that is a chain.
     """
     sections = parent.size
     height = np.zeros(sections, np.int64)
@@ -138,20 +140,20 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
         if above >= 0 and height[section] + 1 >= height[above]:
             height[above] = height[section] + 1
             heir[above] = section
-    place, first_branch, branch = _lay_out(parent, height, heir)
+    start, first_branch, branch = _lay_out(parent, height, heir)
     profile = np.zeros(sections)
     outside = np.zeros(sections)  # what arrives from outside a section's subtree, at each depth of it; laid out as profiles
     result = np.zeros(sections)
     side = np.zeros(sections + 2)
 
     for section in range(sections - 1, -1, -1):
-        at = place[section]
+        at = start[section]
         profile[at] = value[section]
         if height[section] == 0:  # most sections have none below
             continue
         # To each branch from the section itself, its heir and the branches before ...
         for i in range(first_branch[section], first_branch[section + 1]):
-            other = place[branch[i]]
+            other = start[branch[i]]
             size = height[branch[i]] + 1
             for depth in range(min(size, weight.size - 1)):
                 outside[other + depth] = _receive(profile, at, height[section] + 1, weight, depth + 1, maximum)
@@ -159,7 +161,7 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
         # ... and from the branches after it.
         longest = 0
         for i in range(first_branch[section + 1] - 1, first_branch[section] - 1, -1):
-            other = place[branch[i]]
+            other = start[branch[i]]
             size = height[branch[i]] + 1
             for depth in range(min(size, weight.size - 2)):
                 _take(outside, other + depth, _receive(side, 0, longest, weight, depth + 2, maximum), maximum)
@@ -169,13 +171,13 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
         result[section] = _receive(profile, at + 1, height[section], weight, 1, maximum)
 
     for section in range(sections):
-        at = place[section]
+        at = start[section]
         _take(result, section, outside[at], maximum)
         if height[section] == 0:
             continue
         longest = 0
         for i in range(first_branch[section], first_branch[section + 1]):
-            other = place[branch[i]]
+            other = start[branch[i]]
             size = height[branch[i]] + 1
             _merge(outside, other, outside, at + 1, size, maximum)
             _merge(side, 1, profile, other, size, maximum)
@@ -190,17 +192,21 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
 
 @kernel
 def _lay_out(parent: Integers, height: Integers, heir: Integers) -> tuple[Integers, Integers, Integers]:
-    """Where each section's profile begins; and the children of each section but its heir, in order."""
+    """The first element of each section's profile, and the branches: the children of each section but its heir.
+
+    Returns `start`; `first_branch`, with one value more than there are sections; and `branch`, in reading order. The
+    profiles of a chain of heirs share one stretch of elements, as long as the chain.
+    """
     sections = parent.size
-    place = np.zeros(sections, np.int64)
+    start = np.zeros(sections, np.int64)
     first_branch = np.zeros(sections + 1, np.int64)
     free = 0
     for section in range(sections):
         above = parent[section]
         if above >= 0 and heir[above] == section:
-            place[section] = place[above] + 1
+            start[section] = start[above] + 1
             continue
-        place[section] = free
+        start[section] = free
         free += height[section] + 1
         if above >= 0:
             first_branch[above + 1] += 1
@@ -213,7 +219,7 @@ def _lay_out(parent: Integers, height: Integers, heir: Integers) -> tuple[Intege
         if above >= 0 and heir[above] != section:
             branch[filled[above]] = section
             filled[above] += 1
-    return place, first_branch, branch
+    return start, first_branch, branch
 
 
 @kernel
@@ -230,7 +236,7 @@ def _take(target: Floats, at: int, value: float, maximum: bool) -> None:
 
 @kernel
 def _receive(source: Floats, first: int, count: int, weight: Floats, distance: int, maximum: bool) -> float:
-    """What comes from `count` places of a profile, the first of them at a distance."""
+    """What comes from `count` elements of a profile, the first of them at a distance."""
     result = 0.0
     for i in range(min(count, weight.size - distance)):
         result = _either(result, source[first + i] * weight[distance + i], maximum)
@@ -239,7 +245,7 @@ def _receive(source: Floats, first: int, count: int, weight: Floats, distance: i
 
 @kernel
 def _send(value: float, target: Floats, first: int, count: int, weight: Floats, distance: int, maximum: bool) -> None:
-    """Give a value to `count` places, the first of them at a distance."""
+    """Give a value to `count` elements, the first of them at a distance."""
     if value > 0:
         for i in range(min(count, weight.size - distance)):
             _take(target, first + i, value * weight[distance + i], maximum)

@@ -12,10 +12,10 @@ from perikope.kernels.jit import kernel
 def add_trees(
     features: Floats, first_node: Integers, feature: Integers, threshold: Floats, left: Integers, right: Integers, value: Floats
 ) -> Floats:
-    """What each feature adds to the sum of all trees, a row a feature and one column a row of `features`; last, what the roots add.
+    """What each feature adds to the sum of all trees: shape (features + 1, rows); the last row is what the roots add.
 
-    From a node a row goes left where its feature is at most the threshold, else right; a leaf has left -1. What a step changes in the
-    value is put down to the feature that decided it. Children must come behind their parents.
+    From a node a row goes left where its feature is at most the threshold, else right; a leaf has left -1. What a step
+    changes in the value is put down to the feature that decided it. Children must come behind their parents.
     """
     rows, columns = features.shape
     added = np.zeros((columns + 1, rows))

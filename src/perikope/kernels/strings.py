@@ -10,7 +10,7 @@ from perikope.kernels.jit import kernel
 
 @kernel
 def hash_strings(ends: Unsigned64, data: Bytes) -> Unsigned64:
-    """A 64-bit hash of each string (FNV-1a, stirred once more at the end)."""
+    """A 64-bit hash of each string (FNV-1a with a final mixing step)."""
     hashes = np.empty(ends.size, np.uint64)
     begin = np.uint64(0)
     for i in range(ends.size):
@@ -25,13 +25,13 @@ def hash_strings(ends: Unsigned64, data: Bytes) -> Unsigned64:
 
 @kernel
 def merge_sorted(order: Integers, first: Integers, start: Integers, end: Integers, data: Bytes) -> tuple[Integers, Integers]:
-    """Merge lists of strings, each sorted: the place of every string among the distinct ones, and an example of each distinct one.
+    """Merge sorted lists of strings: the rank of every string among the distinct ones, and one string per rank.
 
     List `i` is `order[first[i] : first[i + 1]]`, numbers of strings; string `s` is `data[start[s] : end[s]]`.
     """
     lists = first.size - 1
     head = first[:-1].copy()
-    place = np.empty(start.size, np.int64)
+    rank = np.empty(start.size, np.int64)
     example = np.empty(start.size, np.int64)
     count = 0
     while True:
@@ -42,11 +42,11 @@ def merge_sorted(order: Integers, first: Integers, start: Integers, end: Integer
                 if smallest < 0 or _less(start, end, data, candidate, smallest):
                     smallest = candidate
         if smallest < 0:
-            return place, example[:count].copy()
+            return rank, example[:count].copy()
         example[count] = smallest
         for i in range(lists):
             if head[i] < first[i + 1] and not _less(start, end, data, smallest, order[head[i]]):
-                place[order[head[i]]] = count
+                rank[order[head[i]]] = count
                 head[i] += 1
         count += 1
 
@@ -63,7 +63,7 @@ def _less(start: Integers, end: Integers, data: Bytes, a: int, b: int) -> bool:
 
 @kernel
 def pack_strings(ends: Unsigned64, data: Bytes, numbers: Integers, chunks: int) -> Unsigned64:
-    """The first bytes of chosen strings, eight to a number, so that the numbers are in the order of the strings; zeros fill up."""
+    """The first bytes of chosen strings, eight per number, so that numbers are ordered as strings; zeros fill up."""
     packed = np.zeros((chunks, numbers.size), np.uint64)
     for i in range(numbers.size):
         begin = np.int64(ends[numbers[i] - 1]) if numbers[i] > 0 else np.int64(0)
@@ -75,7 +75,7 @@ def pack_strings(ends: Unsigned64, data: Bytes, numbers: Integers, chunks: int) 
 
 @kernel
 def order_runs(groups: Integers, keys: Unsigned64, longest: int) -> Integers:
-    """The order of rows by keys within runs of one group; nothing where a run is longer than can be sorted by insertion."""
+    """The order of rows by keys within runs of one group; empty where a run is longer than `longest`."""
     order = np.arange(groups.size)
     first = 0
     while first < groups.size:

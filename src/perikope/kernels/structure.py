@@ -1,4 +1,4 @@
-"""Which section holds each span, and which title names each section?"""
+"""The section of each span, and the title of each section."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def derive_structure(
 ) -> tuple[Integers32, Integers32, Integers, Integers, Integers, Integers]:
     """Number sections and passages within their documents.
 
-    Returns, one value a span, its nearest section (its own number for a section); one value a section, its parent section; the
-    span of each section, of its title (-1: none) and of each passage; and one value a document, where its sections and passages end.
+    Returns, per span, its nearest section (for a section, itself); per section, its parent
+    section; the span of each section, of its title (-1: none) and of each passage; and one value a document, where its
+    sections and passages end.
     """
     spans = kind.size
     section_of_span = np.empty(spans, np.int32)

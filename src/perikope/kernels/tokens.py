@@ -1,7 +1,7 @@
 """The token stream of a document: the number of each token's term, frequent terms first, in two bytes.
 
-A code below 65535 is the number itself; 65535 is followed by the low and the high half of a larger one. Chosen by measurement over plain
-32-bit numbers, variable bytes and bit-packed blocks: see ARCHITECTURE.md.
+A code below 65535 is the number itself; 65535 is followed by the low and the high half of a larger one. Chosen by
+measurement over plain 32-bit numbers, variable bytes and bit-packed blocks: see ARCHITECTURE.md.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from perikope.kernels.jit import kernel
 
 ESCAPE = 0xFFFF
 SLOTS = 1 << 16
-"""A table over terms has at least this many places: a damaged code below the escape cannot point outside it."""
+"""Smallest size of a table over terms: a damaged code below the escape cannot point outside it."""
 
 
 @kernel
 def encode_tokens(tokens: Unsigned32, first_token: Integers) -> tuple[Unsigned16, Integers]:
-    """The codes of all documents one after the other, and where each document's begin."""
+    """The codes of all documents one after the other, and the first code of each document."""
     wide = 0
     for token in tokens:
         wide += token >= ESCAPE
@@ -43,11 +43,11 @@ def encode_tokens(tokens: Unsigned32, first_token: Integers) -> tuple[Unsigned16
 
 @kernel
 def decode_tokens(codes: Unsigned16, count: int) -> tuple[Unsigned32, int]:
-    """The first `count` tokens of a stream, and how many there really were before it ended."""
+    """The first `count` tokens of a stream, and their number, which is smaller where the stream ends early."""
     tokens = np.empty(count, np.uint32)
     at = 0
-    found = 0
-    while at < codes.size and found < count:
+    decoded = 0
+    while at < codes.size and decoded < count:
         token = np.uint32(codes[at])
         at += 1
         if token == ESCAPE:
@@ -55,14 +55,14 @@ def decode_tokens(codes: Unsigned16, count: int) -> tuple[Unsigned32, int]:
                 break
             token = np.uint32(codes[at]) | (np.uint32(codes[at + 1]) << np.uint32(16))
             at += 2
-        tokens[found] = token
-        found += 1
-    return tokens[:found], found
+        tokens[decoded] = token
+        decoded += 1
+    return tokens[:decoded], decoded
 
 
 @kernel
 def map_tokens(tokens: Unsigned32, new_number: Unsigned32) -> bool:
-    """Renumber tokens in place; False where one has no number."""
+    """Renumber tokens in place; False where a token has no number."""
     for i in range(tokens.size):
         if tokens[i] >= new_number.size:
             return False

@@ -1,7 +1,9 @@
-"""Boolean queries: trees of words, phrases and operators over the terms of the index. `str` writes a tree so that it parses back to itself.
+"""Boolean queries: trees of words, phrases and operators over the terms of the index.
 
-A lexical model never sees the terms that stand only under NOT: `join` leaves them out of the `Matches`. What reads the tree asks for
-`matches.with_negated()`, which has them too, and takes the tree from `matches.query.boolean`.
+`str` writes a tree so that it parses back to the same tree.
+
+A lexical model never sees the terms that stand only under NOT: `join` leaves them out of the `Matches`. What reads the
+tree asks for `matches.with_negated()`, which has them too, and takes the tree from `matches.query.boolean`.
 """
 
 from __future__ import annotations
@@ -20,25 +22,28 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class Word(_Node):
-    """A word: any of these terms (`en:pump`) counts, one a language, or all that a wildcard stands for; with none it occurs nowhere."""
+    """A word, given by its terms (`en:pump`): one per language, or all that a wildcard stands for.
+
+    Any of the terms matches; without terms the word occurs nowhere.
+    """
 
     terms: tuple[str, ...]
     written: str = field(default="", compare=False)
-    """As it stands in the query; of a wildcard what stands before the star, of exact terms the first."""
+    """As written in the query; for a wildcard the part before the star, for exact terms the first term."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase(_Node):
-    """Words side by side, in order; None is a stop word: any token in that place."""
+    """Words that follow one another; None is a stop word: any token at that position."""
 
     words: tuple[Word | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Near(_Node):
-    """Two things that do not overlap, the second within `distance` tokens of the end of the first (1: side by side).
+    """Two matches that do not overlap, the second within `distance` tokens of the end of the first (1: adjacent).
 
-    The left one comes first where `ordered`. A NOT has no place and cannot stand inside.
+    The left one comes first where `ordered`. A NOT has no position and cannot be inside.
     """
 
     left: QueryTree
@@ -49,28 +54,28 @@ class Near(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Same(_Node):
-    """All inside one and the same passage, also where other operators look across passages."""
+    """All inside one passage, even where other operators look across passages."""
 
     children: tuple[QueryTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class And(_Node):
-    """All of them."""
+    """All children."""
 
     children: tuple[QueryTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or(_Node):
-    """At least one of them."""
+    """At least one child."""
 
     children: tuple[QueryTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not(_Node):
-    """Where this is not so."""
+    """Where the child does not match."""
 
     child: QueryTree
 
@@ -79,7 +84,7 @@ QueryTree = Word | Phrase | Near | Same | And | Or | Not
 
 
 def children_of(tree: QueryTree) -> tuple[QueryTree, ...]:
-    """What stands right below."""
+    """The direct children of a tree."""
     match tree:
         case Word():
             return ()
@@ -93,7 +98,7 @@ def children_of(tree: QueryTree) -> tuple[QueryTree, ...]:
 
 
 def words_of(tree: QueryTree, negated: bool = False) -> Iterator[tuple[Word, bool]]:
-    """All words in order of appearance, each with whether it stands under an odd number of NOTs."""
+    """All words in order of appearance, each with whether it is under an odd number of NOTs."""
     if isinstance(tree, Word):
         yield tree, negated
     for child in children_of(tree):
@@ -101,7 +106,7 @@ def words_of(tree: QueryTree, negated: bool = False) -> Iterator[tuple[Word, boo
 
 
 def all_of(trees: tuple[QueryTree, ...]) -> QueryTree:
-    """The conjunction; one tree is itself."""
+    """The conjunction of trees; one tree is returned as it is."""
     return trees[0] if len(trees) == 1 else And(trees)
 
 

@@ -1,13 +1,14 @@
-"""Claims to query: what a patent is searched for with, in the terms of the index.
+"""The query that a patent is, in the terms of the index.
 
-Two forms (Albarede et al. 2021): one fetches documents, the words of highest tf-idf in the abstract; one scores their passages, those
-of the claims. A word's value is
+A patent becomes two queries (Albarede et al. 2021). The words of the abstract with the highest tf-idf fetch documents,
+those of the claims score their passages. The value of a word w is
 
     tf(w) · log(N / N_w)
 
-tf its occurrences in the text, N the documents of the index and N_w those that hold it, both without the query patent and its family: a
-word that no other document holds finds nothing. Words are compared as the index has them, stemmed; stop words and bare numbers (signs of
-reference mostly) are none, nor are words that the index does not hold. Equal values go by the word.
+with tf its occurrences in the text, N the number of documents in the index and N_w the number of those that contain w.
+N and N_w leave out the query patent and its family: a word that no other document contains finds nothing. Words are
+compared as terms of the index. Stop words, numbers (mostly reference signs) and words that are not in the index are
+left out. Words of equal value are ordered alphabetically.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from perikope.patents.translation import Translator
 
 PARTS = ("title", "abstract", "description", "claims", "bibliography")
-"""What a form can be made of."""
+"""Parts of a patent whose words a query can use."""
 FETCH_WORDS, FETCH_FROM = 10, "abstract"
 BROWSE_WORDS, BROWSE_FROM = 100, "claims"
 _LISTED = 5
@@ -56,7 +57,7 @@ class PatentText(NamedTuple):
     text: str
     id: str = ""
     path: str = ""
-    """The element of the original that holds it."""
+    """Path of the element in the original file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,11 @@ class Patent:
     """A patent to search with."""
 
     name: str
-    """As messages name it."""
+    """Name in messages."""
     pieces: tuple[PatentText, ...]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
-    """The id that it has, or would have, in an index; nothing for claims that were pasted."""
+    """The id that the patent has, or would have, in an index; empty for claims that were pasted."""
     language: str = _UNKNOWN_LANGUAGE
 
     @property
@@ -77,35 +78,38 @@ class Patent:
         return {piece.part for piece in self.pieces}
 
     def with_claims(self, claims: Claims) -> Patent:
-        """The same with other claims, or some of its own, by number (3), id (`claim-3`) or path (`/patent-document/claims/claim[3]`)."""
+        """The patent with other claims, or with some of its own.
+
+        Claims are named by number (3), id (`claim-3`) or path (`/patent-document/claims/claim[3]`).
+        """
         if isinstance(claims, str):
             if not words(claims):
                 raise UsageError("the claims are empty; give their text")
             chosen = [PatentText("claims", _UNKNOWN_LANGUAGE, claims)]
         else:
-            own = [piece for piece in self.pieces if piece.part == "claims"]
+            own_claims = [piece for piece in self.pieces if piece.part == "claims"]
             # One after the other, so that the one that is not there can be named.
-            chosen = [piece for name in claims for piece in self._claim(own, name)]
+            chosen = [piece for name in claims for piece in self._claim(own_claims, name)]
         return replace(self, pieces=(*(piece for piece in self.pieces if piece.part != "claims"), *dict.fromkeys(chosen)))
 
     def _claim(self, claims: Sequence[PatentText], name: str | int) -> list[PatentText]:
         text = str(name).strip()
         if text.startswith("/"):
             wanted = normal_path(text)
-            found = [piece for piece in claims if piece.path and _inside(normal_path(piece.path), wanted)]
+            matching = [piece for piece in claims if piece.path and _inside(normal_path(piece.path), wanted)]
         else:
             id = f"claim-{text}" if text.isdecimal() else text
             # In other languages than the patent's own their ids end with it.
-            found = [piece for piece in claims if piece.id == id or piece.id == f"{id}-{piece.language}"]
-        if not found:
+            matching = [piece for piece in claims if piece.id == id or piece.id == f"{id}-{piece.language}"]
+        if not matching:
             # What only announces the claims has a path, but no number.
             ids = [piece.id for piece in claims if piece.id] or [piece.path for piece in claims if piece.path]
             raise UsageError(f"{self.name} has no claim {text!r}; it has {_some(ids)}")
-        return found
+        return matching
 
 
 def _inside(path: str, wanted: str) -> bool:
-    """Whether an element is another one, lies inside it, or holds it, by the normal forms of their paths."""
+    """Whether one element is, contains or lies inside another, by the normal forms of their paths."""
     return f"{path}/".startswith(f"{wanted}/") or f"{wanted}/".startswith(f"{path}/")
 
 
@@ -140,16 +144,16 @@ def _of_file(path: str) -> Patent:
     documents = list(islice(read(path, hashes=False), _LISTED + 1))
     if len(documents) != 1:
         ids = _some([document.id for document in documents[:_LISTED]]) + " …" * (len(documents) > _LISTED)
-        raise InputError(f"holds several documents ({ids}); give a file of one, or index them and give its number", path=path)
+        raise InputError(f"contains several documents ({ids}); give a file with one, or index them and give its number", path=path)
     patent = _of_document(documents[0], path)
     if not patent.parts & {"abstract", "description", "claims"}:
-        raise InputError("is no patent: it has no part that is an abstract, a description or claims", path=path)
+        raise InputError("is not a patent: it has no abstract, description or claims", path=path)
     return patent
 
 
 def _of_document(document: Document, name: str) -> Patent:
     spans, labels = document.spans, document.labels
-    found = (
+    spans_with_text = (
         (
             labels[spans.part[span]],
             labels[spans.language[span]],
@@ -161,7 +165,7 @@ def _of_document(document: Document, name: str) -> Patent:
         for span, kind in enumerate(spans.kind)
         if kind in (Kind.PASSAGE, Kind.TITLE)
     )
-    return Patent(name, tuple(_pieces(document.text, found)), document.metadata, document.id, language_code(document.language))
+    return Patent(name, tuple(_pieces(document.text, spans_with_text)), document.metadata, document.id, language_code(document.language))
 
 
 def of_index(snapshot: Snapshot, number: int) -> Patent:
@@ -170,7 +174,7 @@ def of_index(snapshot: Snapshot, number: int) -> Patent:
     first, end = (int(place) for place in segment["document.first_span"][local : local + 2])
     kinds = segment["span.kind"][first:end]
     places, id_of = segment.places(local), segment.span_namer(local)
-    found = (
+    spans_with_text = (
         (
             segment.label("part", first + span),
             segment.label("language", first + span),
@@ -181,13 +185,13 @@ def of_index(snapshot: Snapshot, number: int) -> Patent:
         )
         for span in np.flatnonzero((kinds == Kind.PASSAGE) | (kinds == Kind.TITLE)).tolist()
     )
-    pieces = tuple(_pieces(segment.text(local), found))
+    pieces = tuple(_pieces(segment.text(local), spans_with_text))
     id = segment.document_id(local)
     return Patent(id, pieces, segment.metadata(local), id, language_code(segment.label("language", first)))
 
 
 def _pieces(text: str, spans: Iterable[tuple[str, str, int, int, str, str]]) -> Iterator[PatentText]:
-    """The texts of spans in reading order; of those that overlap, as windows do, each character once."""
+    """The texts of spans in reading order; where spans overlap, as windows do, each character is used once."""
     done = 0
     for part, language, start, end, id, path in spans:
         if end > max(start, done):
@@ -200,14 +204,14 @@ def _pieces(text: str, spans: Iterable[tuple[str, str, int, int, str, str]]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """How many words each form takes, and from which parts of the patent."""
+    """Number of words of each query, and the parts of the patent that they are from."""
 
     fetch_words: int = FETCH_WORDS
     fetch_from: Names = FETCH_FROM
     browse_words: int = BROWSE_WORDS
     browse_from: Names = BROWSE_FROM
     weighted: bool = False
-    """Whether a word weighs as much as the text repeats it; else each counts once."""
+    """Whether a word is weighted by how often the text repeats it; otherwise each counts once."""
 
     def __post_init__(self) -> None:
         for name, count in (("fetch_words", self.fetch_words), ("browse_words", self.browse_words)):
@@ -223,15 +227,15 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a patent is searched in, and with what help."""
+    """The index that is searched, and what helps to make the query."""
 
     snapshot: Snapshot
     languages: Sequence[str]
-    """That are looked in, the most wanted first."""
+    """Languages that are searched, the preferred one first."""
     members: Sequence[int] = ()
-    """Documents of the index that are of its family, which may have the abstract that it lacks."""
+    """Documents of the patent's family in the index, which may have the abstract that it lacks."""
     left_out: Sequence[int] = ()
-    """Documents that do not count, since they are not looked for."""
+    """Documents that are left out of statistics, since they cannot be results."""
     translator: Translator | None = None
 
 
@@ -244,7 +248,10 @@ class _Text:
 
 
 def queries(patent: Patent, forms: Forms, setting: Setting, on_note: Callable[[str], None]) -> tuple[Query, Query]:
-    """The two forms of a patent; `on_note` hears of what could not be done as asked."""
+    """The queries of a patent: one fetches documents, one scores passages.
+
+    `on_note` is called with a sentence for everything that could not be done as requested.
+    """
     notes: list[str] = []
     fetch = _form(patent, _listed(forms.fetch_from), forms.fetch_words, forms.weighted, setting, notes.append)
     browse = _form(patent, _listed(forms.browse_from), forms.browse_words, forms.weighted, setting, notes.append)
@@ -270,9 +277,9 @@ def _form(patent: Patent, parts: Sequence[str], most: int, weighted: bool, setti
 
 
 def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], None]) -> _Text | None:
-    """The text of a part in the language that suits best: the index's own, else the patent's, else another that is looked in.
+    """The text of a part in the best language: the index's own, else the patent's, else another searched language.
 
-    Where none does it is translated. As any query, its words are looked up in all languages that are looked in.
+    A text in another language is translated. As in any query, its words are looked up in all searched languages.
     """
     texts = _texts(patent, part, setting, on_note)
     if not texts:
@@ -284,20 +291,23 @@ def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], 
     if suiting:
         if setting.translator is not None and language != wanted[0]:
             on_note(
-                f"the {part} of {patent.name} is in {language}, which is looked in too: not translated; to have it look in {wanted[0]} only"
+                f"the {part} of {patent.name} is in {language}, which is searched too: not translated; search only {wanted[0]} for that"
             )
         return _Text(text, tuple(dict.fromkeys((language, *wanted))))
     if language != _UNKNOWN_LANGUAGE and setting.translator is not None:
         text = setting.translator(text, language, wanted[0])
     elif language != _UNKNOWN_LANGUAGE:
         on_note(
-            f"the {part} of {patent.name} is in {language}, which is not looked in, and not translated: its words are looked up as they are"
+            f"the {part} of {patent.name} is in {language}, which is not searched, and not translated: its words are looked up as they are"
         )
     return _Text(text, tuple(wanted))
 
 
 def _texts(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], None]) -> dict[str, str]:
-    """The texts of a part by language; an abstract is that of a family member where the patent has none in a language that is looked in."""
+    """The texts of a part by language.
+
+    Where the patent has no abstract in a searched language, it is taken from a member of its family.
+    """
     own = _by_language(patent, part)
     if part != "abstract" or any(language in own for language in setting.languages):
         return own
@@ -305,35 +315,35 @@ def _texts(patent: Patent, part: str, setting: Setting, on_note: Callable[[str],
         other = of_index(setting.snapshot, member)
         theirs = _by_language(other, part)
         if any(language in theirs for language in setting.languages):
-            on_note(f"{patent.name} has no abstract{' in a language that is looked in' * bool(own)}: that of {other.name} is taken")
+            on_note(f"{patent.name} has no abstract{' in a searched language' * bool(own)}: that of {other.name} is used")
             return theirs
     return own
 
 
 def _by_language(patent: Patent, part: str) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
+    texts_of_language: dict[str, list[str]] = {}
     for piece in patent.pieces:
         if piece.part == part:
-            found.setdefault(piece.language, []).append(piece.text)
-    return {language: "\n".join(texts) for language, texts in found.items()}
+            texts_of_language.setdefault(piece.language, []).append(piece.text)
+    return {language: "\n".join(texts) for language, texts in texts_of_language.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class WeighedWord:
-    """A word of a text with what makes its tf-idf."""
+    """A word of a text with its tf-idf, and the counts that it is computed from."""
 
     word: str
-    """As it was written first."""
+    """The word as first written."""
     terms: tuple[str, ...]
-    """One for each language in which it is looked up."""
+    """One term per language in which the word is looked up."""
     frequency: int
     documents: int
-    """How many hold it, in the language in which most do."""
+    """Number of documents that contain it, in the language in which most do."""
     value: float
 
 
 def best_words(snapshot: Snapshot, texts: Iterable[tuple[str, Sequence[str]]], left_out: Sequence[int] = ()) -> list[WeighedWord]:
-    """The words of texts, each with the languages in which they are looked up, by falling tf-idf; see the top of this file.
+    """The words of texts with the languages in which they are looked up, by falling tf-idf (top of this file).
 
     Documents whose numbers are in `left_out` do not count.
     """
@@ -361,7 +371,7 @@ def best_words(snapshot: Snapshot, texts: Iterable[tuple[str, Sequence[str]]], l
 
 
 def _documents_with(snapshot: Snapshot, terms: list[str], left_out: Sequence[int]) -> dict[str, int]:
-    """How many documents hold each term, without some."""
+    """The number of documents that contain each term, without those in `left_out`."""
     if not terms:
         return {}
     rows = snapshot.look_up(terms)

@@ -1,6 +1,7 @@
 """Publication numbers as people write them, and the documents of an index that they name.
 
-`EP1000000A1`, `EP-1000000-A1`, `EP 1 000 000 A1`, `US 6,530,116 B2`, `WO 78/00001`; without a kind (`EP1000000`) the latest publication.
+`EP1000000A1`, `EP-1000000-A1`, `EP 1 000 000 A1`, `US 6,530,116 B2`, `WO 78/00001`; without a kind (`EP1000000`) the
+latest publication.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ def parse_publication(text: str) -> PatentNumber | None:
     """The publication that a text names, or None where it is no such number.
 
     >>> [parse_publication(text).id for text in ("EP 1 000 000 A1", "ep-0680812", "US 6,530,116 B2", "US D435,854 S1")]
-    ['EP-1000000-A1', 'EP-680812', 'US-6530116-B2', 'US-D435854-S1']
-    >>> [parse_publication(text).id for text in ("WO 78/00001 A1", "WO 03/004567", "US 2001/0000044 A1", "JP H10-000001 A")]
-    ['WO-1978000001-A1', 'WO-2003004567', 'US-20010000044-A1', 'JP-10000001-A']
+    ['EP-1000000-A1', 'EP-680812', 'US-6530116-B2', 'US-D435854-S1'] >>> [parse_publication(text).id for text in ("WO
+    78/00001 A1", "WO 03/004567", "US 2001/0000044 A1", "JP H10-000001 A")] ['WO-1978000001-A1', 'WO-2003004567',
+    'US-20010000044-A1', 'JP-10000001-A']
     """
     # Readers of patents bring lxml with them, which a search for words does without.
     from perikope.patents.numbers import patent_number
 
-    found = _WRITTEN.fullmatch(_SEPARATORS.sub("", text.upper()))
-    if found is None:
+    match = _WRITTEN.fullmatch(_SEPARATORS.sub("", text.upper()))
+    if match is None:
         return None
-    country, number, kind = found[1], found[2], found[3] or ""
+    country, number, kind = match[1], match[2], match[3] or ""
     if country == "JP" and number[0] in _ERAS:
         number = number[1:]
     if country == "WO" and len(number) == 8:
@@ -57,7 +58,7 @@ def parse_publication(text: str) -> PatentNumber | None:
 
 
 def find_publication(snapshot: Snapshot, text: str) -> int:
-    """The number of the document that a text names by its id or its publication number; an error that names similar ones."""
+    """The number of the document with this id or publication number; the error for an unknown one suggests others."""
     for id in dict.fromkeys((text, text.strip(), unquote(text))):
         if (document := snapshot.find_document(id)) >= 0:
             return document
@@ -67,9 +68,9 @@ def find_publication(snapshot: Snapshot, text: str) -> int:
             f"{text!r} is neither a file, nor a document in {snapshot.folder}, nor a publication number such as EP1000000A1"
             f"{_suggestion(snapshot, text.strip())}"
         )
-    for found in (_exact(snapshot, wanted), _of_patent(snapshot, wanted) if not wanted.kind else []):
-        if found:
-            return max(found, key=lambda document: _recency(snapshot, document))
+    for documents in (_exact(snapshot, wanted), _of_patent(snapshot, wanted) if not wanted.kind else []):
+        if documents:
+            return max(documents, key=lambda document: _recency(snapshot, document))
     other = _of_patent(snapshot, wanted)
     if other:
         ids = ", ".join(sorted(snapshot.document_id(document) for document in other))
@@ -78,16 +79,16 @@ def find_publication(snapshot: Snapshot, text: str) -> int:
 
 
 def _exact(snapshot: Snapshot, wanted: PatentNumber) -> list[int]:
-    """Documents of just this publication; or of the patent as a whole, where its publications were merged into one document."""
+    """Documents of exactly this publication, or of the patent whose publications were merged into one document."""
     merged = wanted._replace(kind="")
-    found = _by_id(snapshot, wanted) or documents_with(snapshot, "publication", wanted.written)
-    return found or _by_id(snapshot, merged)
+    documents = _by_id(snapshot, wanted) or documents_with(snapshot, "publication", wanted.written)
+    return documents or _by_id(snapshot, merged)
 
 
 def _of_patent(snapshot: Snapshot, wanted: PatentNumber) -> list[int]:
-    """Documents of the same patent, of whatever kind."""
-    found = documents_with(snapshot, "patent", wanted.patent)
-    return found or [document for kind in _KINDS for document in _by_id(snapshot, wanted._replace(kind=kind))]
+    """Documents of the same patent, of any kind."""
+    documents = documents_with(snapshot, "patent", wanted.patent)
+    return documents or [document for kind in _KINDS for document in _by_id(snapshot, wanted._replace(kind=kind))]
 
 
 def _by_id(snapshot: Snapshot, number: PatentNumber) -> list[int]:
@@ -97,13 +98,13 @@ def _by_id(snapshot: Snapshot, number: PatentNumber) -> list[int]:
 
 def documents_with(snapshot: Snapshot, field: str, value: str) -> list[int]:
     """The documents that have a value in a field of their metadata, by their numbers."""
-    found = []
+    numbers = []
     wanted = value.encode("utf-8", "surrogatepass")
     for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
         for key in segment.facets.find(segment.facets.keys(field), wanted):
             documents = segment.facets.documents(np.array([key]))
-            found += [base + number for number in documents[segment.alive[documents]].tolist()]
-    return found
+            numbers += [base + number for number in documents[segment.alive[documents]].tolist()]
+    return numbers
 
 
 def _recency(snapshot: Snapshot, document: int) -> tuple[str, int, str]:
@@ -120,7 +121,7 @@ def _suggestion(snapshot: Snapshot, wanted: str) -> str:
 
 
 def _alike(snapshot: Snapshot, wanted: str) -> Iterator[str]:
-    """Some numbers, or else ids, of documents that begin like one; those that share the longest beginning."""
+    """Publication numbers, or else ids, that share the longest beginning with a text."""
     for segment in snapshot.segments:
         keys = segment.facets.keys("publication")
         if not keys:

@@ -1,18 +1,18 @@
-"""How a Boolean query is written: the parser, and the Boolean query that keywords stand for.
+"""The notation of Boolean queries: the parser, and the Boolean query that keywords stand for.
 
     query   = and { "OR" and }
     and     = same { [ "AND" ] same }                        words side by side are joined by AND
     same    = not { "SAME" not }
     not     = { "NOT" | "-" | "+" } near                     a plus sign changes nothing
-    near    = place { ( "NEAR/n" | "ADJ/n" ) place }
-    place   = "(" query ")" | '"' phrase '"' | word [ "*" ] | "{" term { "|" term } "}"
+    near    = primary { ( "NEAR/n" | "ADJ/n" ) primary }
+    primary = "(" query ")" | '"' phrase '"' | word [ "*" ] | "{" term { "|" term } "}"
 
-Operators are in capitals; quoted, they are words. A word that is cut (`self-portrait`) is a phrase. Stop words keep their place between the
-words of a phrase, where `*` stands for any word; elsewhere they are dropped. Braces hold terms as the index has them,
-in one language (`{en:pump}`) or in each that is looked in (`{pump|valv}`).
+Operators are in capitals; quoted, they are words. A word that is cut (`self-portrait`) is a phrase. Stop words keep
+their place between the words of a phrase, where `*` stands for any word; elsewhere they are dropped. Braces hold terms
+as the index has them, in one language (`{en:pump}`) or in each that is looked in (`{pump|valv}`).
 
-A wildcard stands for the terms of the index that begin with what is written, and for the term of the word itself. Terms are stems, unless
-the index was built without: `generat*` finds what `generation*` does not.
+A wildcard stands for the terms of the index that begin with what is written, and for the term of the word itself. Terms
+are stems, unless the index was built without: `generat*` finds what `generation*` does not.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from perikope.core.errors import UsageError
+from perikope.core.scanner import Scanner, excerpt
 from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word
 from perikope.text.analysis import Analyzer, fold, language_code, word_spans, words
 
 MAX_LENGTH = 100_000
-"""Characters of a query."""
+"""Largest number of characters of a query."""
 MAX_DEPTH = 100
 """Operators and parentheses nest no deeper: nobody writes that, and a hostile query must not exhaust the stack."""
 MAX_WORDS = 1024
 MAX_EXPANSION = 500
-"""Terms that a wildcard may stand for."""
+"""Largest number of terms that a wildcard may stand for."""
 MAX_TERMS = 10_000
 MAX_DISTANCE = 1_000_000
 
 Expand = Callable[[str, int], tuple[int, list[str]]]
-"""How many terms (`en:pump`) begin with a prefix, and which; no names where they are more than the second argument."""
+"""The number of terms (`en:pump`) with a prefix, and their names; none if there are more than the second argument."""
 
 _QUOTES = '"“”„'
 _SPECIAL = f"(){{}}{_QUOTES}"
@@ -62,54 +63,44 @@ def parse_tree(text: str, analyzer: Analyzer, languages: Sequence[str], expand: 
         raise UsageError(f"the query has {len(text)} characters; {MAX_LENGTH} are the most")
     if not text.strip():
         raise UsageError("the query is empty; give at least one word")
-    parser = _Parser(text, analyzer, [language_code(language) for language in languages], expand)
-    found = parser.expression(0, 1)
+    parser = _QueryParser(text, analyzer, [language_code(language) for language in languages], expand)
+    parsed = parser.expression(0, 1)
     parser.end()
-    if found.tree is None:
+    if parsed.tree is None:
         raise UsageError(f"the query {excerpt(text)} holds only stop words; add a word that says what it is about")
-    return found.tree
+    return parsed.tree
 
 
 def automatic(text: str) -> str:
-    """The Boolean query of keywords: `-x` becomes NOT x, `+` is dropped, words and phrases are joined by AND (Beigbeder et al. 2015).
+    """The Boolean query of keywords (Beigbeder et al. 2015).
+
+    `-x` becomes NOT x, `+` is dropped, words and phrases are joined by AND.
 
     >>> automatic('opera +singer "La Scala" -soprano')
     'opera AND singer AND "La Scala" AND NOT soprano'
     """
     parts, at = [], 0
-    while found := _KEYWORD.match(text, at):
-        signs, start, at = found[1], found.start(2), found.end()
+    while match := _KEYWORD.match(text, at):
+        signs, start, at = match[1], match.start(2), match.end()
         if text[start : start + 1] in tuple(_QUOTES):
             at = _closing_quote(text, start) + 1
-        if own := words(text[start:at]):
+        if words_of_keyword := words(text[start:at]):
             # Whatever is an operator elsewhere is a word here.
-            quoted = len(own) > 1 or own[0] in _LEVEL or own[0] == "NOT"
-            parts.append("NOT " * ("-" in signs) + (f'"{" ".join(own)}"' if quoted else own[0]))
+            quoted = len(words_of_keyword) > 1 or words_of_keyword[0] in _LEVEL or words_of_keyword[0] == "NOT"
+            parts.append("NOT " * ("-" in signs) + (f'"{" ".join(words_of_keyword)}"' if quoted else words_of_keyword[0]))
     if not parts:
         raise UsageError("the query is empty; give at least one word")
     return " AND ".join(parts)
 
 
 def terms_of(word: str, analyzer: Analyzer, languages: Sequence[str]) -> list[str]:
-    """The terms of a word, one in each language in which it is no stop word."""
+    """The terms of a word, one per language in which it is not a stop word."""
     terms = ((code, analyzer.term(word, code)) for code in languages)
     return [f"{code}:{term}" for code, term in terms if term is not None]
 
 
-def excerpt(text: str, place: int = 0, width: int = 60) -> str:
-    """What stands around a place of a text."""
-    first = max(0, min(place - width // 2, len(text) - width))
-    return repr("…" * (first > 0) + text[first : first + width] + "…" * (first + width < len(text)))
-
-
-def _error(text: str, message: str, place: int) -> UsageError:
-    here = text[place : place + 12]
-    where = f"at {here!r} (character {place + 1})" if here else "at the end"
-    return UsageError(f"cannot read {excerpt(text, place)}: {message} {where}")
-
-
 def _closing_quote(text: str, opening: int, braces: bool = False) -> int:
-    """Where a quotation ends; a mark inside braces is part of a term."""
+    """Position of the closing quotation mark; a mark inside braces is part of a term."""
     at = opening + 1
     while at < len(text) and text[at] not in _QUOTES:
         inside = braces and text[at] == "{"
@@ -117,32 +108,34 @@ def _closing_quote(text: str, opening: int, braces: bool = False) -> int:
         while inside and at < len(text) and text[at] != "}":
             at += 1 + (text[at] == "\\")
     if at >= len(text):
-        raise _error(text, "the quotation mark is not closed", opening)
+        raise Scanner(text).error("the quotation mark is not closed", opening)
     return at
 
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """A tree, or None for stop words alone; how deep it is, where it was written, and whether it holds a NOT."""
+    """A tree, or None for stop words alone, with its depth, its position, and whether it contains a NOT."""
 
     tree: QueryTree | None
     depth: int
-    place: int
+    position: int
     negates: bool = False
 
 
 class _Operator(NamedTuple):
-    """An operator, its distance as written, where it begins and ends; an AND that is not written ends where it begins."""
+    """An operator, its distance as written, and its position; an implied AND ends where it begins."""
 
     name: str
     distance: str | None
-    place: int
+    position: int
     end: int
 
 
-class _Parser:
+class _QueryParser(Scanner):
+    """One method per rule of the grammar at the top of this file; counts words and terms."""
+
     def __init__(self, text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand) -> None:
-        self.text, self.at = text, 0
+        super().__init__(text)
         self.analyzer, self.languages, self.expand = analyzer, languages, expand
         self.words = 0
         self.terms = 0
@@ -166,56 +159,54 @@ class _Parser:
         return left
 
     def operator(self) -> _Operator | None:
-        """The operator that comes next, not yet taken; None at the end and before a closing parenthesis."""
-        self.space()
-        if self.at == len(self.text) or self.text[self.at] == ")":
+        """The next operator, which is not consumed; None at the end and before a closing parenthesis."""
+        if not self.rest() or self.peek() == ")":
             return None
-        found = _LEXEME.match(self.text, self.at)
-        if found and found.group() in _JOIN:
-            return _Operator(found.group(), None, self.at, found.end())
-        if found and (near := _DISTANCE.fullmatch(found.group())):
-            return _Operator(near[1], near[2], self.at, found.end())
+        lexeme = _LEXEME.match(self.text, self.at)
+        if lexeme and lexeme.group() in _JOIN:
+            return _Operator(lexeme.group(), None, self.at, lexeme.end())
+        if lexeme and (near := _DISTANCE.fullmatch(lexeme.group())):
+            return _Operator(near[1], near[2], self.at, lexeme.end())
         return _Operator("AND", None, self.at, self.at)
 
     def operand(self, nesting: int) -> _Parsed:
-        """A place, or what is negated."""
+        """An operand with its sign: NOT, minus or plus."""
         self.space()
         start, sign = self.at, self.sign()
         if sign:
             if nesting >= MAX_DEPTH:
                 raise self.error(f"nested deeper than {MAX_DEPTH}", start)
-            found = self.expression(nesting + 1, _LEVEL["NEAR"])
-            return found if sign == "+" or found.tree is None else _Parsed(Not(found.tree), self.deeper(start, found), start, True)
+            negated = self.expression(nesting + 1, _LEVEL["NEAR"])
+            return negated if sign == "+" or negated.tree is None else _Parsed(Not(negated.tree), self.deeper(start, negated), start, True)
         following = self.operator()
-        if following is None or following.end > following.place:
+        if following is None or following.end > following.position:
             raise self.error('expected a word, a phrase or "("', start)
-        return self.place(nesting)
+        return self.primary(nesting)
 
     def sign(self) -> str:
-        """The NOT, minus or plus that comes next, taken; or nothing."""
-        found = _LEXEME.match(self.text, self.at)
-        if found and found.group() == "NOT":
-            self.at = found.end()
+        """Consume the NOT, minus or plus that comes next, and return it; empty where there is none."""
+        lexeme = _LEXEME.match(self.text, self.at)
+        if lexeme and lexeme.group() == "NOT":
+            self.at = lexeme.end()
             return "NOT"
         # A dash between blanks is no sign.
-        if self.text[self.at : self.at + 1] in ("+", "-") and self.text[self.at + 1 : self.at + 2].strip():
+        if self.peek() in ("+", "-") and self.text[self.at + 1 : self.at + 2].strip():
             self.at += 1
             return self.text[self.at - 1]
         return ""
 
-    def place(self, nesting: int) -> _Parsed:
-        """What stands somewhere in a text: a word, a phrase, or a query in parentheses."""
+    def primary(self, nesting: int) -> _Parsed:
+        """A word, a phrase, or a query in parentheses."""
         start = self.at
         mark = self.text[start]
         if mark == "(":
             if nesting >= MAX_DEPTH:
                 raise self.error(f"nested deeper than {MAX_DEPTH}", start)
             self.at += 1
-            found = self.expression(nesting + 1, 1)
-            if self.text[self.at : self.at + 1] != ")":
+            inner = self.expression(nesting + 1, 1)
+            if not self.take(")"):
                 raise self.error("the parenthesis is not closed", start)
-            self.at += 1
-            return found
+            return inner
         if mark in _QUOTES:
             end = _closing_quote(self.text, start, braces=True)
             phrase = self.phrase(start + 1, end)
@@ -226,62 +217,62 @@ class _Parser:
         if mark == "{":
             word, self.at = self.exact(start)
             return _Parsed(word, 1, start)
-        found_lexeme = _LEXEME.match(self.text, start)
-        if found_lexeme is None:
+        lexeme = _LEXEME.match(self.text, start)
+        if lexeme is None:
             raise self.error("did not expect this", start)
-        cut = self.cut(start, found_lexeme.end())
-        self.at = found_lexeme.end()
+        cut = self.cut(start, lexeme.end())
+        self.at = lexeme.end()
         if not cut:
             raise self.error("expected a word", start)
         return self.side_by_side(cut, start)
 
-    def side_by_side(self, found: list[Word | None], start: int) -> _Parsed:
-        """A phrase, a word where it is only one, nothing where there are only stop words. Those at the ends say nothing."""
-        while found and found[0] is None:
-            found = found[1:]
-        while found and found[-1] is None:
-            found = found[:-1]
-        if len(found) > 1:
-            return _Parsed(Phrase(tuple(found)), 2, start)
-        return _Parsed(found[0] if found else None, 1, start)
+    def side_by_side(self, phrase: list[Word | None], start: int) -> _Parsed:
+        """A phrase, a single word, or nothing where there are only stop words; those at the ends are dropped."""
+        while phrase and phrase[0] is None:
+            phrase = phrase[1:]
+        while phrase and phrase[-1] is None:
+            phrase = phrase[:-1]
+        if len(phrase) > 1:
+            return _Parsed(Phrase(tuple(phrase)), 2, start)
+        return _Parsed(phrase[0] if phrase else None, 1, start)
 
     def phrase(self, start: int, end: int) -> list[Word | None]:
-        """The words between quotation marks; None for a stop word or a star that stands apart."""
-        found: list[Word | None] = []
+        """The words between quotation marks; None for a stop word or for a star that stands alone."""
+        phrase_words: list[Word | None] = []
         while start < end:
             if self.text[start] == "{":
                 word, start = self.exact(start)
-                found.append(word)
+                phrase_words.append(word)
             else:
                 brace = self.text.find("{", start, end)
                 stop = brace if brace >= 0 else end
-                found += self.cut(start, stop, stars=True)
+                phrase_words += self.cut(start, stop, stars=True)
                 start = stop
-        return found
+        return phrase_words
 
     def cut(self, start: int, end: int, stars: bool = False) -> list[Word | None]:
-        """The words of a piece of the text; None for a stop word and, with `stars`, for a star that stands apart."""
+        """The words of a piece of the text; None for a stop word and, with `stars`, for a star that stands alone."""
         piece = self.text[start:end]
         starts, ends = (column.tolist() for column in word_spans(piece))
-        found = {first: (last, piece[first:last]) for first, last in zip(starts, ends, strict=True)}
+        word_at = {first: (last, piece[first:last]) for first, last in zip(starts, ends, strict=True)}
         ended, wild = set(ends), set()
-        for place in (i for i, character in enumerate(piece) if character == "*"):
-            if place in ended and place + 1 not in found:
-                wild.add(place)
-            elif stars and not piece[place - 1 : place].strip() and not piece[place + 1 : place + 2].strip():
-                found[place] = (place, "")
+        for position in (i for i, character in enumerate(piece) if character == "*"):
+            if position in ended and position + 1 not in word_at:
+                wild.add(position)
+            elif stars and not piece[position - 1 : position].strip() and not piece[position + 1 : position + 2].strip():
+                word_at[position] = (position, "")
             else:
-                raise self.error("a * stands at the end of a word", start + place)
-        return [self.word(word, last in wild, start + first) if word else None for first, (last, word) in sorted(found.items())]
+                raise self.error("a * stands at the end of a word", start + position)
+        return [self.word(word, last in wild, start + first) if word else None for first, (last, word) in sorted(word_at.items())]
 
-    def word(self, word: str, wild: bool, place: int) -> Word | None:
+    def word(self, word: str, wild: bool, position: int) -> Word | None:
         if wild:
-            return self.wildcard(word, place)
+            return self.wildcard(word, position)
         if self.analyzer.term(word, self.languages[0]) is None:
             return None
-        return self.counted(terms_of(word, self.analyzer, self.languages), place, word)
+        return self.counted(terms_of(word, self.analyzer, self.languages), position, word)
 
-    def wildcard(self, word: str, place: int) -> Word:
+    def wildcard(self, word: str, position: int) -> Word:
         terms: dict[str, None] = {}
         count = 0
         for code in self.languages:
@@ -290,38 +281,38 @@ class _Parser:
             terms |= dict.fromkeys(begin_so)
         if count > MAX_EXPANSION:
             message = f"{word}* stands for at least {count} terms of the index, {MAX_EXPANSION} are the most; write more of the word"
-            raise self.error(message, place)
+            raise self.error(message, position)
         # The word itself must not be lost where its stem is shorter than what was written.
         terms |= dict.fromkeys(terms_of(word, self.analyzer, self.languages))
-        return self.counted(list(terms), place, word)
+        return self.counted(list(terms), position, word)
 
     def exact(self, start: int) -> tuple[Word, int]:
-        """The terms between braces, and where they end."""
+        """The terms between braces, and the position after them."""
         terms, at = [], start + 1
         if self.text[at : at + 1] == "}":
             return self.counted([], start), at + 1
-        while found := _TERM.match(self.text, at):
-            if not found[1]:
+        while match := _TERM.match(self.text, at):
+            if not match[1]:
                 raise self.error("the term is empty", at)
-            term = re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL)
+            term = re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL)
             terms += [term] if ":" in term else [f"{code}:{term}" for code in self.languages]
-            at = found.end()
-            if found[2] == "}":
+            at = match.end()
+            if match[2] == "}":
                 return self.counted(terms, start, terms[0].partition(":")[2]), at
         raise self.error("the brace is not closed", start)
 
-    def counted(self, terms: list[str], place: int, written: str = "") -> Word:
+    def counted(self, terms: list[str], position: int, written: str = "") -> Word:
         self.words += 1
         self.terms += len(terms)
         if self.words > MAX_WORDS:
-            raise self.error(f"the query has more than {MAX_WORDS} words", place)
+            raise self.error(f"the query has more than {MAX_WORDS} words", position)
         if self.terms > MAX_TERMS:
-            raise self.error(f"the query stands for more than {MAX_TERMS} terms", place)
+            raise self.error(f"the query stands for more than {MAX_TERMS} terms", position)
         return Word(tuple(terms), written)
 
     def joined(self, name: str, operands: Sequence[_Parsed]) -> _Parsed:
-        """Operands under AND, OR or SAME; stop words are dropped."""
-        start = operands[0].place
+        """Operands joined by AND, OR or SAME; stop words are dropped."""
+        start = operands[0].position
         trees = tuple(operand.tree for operand in operands if operand.tree is not None)
         if len(trees) < 2:
             return next((operand for operand in operands if operand.tree is not None), operands[0])
@@ -330,33 +321,25 @@ class _Parser:
     def near(self, left: _Parsed, right: _Parsed, name: str, distance: int) -> _Parsed:
         for operand in (left, right):
             if operand.tree is None:
-                raise self.error(f"{name} needs a word that is no stop word on each side", operand.place)
+                raise self.error(f"{name} needs a word that is no stop word on each side", operand.position)
             if operand.negates:
-                raise self.error(f"what does not occur has no place: NOT cannot stand inside {name}", operand.place)
+                raise self.error(f"what does not occur has no position: NOT cannot be inside {name}", operand.position)
         assert left.tree is not None
         assert right.tree is not None
-        return _Parsed(Near(left.tree, right.tree, distance, name == "ADJ"), self.deeper(left.place, left, right), left.place)
+        return _Parsed(Near(left.tree, right.tree, distance, name == "ADJ"), self.deeper(left.position, left, right), left.position)
 
     def distance(self, operator: _Operator) -> int:
         written = operator.distance or ""
         if not re.fullmatch(r"[0-9]{1,9}", written) or not 1 <= int(written) <= MAX_DISTANCE:
-            raise self.error(f"say how many words apart, 1 to {MAX_DISTANCE}, as in {operator.name}/5", operator.place)
+            raise self.error(f"say how many words apart, 1 to {MAX_DISTANCE}, as in {operator.name}/5", operator.position)
         return int(written)
 
-    def deeper(self, place: int, *operands: _Parsed) -> int:
+    def deeper(self, position: int, *operands: _Parsed) -> int:
         depth = 1 + max(operand.depth for operand in operands)
         if depth > MAX_DEPTH:
-            raise self.error(f"nested deeper than {MAX_DEPTH}", place)
+            raise self.error(f"nested deeper than {MAX_DEPTH}", position)
         return depth
 
     def end(self) -> None:
-        self.space()
-        if self.at < len(self.text):
-            raise self.error("the parenthesis closes nothing", self.at)
-
-    def space(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
-
-    def error(self, message: str, place: int) -> UsageError:
-        return _error(self.text, message, place)
+        if self.rest():
+            raise self.error("the parenthesis closes nothing")

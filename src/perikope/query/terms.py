@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perikope.core.errors import UsageError
+from perikope.core.scanner import excerpt
 from perikope.query.boolean import QueryTree, Word, all_of, words_of
-from perikope.query.syntax import Expand, excerpt, parse_tree, terms_of
+from perikope.query.syntax import Expand, parse_tree, terms_of
 from perikope.text.analysis import Analyzer, language_code, words
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Distinct terms in order of first appearance, each with a weight (how often it was written), and the tree of a Boolean query."""
+    """Distinct terms in order of first appearance, with weights; and the tree of a Boolean query.
+
+    A weight is how often the term was written.
+    """
 
     text: str
     terms: tuple[str, ...]
@@ -22,36 +26,36 @@ class Query:
     tree: QueryTree | None = None
     """None for plain words. The terms of a tree are all in `terms`, those under NOT too, with weight 1."""
     words: tuple[Word, ...] = ()
-    """Of plain words: which terms are the same word in several languages."""
+    """For plain words: which terms are the same word in several languages."""
 
     @property
     def boolean(self) -> QueryTree:
-        """The query as a tree: as it was written, or all of its words."""
+        """The query as a tree: as written, or the conjunction of its words."""
         return self.tree or all_of(self.words or tuple(Word((term,)) for term in self.terms))
 
     @property
     def plain_text(self) -> str:
-        """The query in words alone, for what reads text and no operators: those of a tree that do not stand under NOT."""
+        """The query's words without operators, for models that read text; words under NOT are left out."""
         return self.text if self.tree is None else " ".join(word.written for word, negated in words_of(self.tree) if not negated)
 
     @property
     def negated(self) -> frozenset[str]:
-        """The terms that stand under NOT and nowhere else."""
-        found = list(words_of(self.tree)) if self.tree else []
-        wanted = {term for word, negated in found if not negated for term in word.terms}
-        return frozenset(term for word, negated in found if negated for term in word.terms) - wanted
+        """The terms that occur under NOT only."""
+        all_words = list(words_of(self.tree)) if self.tree else []
+        wanted = {term for word, negated in all_words if not negated for term in word.terms}
+        return frozenset(term for word, negated in all_words if negated for term in word.terms) - wanted
 
     @property
     def positive(self) -> Query:
-        """The query without these: what fetches documents and weighs passages. It keeps the tree."""
+        """The query without negated terms, which fetches documents and scores passages; it keeps the tree."""
         negated = self.negated
         return self._with({term: weight for term, weight in zip(self.terms, self.weights, strict=True) if term not in negated})
 
     def expanded(self, expansion: Query) -> Query:
-        """The same query with the terms and weights that an expansion of `positive` has; what must not occur is not added."""
+        """The query with the terms and weights of an expansion of `positive`, and its own negated terms."""
         negated = self.negated
-        own = {term: weight for term, weight in zip(self.terms, self.weights, strict=True) if term in negated}
-        return self._with({**dict(zip(expansion.terms, expansion.weights, strict=True)), **own})
+        negated_terms = {term: weight for term, weight in zip(self.terms, self.weights, strict=True) if term in negated}
+        return self._with({**dict(zip(expansion.terms, expansion.weights, strict=True)), **negated_terms})
 
     def _with(self, weights: dict[str, float]) -> Query:
         return replace(self, terms=tuple(weights), weights=tuple(weights.values()))
@@ -68,16 +72,16 @@ def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str]) -> Quer
     >>> parse_query("the pumps", Analyzer(), ["en", "fr"]).terms
     ('en:pump', 'fr:pump')
     """
-    found = words(text)
-    if not found:
+    query_words = words(text)
+    if not query_words:
         raise UsageError("the query is empty; give at least one word")
     codes = [language_code(language) for language in languages]
-    found = [word for word in found if analyzer.term(word, codes[0]) is not None]
-    terms = ((code, analyzer.term(word, code)) for code in codes for word in found)
+    query_words = [word for word in query_words if analyzer.term(word, codes[0]) is not None]
+    terms = ((code, analyzer.term(word, code)) for code in codes for word in query_words)
     counts = Counter(f"{code}:{term}" for code, term in terms if term is not None)
     if not counts:
-        raise UsageError(f"the query {text!r} holds only stop words; add a word that says what it is about")
-    distinct = dict.fromkeys(Word(tuple(terms_of(word, analyzer, codes))) for word in dict.fromkeys(found))
+        raise UsageError(f"the query {excerpt(text)} holds only stop words; add a word that says what it is about")
+    distinct = dict.fromkeys(Word(tuple(terms_of(word, analyzer, codes))) for word in dict.fromkeys(query_words))
     return Query(text, tuple(counts), tuple(float(count) for count in counts.values()), words=tuple(distinct))
 
 
@@ -89,8 +93,8 @@ def parse_boolean(text: str, analyzer: Analyzer, languages: Sequence[str], expan
     (('en:pump', 'en:valv'), ('en:pump',))
     """
     tree = parse_tree(text, analyzer, languages, expand)
-    found = list(words_of(tree))
-    if all(negated for _, negated in found):
+    all_words = list(words_of(tree))
+    if all(negated for _, negated in all_words):
         raise UsageError(f"the query {excerpt(text)} says only what must not occur; add a word to look for")
-    terms = tuple(dict.fromkeys(term for word, _ in found for term in word.terms))
+    terms = tuple(dict.fromkeys(term for word, _ in all_words for term in word.terms))
     return Query(text, terms, (1.0,) * len(terms), tree)

@@ -5,7 +5,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perikope.kernels.accumulate import DAMAGED, FULL, SOUND, WINDOW, best_of_segment, rare_frequencies
+from perikope.kernels.accumulate import (
+    DAMAGED,
+    FULL,
+    SOUND,
+    WINDOW,
+    BestDocuments,
+    ContributionTables,
+    SegmentPostings,
+    WeightedTerms,
+    WindowBuffers,
+    best_of_segment,
+    rare_frequencies,
+)
 from perikope.kernels.postings import cut_windows
 
 ROWS = 6
@@ -35,6 +47,11 @@ class Postings:
         self.rare_at, self.first_rare = rare_frequencies(self.posting_frequency, first_posting[:-1], first_posting[1:], ROWS)
         self.rare = random.integers(1, 20, (layers, self.rare_at.size)) / 8.0
 
+    def segment(self):
+        return SegmentPostings(
+            self.low, self.posting_frequency, self.window_number, self.first_posting.view(np.uint8), 4, self.classes, self.documents
+        )
+
     def contribution(self, term):
         """What a term adds to each of its documents."""
         rare = iter(self.rare.T[self.first_rare[term] : self.first_rare[term + 1]] @ self.factors[term])
@@ -54,24 +71,22 @@ class Postings:
 
     def best(self, k, *, sign=1, background, allowed, base=0, held=NOTHING, threshold=None):
         positive = sign > 0 and not background.size
-        bound = self.factors @ np.maximum(self.tables.max(axis=(1, 2)), self.rare.max(axis=1, initial=0.0))
+        largest = np.maximum(self.tables.max(axis=(1, 2)), self.rare.max(axis=1, initial=0.0))
         held, room = (held[0].copy(), held[1].copy()), k + len(held[0]) + 3
         threshold = (0.0 if positive else -np.inf) if threshold is None else threshold
-        space = np.zeros(WINDOW), np.zeros(WINDOW, np.uint8)
+        buffers = WindowBuffers(
+            np.zeros(WINDOW), np.zeros(WINDOW, np.uint8), np.empty(WINDOW, np.int64), np.empty(WINDOW), np.empty(WINDOW, np.uint8)
+        )
         state = FULL
         while state == FULL:
             found, scores = np.empty(room, np.int64), np.empty(room)
             found[: len(held[0])], scores[: len(held[0])] = held
-            count, threshold, state = best_of_segment(
-                self.low, self.posting_frequency, self.window_number, self.first_posting.view(np.uint8), 4,
-                self.first_window[:-1].copy(), self.first_window[1:].copy(), sign * self.factors, bound, self.tables,
-                np.zeros(bound.size, np.int64), ROWS, self.rare_at, self.rare, self.classes, background, self.classes,
-                positive, allowed, self.documents, base, k, *space,
-                np.empty(WINDOW, np.int64), np.empty(WINDOW), np.empty(WINDOW, np.uint8),
-                found, scores, len(held[0]), threshold,
-            )  # fmt: skip
-            assert not space[0].any()
-            assert not space[1].any()
+            terms = WeightedTerms(np.stack([self.first_window[:-1], self.first_window[1:]]), sign * self.factors, background, positive)
+            tables = ContributionTables(self.tables, ROWS, self.classes, self.rare_at, self.rare, largest, 0)
+            best = BestDocuments(found, scores, k, len(held[0]), threshold)
+            count, threshold, state = best_of_segment(self.segment(), terms, tables, allowed, base, best, buffers)
+            assert not buffers.sums.any()
+            assert not buffers.seen.any()
             room *= 2
             if state == FULL:
                 held = found[:count], scores[:count]

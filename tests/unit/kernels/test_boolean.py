@@ -6,7 +6,19 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perikope.kernels.boolean import both, covered, either, followed, held, holding, phrases, reach
+from perikope.kernels.boolean import (
+    Stretches,
+    TermOccurrences,
+    TokenRanges,
+    both,
+    covered,
+    either,
+    followed,
+    held,
+    holding,
+    phrases,
+    reach,
+)
 
 DOCUMENTS = 3
 
@@ -27,7 +39,7 @@ distances = st.integers(1, 5)
 def columns(found):
     flat = [stretch for document in found for stretch in document]
     first = np.cumsum([0, *map(len, found)]).astype(np.int64)
-    return first, *(np.array([stretch[i] for stretch in flat], np.int64) for i in range(2))
+    return Stretches(first, *(np.array([stretch[i] for stretch in flat], np.int64) for i in range(2)))
 
 
 def by_document(first, start, end):
@@ -39,7 +51,7 @@ def tokens(documents):
     """Terms by position, as columns of occurrences."""
     flat = [item for document in documents for item in sorted(document.items())]
     term, position = (np.array([item[i] for item in flat], np.int32) for i in (1, 0))
-    return term, position, np.cumsum([0, *map(len, documents)]).astype(np.int64)
+    return TermOccurrences(term, position, np.cumsum([0, *map(len, documents)]).astype(np.int64))
 
 
 def hulls(one, other):
@@ -52,24 +64,24 @@ def near(one, other, distance):
 
 @given(lists, lists)
 def test_either(one, other):
-    assert by_document(*either(*columns(one), *columns(other))) == [shortest(a + b) for a, b in zip(one, other, strict=True)]
+    assert by_document(*either(columns(one), columns(other))) == [shortest(a + b) for a, b in zip(one, other, strict=True)]
 
 
 @given(lists, lists)
 def test_both(one, other):
-    assert by_document(*both(*columns(one), *columns(other))) == [shortest(hulls(a, b)) for a, b in zip(one, other, strict=True)]
+    assert by_document(*both(columns(one), columns(other))) == [shortest(hulls(a, b)) for a, b in zip(one, other, strict=True)]
 
 
 @given(lists, lists, distances)
 def test_followed(one, other, distance):
     expected = [shortest((i[0], j[1]) for i, j in near(a, b, distance)) for a, b in zip(one, other, strict=True)]
-    assert by_document(*followed(*columns(one), *columns(other), distance)) == expected
+    assert by_document(*followed(columns(one), columns(other), distance)) == expected
 
 
 @given(lists, lists, distances)
 def test_reach(one, other, distance):
     """The union of what it gives is the union of all pairs."""
-    found = by_document(*reach(*columns(one), *columns(other), distance))
+    found = by_document(*reach(columns(one), columns(other), distance))
     for reached, a, b in zip(found, one, other, strict=True):
         pairs = [(i[0], j[1]) for i, j in near(a, b, distance)]
         assert set(reached) <= set(pairs)
@@ -81,7 +93,7 @@ def test_reach(one, other, distance):
 def test_phrases(documents, words):
     offsets = np.cumsum([step for step, _ in words]) - words[0][0]
     counts = np.array([[term in terms for term in range(4)] for _, terms in words])
-    found = by_document(*phrases(*tokens(documents), offsets, counts))
+    found = by_document(*phrases(tokens(documents), offsets, counts))
     steps = offsets.tolist()
     assert found == [
         [(p, p + steps[-1]) for p in range(16) if all(d.get(p + o, -1) in terms for o, (_, terms) in zip(steps, words, strict=True))]
@@ -92,7 +104,7 @@ def test_phrases(documents, words):
 @given(lists, occurrences, st.sets(st.integers(0, 3)))
 def test_covered(found, documents, terms):
     counts = np.array([term in terms for term in range(4)])
-    flags = covered(*columns(found), *tokens(documents), counts).tolist()
+    flags = covered(columns(found), tokens(documents), counts).tolist()
     assert flags == [
         term in terms and any(s <= position <= e for s, e in document_stretches)
         for document_stretches, document in zip(found, documents, strict=True)
@@ -102,12 +114,12 @@ def test_covered(found, documents, terms):
 
 @given(lists, ranges)
 def test_held(found, ranges):
-    own = [np.array([r[i] for r in ranges], np.int64) for i in range(3)]
-    assert held(*columns(found), *own).tolist() == [any(a <= s and e < b for s, e in found[d]) for d, a, b in ranges]
+    own = TokenRanges(*(np.array([r[i] for r in ranges], np.int64) for i in range(3)))
+    assert held(columns(found), own).tolist() == [any(a <= s and e < b for s, e in found[d]) for d, a, b in ranges]
 
 
 @given(lists, ranges.map(sorted))
 def test_holding(found, ranges):
-    own = [np.array([r[i] for r in ranges], np.int64) for i in range(3)]
+    own = TokenRanges(*(np.array([r[i] for r in ranges], np.int64) for i in range(3)))
     expected = [any(r == d and a <= s and e < b for r, a, b in ranges) for d, document in enumerate(found) for s, e in document]
-    assert holding(*columns(found), *own).tolist() == expected
+    assert holding(columns(found), own).tolist() == expected

@@ -128,7 +128,7 @@ roots = st.just((0, 0, -1, 0, 2)) | rows
 
 @given(st.lists(st.tuples(roots, st.lists(rows | st.just((1, 0, 0, 0, 1)), max_size=2)) | st.none(), max_size=3))
 def test_are_trees(documents):
-    """A document is None (no spans), or its root and the spans below: kind, tag, parent, first and end token."""
+    """A document is None (no span) or its root and the spans below: kind, tag, parent, first and end token."""
     spans = [[] if document is None else [document[0], *document[1]] for document in documents]
     first_span = np.cumsum([0, *map(len, spans)]).astype(np.int64)
     columns = np.array([span for own in spans for span in own], np.int64).reshape(-1, 5).T.copy()

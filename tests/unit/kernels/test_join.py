@@ -101,7 +101,7 @@ def test_add_titles(parents, data):
     titles = data.draw(st.lists(st.lists(st.integers(0, 5), max_size=3), min_size=len(parents), max_size=len(parents)))
     units = data.draw(lists_of_tokens)
     sections = data.draw(st.lists(st.integers(0, len(parents) - 1), min_size=len(units), max_size=len(units)))
-    found = add_titles(*entries_of(units), np.array(sections, np.int64), np.array(parents, np.int64), *entries_of(titles), 6)
+    found = add_titles(entries_of(units), np.array(sections, np.int64), np.array(parents, np.int64), entries_of(titles), 6)
     expected = []
     for unit, section in zip(units, sections, strict=True):
         terms = list(unit)

@@ -8,7 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perikope.browse.models.positional import quadrature
-from perikope.kernels.positional import REACH, gauss_by_pairs, gauss_by_series, sum_gauss, sum_trapezoid, unite_passages
+from perikope.kernels.positional import (
+    REACH,
+    Cells,
+    PassagePositions,
+    WeightedPositions,
+    gauss_by_pairs,
+    gauss_by_series,
+    sum_gauss,
+    sum_trapezoid,
+    unite_passages,
+)
 
 SIGMAS = [1e-300, 1e-3, 0.5, 1.0, 3.0, 10.0, 40.0, 100.0, 500.0, 2000.0, 1e5, 1e300]
 
@@ -19,7 +29,7 @@ def numbers(values):
 
 @st.composite
 def scenes(draw):
-    """Documents with occurrences (positions, weights) and passages (first, last), which may overlap or be empty."""
+    """Documents with occurrences (positions, weights) and passages (first, last) that may overlap, nest or be empty."""
     documents = []
     for _ in range(draw(st.integers(1, 3))):
         length = draw(st.sampled_from([1, 30, 400, 5000, 40_000]))
@@ -38,7 +48,7 @@ def columns(documents):
     last = numbers([b for _, _, passages in documents for _, b in passages])
     of_occurrence = numbers(np.cumsum([0, *(len(positions) for positions, _, _ in documents)]))
     of_passage = numbers(np.cumsum([0, *(len(passages) for _, _, passages in documents)]))
-    return position, weight, of_occurrence, first, last, of_passage
+    return WeightedPositions(position, weight, of_occurrence), PassagePositions(first, last, of_passage)
 
 
 def samples(first, last, points):
@@ -66,7 +76,7 @@ def assert_close(found, expected, weight, points):
 @settings(max_examples=300)
 @given(scenes(), st.sampled_from(SIGMAS), st.sampled_from([1, 2, 3, 20, 50]))
 def test_sum_gauss(documents, sigma, points):
-    found = sum_gauss(*columns(documents), sigma, *quadrature(points))
+    found = sum_gauss(*columns(documents), sigma, quadrature(points))
     expected = [plain_gauss(*document, sigma, points) for document in documents]
     assert np.isfinite(found).all()
     assert_close(found, np.concatenate(expected), sum(sum(weights) for _, weights, _ in documents), points)
@@ -75,21 +85,21 @@ def test_sum_gauss(documents, sigma, points):
 @settings(max_examples=200)
 @given(scenes(), st.sampled_from([1.0, 10.0, 100.0, 500.0, 2000.0, 1e6]), st.sampled_from([1, 3, 20]))
 def test_both_ways_to_sum_gaussians(documents, sigma, points):
-    nodes, shares, counts, longest = quadrature(points)
+    rules = quadrature(points)
     for positions, weights, passages in documents:
         if not positions or not passages:
             continue
-        position, weight, _, first, last, _ = columns([(positions, weights, passages)])
+        (position, weight, _), (first, last, _) = columns([(positions, weights, passages)])
         expected = plain_gauss(positions, weights, passages, sigma, points)
         by_pairs, by_series = np.zeros(len(passages)), np.zeros(len(passages))
         gauss_by_pairs(position, weight, first, last, sigma, points, by_pairs)
         assert_close(by_pairs, expected, sum(weights), points)
         low = min(positions[0], *first.tolist())
         width = (max(positions[-1], *last.tolist()) - low) / sigma
-        rule = numbers([int(np.searchsorted(longest[-1], (b - a) / (2 * sigma))) for a, b in passages])
-        cells = max(1, math.ceil(width / 0.89))
-        workspace = np.empty((4, int(counts[rule].sum())))
-        gauss_by_series(position, weight, first, last, rule, workspace, low, width, cells, sigma, nodes, shares, counts, by_series)
+        rule = numbers([int(np.searchsorted(rules.longest[-1], (b - a) / (2 * sigma))) for a, b in passages])
+        cells = Cells(low, width, max(1, math.ceil(width / 0.89)), sigma)
+        workspace = np.empty((4, int(rules.count[rule].sum())))
+        gauss_by_series(position, weight, first, last, rule, cells, rules, workspace, by_series)
         assert_close(by_series, expected, sum(weights), points)
 
 
@@ -123,7 +133,7 @@ def plain_unions(positions, passages):
 
 
 def unions(documents):
-    position, _, of_occurrence, first, last, of_passage = columns(documents)
+    (position, _, of_occurrence), (first, last, of_passage) = columns(documents)
     ranges = []
     for document in range(len(documents)):
         own = position[of_occurrence[document] : of_occurrence[document + 1]]
@@ -145,8 +155,8 @@ def test_unite_passages(documents):
 @settings(max_examples=300)
 @given(scenes(), st.sampled_from(SIGMAS[1:-1]), st.sampled_from([1, 3, 20]))
 def test_sum_trapezoid(documents, sigma, points):
-    _, weight, of_occurrence, first, last, of_passage = columns(documents)
-    found = sum_trapezoid(*unions(documents), weight, of_occurrence, first, last, of_passage, sigma, points)
+    (_, weight, of_occurrence), passage_positions = columns(documents)
+    found = sum_trapezoid(*unions(documents), weight, of_occurrence, passage_positions, sigma, points)
     expected = []
     for positions, weights, passages in documents:
         begin, end = plain_unions(positions, passages)
@@ -154,7 +164,7 @@ def test_sum_trapezoid(documents, sigma, points):
             x = samples(a, b, points)[:, None]
             height = np.maximum(0, 1 - np.maximum(0, np.maximum(begin - x, x - end)) / sigma)
             expected.append(float((height * np.array(weights)).sum()) if b >= a else 0.0)
-    longest = max([0, *last.tolist()])
+    longest = max([0, *passage_positions.last.tolist()])
     rounding = 1e-15 * (points + 1) * (1 + longest / sigma) * float(weight.sum())
     assert found == pytest.approx(expected, rel=1e-12, abs=rounding)
     # Where no occurrence reaches, there is nothing, not even rounding.

@@ -6,7 +6,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perikope.kernels.elements import link_runs
-from perikope.kernels.proximity import AND, AND_NOT, END_IF_EMPTY, LEAF, NOT, OR, OR_LEAF, group_occurrences, mean_influence
+from perikope.kernels.proximity import (
+    AND,
+    AND_NOT,
+    END_IF_EMPTY,
+    LEAF,
+    NOT,
+    OR,
+    OR_LEAF,
+    ElementRuns,
+    InfluenceSources,
+    InfluenceTables,
+    LeafEntries,
+    TokenUnits,
+    group_occurrences,
+    mean_influence,
+)
 
 TABLES = [[1.0, 0.5], [1.4, 1.0, 0.6, 0.2], [], [0.3]]
 PROGRAMS = [
@@ -23,7 +38,7 @@ PROGRAMS = [
 
 @st.composite
 def fields(draw):
-    """Documents as the element of each token; occurrences as (leaves, table, range of a whole element or None)."""
+    """Documents as the element of each token, and occurrences as (leaves, table, range of a whole element or None)."""
     documents = []
     for _ in range(draw(st.integers(0, 3))):
         elements = draw(st.lists(st.integers(0, 2), min_size=1, max_size=14))
@@ -95,12 +110,14 @@ def test_means(program, documents, random):
     assert all((group[i] == group[j]) == (pairs[i] == pairs[j]) for i in range(len(pairs)) for j in range(i))
     means = mean_influence(
         np.array(program, np.int64), 3,
-        np.cumsum([0, *map(len, entries)]), np.array([i for own in entries for i in own], np.int64),
-        np.array(first_occurrence), place.astype(np.int32), run, table, group, groups, whole_first, whole_end,
-        run_first, run_end, *link_runs(run_span, 3 * len(documents)),
-        np.cumsum([0, *map(len, TABLES)]), np.array([value for own in TABLES for value in own]),
-        np.array([len(elements) for elements, _ in documents], np.int64),
-        np.array(first_unit), *(np.array([unit[i] for unit in units], np.int64) for i in range(2)),
+        LeafEntries(np.cumsum([0, *map(len, entries)]), np.array([i for own in entries for i in own], np.int64)),
+        InfluenceSources(np.array(first_occurrence), place.astype(np.int32), run, table, group, groups, whole_first, whole_end),
+        ElementRuns(run_first, run_end, *link_runs(run_span, 3 * len(documents))),
+        InfluenceTables(np.cumsum([0, *map(len, TABLES)]), np.array([value for own in TABLES for value in own])),
+        TokenUnits(
+            np.array([len(elements) for elements, _ in documents], np.int64),
+            np.array(first_unit), *(np.array([unit[i] for unit in units], np.int64) for i in range(2)),
+        ),
     )  # fmt: skip
     expected = []
     for number, (elements, own) in enumerate(documents):

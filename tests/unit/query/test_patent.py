@@ -503,7 +503,7 @@ def test_claims_in_a_language_of_the_index_are_looked_up_in_it():
     assert set(index.patent_query(german, language="de").browse.terms) == {"de:pump", "de:lauf"}
     translated = index.patent_query(german, translator=translator)
     assert translated.browse == query.browse
-    assert any("is in de, which is looked in too: not translated" in note for note in translated.notes)
+    assert any("is in de, which is searched too: not translated" in note for note in translated.notes)
     assert set(index.patent_query(german, translator=translator, language="en").browse.terms) == {"en:pump", "en:rotor"}
 
 
@@ -517,7 +517,7 @@ def test_claims_in_another_language_are_translated(index):
 def test_without_a_translator_words_are_looked_up_as_they_are(index):
     query = index.patent_query(patent("EP-9-B1", "", ["Rotor mit Läufer."], language="de"))
     assert query.browse.terms == ("en:rotor",)
-    assert any("is in de, which is not looked in, and not translated: its words are looked up as they are" in note for note in query.notes)
+    assert any("is in de, which is not searched, and not translated: its words are looked up as they are" in note for note in query.notes)
 
 
 def test_nothing_of_it_is_in_the_index(index):
@@ -533,7 +533,7 @@ def test_nothing_of_it_is_in_the_index(index):
 def test_the_abstract_of_a_family_member(index):
     query = index.patent_query("EP1000000B1")
     assert query.fetch == index.patent_query("EP1000000A1").fetch
-    assert any("that of EP-1000000-A1 is taken" in note for note in query.notes)
+    assert any("that of EP-1000000-A1 is used" in note for note in query.notes)
     alone = index.patent_query(patent("EP-9-B1", "", ["A clutch."]))
     assert alone.fetch.terms == ("en:clutch",)
     assert any("has no abstract: words are taken from its claims" in note for note in alone.notes)
@@ -553,7 +553,7 @@ def test_a_patent_without_claims_and_abstract(index):
 def test_a_file_that_is_no_patent(index, tmp_path):
     path = tmp_path / "letter.txt"
     path.write_text("Dear Sirs")
-    with pytest.raises(InputError, match=r"letter\.txt: is no patent"):
+    with pytest.raises(InputError, match=r"letter\.txt: is not a patent"):
         index.patent_query(path)
 
 

@@ -18,7 +18,16 @@ from perikope.browse.models.passage import Lambda, Normalize, normalized
 from perikope.browse.signals import Column, Node
 from perikope.core.arrays import Floats, Integers
 from perikope.core.parameters import Grid, Range
-from perikope.kernels.positional import REACH, ROWS_A_SIGMA, sum_gauss, sum_trapezoid, unite_passages
+from perikope.kernels.positional import (
+    REACH,
+    ROWS_PER_SIGMA,
+    PassagePositions,
+    QuadratureRules,
+    WeightedPositions,
+    sum_gauss,
+    sum_trapezoid,
+    unite_passages,
+)
 
 Kernel = Literal["gauss", "trapezoid"]
 Unit = Literal["token", "char"]
@@ -82,14 +91,13 @@ class _Occurrences:
         matches, positions = self.matches, self.positions
         statistics = matches.statistics
         idf = np.log(max(statistics.documents, 1) / np.maximum(statistics.document_frequency, 1))
-        common = (
-            idf[matches.term_of_occurrence], matches.first_occurrence_of_document,
-            positions.first_of_passage, positions.last_of_passage, matches.first_passage_of_document, self.sigma,
-        )  # fmt: skip
+        weight, first_occurrence = idf[matches.term_of_occurrence], matches.first_occurrence_of_document
+        passages = PassagePositions(positions.first_of_passage, positions.last_of_passage, matches.first_passage_of_document)
         if self.kernel == "gauss":
-            values = sum_gauss(positions.position_of_occurrence, *common, *quadrature(self.points))
+            occurrences = WeightedPositions(positions.position_of_occurrence, weight, first_occurrence)
+            values = sum_gauss(occurrences, passages, self.sigma, quadrature(self.points))
         else:
-            values = sum_trapezoid(*self._unions(), *common, self.points)
+            values = sum_trapezoid(*self._unions(), weight, first_occurrence, passages, self.sigma, self.points)
         label = f"PLM of the passage ({self.kernel}, σ {self.sigma:g} {self.unit}s)"
         return Column(label, values, lambda row: Node(label, float(values[row]), "sum", tuple(self._explain(row, idf))))
 
@@ -151,7 +159,7 @@ class _Occurrences:
 
 
 @lru_cache(maxsize=8)
-def quadrature(points: int) -> tuple[Floats, Floats, Integers, Floats]:
+def quadrature(points: int) -> QuadratureRules:
     """Quadrature rules for `sum_gauss` that replace the sum over k + 1 equally spaced points by a sum over fewer nodes.
 
     Returns the nodes and weights of each rule, their number of nodes, and the table of the last paragraph below.
@@ -177,7 +185,7 @@ def quadrature(points: int) -> tuple[Floats, Floats, Integers, Floats]:
     nodes[most], shares[most] = np.linspace(-1, 1, points + 1), 1.0
     counts = np.append(degree, points + 1)
 
-    distance = np.arange(math.ceil(REACH * ROWS_A_SIGMA) + 1)[:, None] / ROWS_A_SIGMA
+    distance = np.arange(math.ceil(REACH * ROWS_PER_SIGMA) + 1)[:, None] / ROWS_PER_SIGMA
     log_factorial = np.array([math.lgamma(2 * m + 1) for m in degree.tolist()])
     log_moment = log_factorial - np.array([math.lgamma(m + 1) for m in degree.tolist()]) - degree * math.log(2)
     log_norm = np.cumsum(np.log(recurrence)) - log_factorial
@@ -187,4 +195,4 @@ def quadrature(points: int) -> tuple[Floats, Floats, Integers, Floats]:
         y = np.exp(middle)
         bound = 2 * degree * np.log(y * (distance + y + np.exp(log_moment / (2 * degree)))) + log_norm + distance * y + y**2 / 2
         low, high = np.where(bound <= math.log(1e-10), middle, low), np.where(bound <= math.log(1e-10), high, middle)
-    return nodes, shares, counts, np.append(np.exp(low), np.full((distance.size, 1), np.inf), axis=1)
+    return QuadratureRules(nodes, shares, counts, np.append(np.exp(low), np.full((distance.size, 1), np.inf), axis=1))

@@ -23,9 +23,24 @@ from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, write
 from perikope.core.parameters import Grid, Nested, Range
 from perikope.document.tree import Kind
-from perikope.kernels.boolean import covered, reach
+from perikope.kernels.boolean import covered
 from perikope.kernels.join import count_terms, occurrences_of_ranges
-from perikope.kernels.proximity import AND, AND_NOT, END_IF_EMPTY, LEAF, NOT, OR, OR_LEAF, group_occurrences, mean_influence
+from perikope.kernels.proximity import (
+    AND,
+    AND_NOT,
+    END_IF_EMPTY,
+    LEAF,
+    NOT,
+    OR,
+    OR_LEAF,
+    ElementRuns,
+    InfluenceSources,
+    InfluenceTables,
+    LeafEntries,
+    TokenUnits,
+    group_occurrences,
+    mean_influence,
+)
 from perikope.query.boolean import And, Near, Not, Or, QueryTree, Same, Word, words_of
 
 ALL = "all"
@@ -310,15 +325,19 @@ class Influence:
         run, titled = self.run_of_occurrence, self.titled_of_occurrence
         group, groups = group_occurrences(runs.span[run], table, structure.spans)
         program, depth = _compile(self.tree, self.leaves)
+        whole_first = np.where(titled >= 0, structure.first_token_of_span[titled], 0)
+        whole_end = np.where(titled >= 0, structure.end_token_of_span[titled], 0)
+        first_occurrence, position = matches.first_occurrence_of_document, matches.position_of_occurrence
         values: Floats = mean_influence(
             program, depth,
-            _offsets([entry.size for entry in self.entries]), _joined(self.entries, np.int64),
-            matches.first_occurrence_of_document, matches.position_of_occurrence, run, table, group, groups,
-            np.where(titled >= 0, structure.first_token_of_span[titled], 0), np.where(titled >= 0, structure.end_token_of_span[titled], 0),
-            runs.first_token, runs.end_token, *runs.linked(structure.spans),
-            _offsets([one.size for one in tables]), _joined(tables, np.float64),
-            structure.tokens_of_document,
-            matches.first_passage_of_document, matches.first_token_of_passage, matches.end_token_of_passage,
+            LeafEntries(_offsets([entry.size for entry in self.entries]), _joined(self.entries, np.int64)),
+            InfluenceSources(first_occurrence, position, run, table, group, groups, whole_first, whole_end),
+            ElementRuns(runs.first_token, runs.end_token, *runs.linked(structure.spans)),
+            InfluenceTables(_offsets([one.size for one in tables]), _joined(tables, np.float64)),
+            TokenUnits(
+                structure.tokens_of_document, matches.first_passage_of_document,
+                matches.first_token_of_passage, matches.end_token_of_passage,
+            ),
         )  # fmt: skip
         return Column(LABEL, values, lambda row: explain(self, row, float(values[row])))
 
@@ -376,15 +395,8 @@ def _words_of_matches(evaluation: BooleanEvaluator, tree: QueryTree) -> Mask:
             marked[first:end] = True
         words: Mask = marked & counts[matches.term_of_occurrence]
         return words
-    if isinstance(tree, Near):
-        # If a word has two partners, both count, not only the nearer one.
-        one, other = evaluation.stretches(tree.left).lists(), evaluation.stretches(tree.right).lists()
-        pairs = [(one, other)] if tree.ordered else [(one, other), (other, one)]
-        stretches = [reach(*before, *behind, tree.distance) for before, behind in pairs]
-    else:
-        stretches = [evaluation.stretches(tree).lists()]
-    for lists in stretches:
-        marked |= covered(*lists, matches.term_of_occurrence, matches.position_of_occurrence, matches.first_occurrence_of_document, counts)
+    for stretches in evaluation.widest(tree) if isinstance(tree, Near) else [evaluation.stretches(tree)]:
+        marked |= covered(stretches, evaluation.occurrences(), counts)
     return marked
 
 

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perikope.kernels.places import count_better
+from perikope.kernels.ranks import count_better
 
 
 @given(st.data(), st.integers(1, 40))

@@ -1,4 +1,4 @@
-"""At which rank does a row stand? Counted without sorting: one more than there are better rows."""
+"""Ranks of rows, counted without sorting: one more than the number of better rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def count_better(
     end: Integers,
     most: int,
 ) -> tuple[Integers, Integers]:
-    """The rank of each of some rows, from 1, among all that are eligible, and among those from `first` to `end`; 0 beyond `most`.
+    """The rank of some rows, from 1, among all eligible rows and among those from `first` to `end`; 0 beyond `most`.
 
     Higher values come first, equal ones by `order`. Without any value in `eligible` all rows are.
     """
@@ -29,16 +29,16 @@ def count_better(
         row = rows[i]
         if not (everything or eligible[row]):
             continue
-        own, place = value[row], order[row]
+        own_value, own_order = value[row], order[row]
         before = 0
         for other in range(value.size):
-            better = value[other] > own or (value[other] == own and order[other] < place)
+            better = value[other] > own_value or (value[other] == own_value and order[other] < own_order)
             before += better and (everything or eligible[other])
         if before < most:
             rank[i] = before + 1
             near = 0
             for other in range(first[i], end[i]):
-                better = value[other] > own or (value[other] == own and order[other] < place)
+                better = value[other] > own_value or (value[other] == own_value and order[other] < own_order)
                 near += better and (everything or eligible[other])
             inside[i] = near + 1
     return rank, inside

@@ -1,0 +1,68 @@
+"""The scanner that the package's parsers share: a position in a text, and errors that name it."""
+
+from __future__ import annotations
+
+import re
+
+from perikope.core.errors import UsageError
+
+WIDTH = 60
+"""Characters of a text that an error shows."""
+
+
+def excerpt(text: str, position: int = 0, width: int = WIDTH) -> str:
+    """The part of a text around a position, in quotes; `…` stands for what is left out.
+
+    >>> excerpt("a query that is much too long for an error", 20, width=16)
+    '…at is much too …'
+    """
+    first = max(0, min(position - width // 2, len(text) - width))
+    return repr("…" * (first > 0) + text[first : first + width] + "…" * (first + width < len(text)))
+
+
+class Scanner:
+    """A text that is read from left to right; `at` is the position of the next character."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def space(self) -> None:
+        """Skip white space."""
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def peek(self, characters: int = 1) -> str:
+        """The next characters; fewer at the end of the text."""
+        return self.text[self.at : self.at + characters]
+
+    def take(self, mark: str) -> bool:
+        """Skip white space and `mark`; False, with only white space skipped, where something else follows."""
+        self.space()
+        if self.text.startswith(mark, self.at):
+            self.at += len(mark)
+            return True
+        return False
+
+    def match(self, pattern: re.Pattern[str]) -> str | None:
+        """Skip white space and what a pattern matches, which is returned; None where it does not match."""
+        self.space()
+        match = pattern.match(self.text, self.at)
+        if match is None:
+            return None
+        self.at = match.end()
+        return match.group()
+
+    def rest(self) -> bool:
+        """Skip white space; whether anything follows."""
+        self.space()
+        return self.at < len(self.text)
+
+    def location(self, position: int) -> str:
+        """A position in words, for an error."""
+        following = self.text[position : position + 12]
+        return f"at {following!r} (character {position + 1})" if following else "at the end"
+
+    def error(self, message: str, position: int | None = None) -> UsageError:
+        """An error that says what is wrong at a position, or at the next character."""
+        position = self.at if position is None else position
+        return UsageError(f"cannot read {excerpt(self.text, position)}: {message} {self.location(position)}")
