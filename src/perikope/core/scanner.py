@@ -14,7 +14,7 @@ def excerpt(text: str, position: int = 0, width: int = WIDTH) -> str:
     """The part of a text around a position, in quotes; `…` stands for what is left out.
 
     >>> excerpt("a query that is much too long for an error", 20, width=16)
-    '…at is much too …'
+    "'… is much too lon…'"
     """
     first = max(0, min(position - width // 2, len(text) - width))
     return repr("…" * (first > 0) + text[first : first + width] + "…" * (first + width < len(text)))

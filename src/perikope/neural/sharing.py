@@ -304,7 +304,7 @@ class _Edges:
     """True for messages that NO or NS leave out."""
 
 
-class _Groups:
+class _StateGroups:
     """Edges grouped by state and relation: the messages of a group are summed.
 
     The code of a sum is made of its relation and the state it belongs to. Groups whose sum equals that of BASE have the
@@ -352,7 +352,7 @@ class _Sums:
 
     def __init__(self, planner: _Planner, states: _States, edges: _Edges) -> None:
         relations, nodes = planner.relations, planner.nodes
-        groups = _Groups(planner, states, edges)
+        groups = _StateGroups(planner, states, edges)
         direct = groups.is_summed[groups.of_edge] & ~edges.left_out
         is_difference = groups.starts_from_base[groups.of_edge]
         plus, minus = is_difference & groups.is_new_key, is_difference & groups.differs

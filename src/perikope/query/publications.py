@@ -39,9 +39,11 @@ def parse_publication(text: str) -> PatentNumber | None:
     """The publication that a text names, or None where it is no such number.
 
     >>> [parse_publication(text).id for text in ("EP 1 000 000 A1", "ep-0680812", "US 6,530,116 B2", "US D435,854 S1")]
-    ['EP-1000000-A1', 'EP-680812', 'US-6530116-B2', 'US-D435854-S1'] >>> [parse_publication(text).id for text in ("WO
-    78/00001 A1", "WO 03/004567", "US 2001/0000044 A1", "JP H10-000001 A")] ['WO-1978000001-A1', 'WO-2003004567',
-    'US-20010000044-A1', 'JP-10000001-A']
+    ['EP-1000000-A1', 'EP-680812', 'US-6530116-B2', 'US-D435854-S1']
+    >>> [parse_publication(text).id for text in ("WO 78/00001 A1", "WO 03/004567", "JP H10-000001 A")]
+    ['WO-1978000001-A1', 'WO-2003004567', 'JP-10000001-A']
+    >>> parse_publication("US 2001/0000044 A1").id
+    'US-20010000044-A1'
     """
     # Readers of patents bring lxml with them, which a search for words does without.
     from perikope.patents.numbers import patent_number
