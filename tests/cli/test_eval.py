@@ -211,7 +211,7 @@ def test_settings_of_the_comparison_are_checked(systems, capsys):
     qrels, paths = systems
     fails(capsys, "alpha must be between 0 and 1", "eval", qrels, *paths, "--test", "t", "--alpha", "5")
     paths[0].write_text("q1 Q0 d1#p1 1 1 x\n")
-    fails(capsys, "pairs the values of the same queries", "eval", qrels, *paths, "--test", "t", "--only-run-queries")
+    fails(capsys, "evaluate all systems on the same queries", "eval", qrels, *paths, "--test", "t", "--only-run-queries")
     assert run(capsys, "eval", qrels, *paths, "--test", "mannwhitney", "--only-run-queries")[0] == 0
 
 

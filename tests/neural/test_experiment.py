@@ -184,7 +184,7 @@ def test_a_collection_is_read_back(file, tmp_path):
         ('report_on = ["pumps/asked"]', "", "report_on must name"),
         ('of = ["other", "plain"]', 'of = ["other", "nothing"]', r"\[system other \+ plain\] of is wrong: unknown system 'nothing'"),
         ('of = ["other", "plain"]', 'of = ["untrained", "plain"]', r"\[system other \+ plain\] of must name two systems"),
-        ('of = ["other", "plain"]', 'of = ["other", "plain"]\nseeds = 2', "seeds is not for a fusion"),
+        ('of = ["other", "plain"]', 'of = ["other", "plain"]\nseeds = 2', "seeds does not apply to a fusion"),
         ("epochs = 1", "epochs = 0", r"\[training\] epochs must be a whole number of at least 1"),
         ("seeds = 2", "sedes = 2", "unknown key in .*'sedes'; did you mean 'seeds'"),
         ('name = "folds"', 'name = "context"', "name must be a name of its own"),

@@ -21,7 +21,7 @@ from perikope.cli.output import count
     metavar="NAME|FOLDER",
     help="A Hugging Face or ColBERT model, or a folder that `perikope train` wrote.  [default: all-MiniLM-L6-v2]",
 )
-@click.option("--pooled", is_flag=True, help="Store one vector per passage, the mean over its tokens, for the model vectors.")
+@click.option("--pooled", is_flag=True, help="Store one vector per passage (the mean over its tokens), as the model `vectors` needs it.")
 @click.option(
     "--dimension",
     default=None,

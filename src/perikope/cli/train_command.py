@@ -69,7 +69,7 @@ _SECONDS = 60.0
 )  # fmt: skip
 @click.option(
     "--late-fusion/--no-late-fusion", default=None,
-    help="Mix the scores of the passage alone and of its context.  [default: for NO_NS and NO_LB_NS only]",
+    help="Mix the score of the passage alone with the score of its context.  [default: on for variants NO_NS and NO_LB_NS, else off]",
 )  # fmt: skip
 @click.option(
     "--relations", default="", metavar="A,B,…",

@@ -108,7 +108,7 @@ class FilledText(Text):
     """A text that is not empty."""
 
     def check(self, name: str, value: Any) -> str:
-        """The text itself."""
+        """The text; raises an error if it is empty or only white space."""
         text = super().check(name, value)
         if not text.strip():
             raise UsageError(f"{name} is empty; write a text, or leave it out")

@@ -298,7 +298,7 @@ class NamesOrNone(Names):
 
 @dataclass(eq=False, repr=False)
 class NamesOrAll(Names):
-    """A list of names, true for all of them, false for none."""
+    """A list of names, or a truth value: true means all names, false means none."""
 
     annotation = "bool | str | Sequence[str]"
     many = False

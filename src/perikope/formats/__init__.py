@@ -120,10 +120,11 @@ def sources(
     hashes: bool = True,
     select: Callable[[FileEntry, str], bool] | None = None,
 ) -> Iterator[Source]:
-    """The sources that `read` reads, each with its format; wrong arguments are reported before the first.
+    """The sources that `read` reads, each with its format.
 
-    `select` decides for each file, from its entry and hash, whether it is read. A member of an archive can be read only
-    until the next source is taken; see `Source.portable`.
+    A wrong argument raises an error at once, before any source is read. `select` decides for each file, from its entry
+    and hash, whether it is read. A member of an archive can be read only until the next source is taken; see
+    `Source.portable`.
     """
     entries = files(paths, format=format, on_problem=on_problem, on_ignored=on_ignored)
     return sources_of(entries, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes, select=select)
@@ -139,7 +140,7 @@ def sources_of(
     hashes: bool = True,
     select: Callable[[FileEntry, str], bool] | None = None,
 ) -> Iterator[Source]:
-    """The same as `sources` for files that are known already, so that a folder is walked once."""
+    """The same as `sources`, but for the entries that `files` returned, so that a folder is walked only once."""
     code = language_or_nothing(language)
     if not code:
         raise UsageError(f"{language!r} is not a language code; use one such as en, fr or de")
@@ -173,7 +174,10 @@ def format_named(name: str) -> Format:
 
 
 def documents(source: Source) -> Iterator[Document]:
-    """Read the documents of one file, member or chunk; everything that prevents it is an `InputError`."""
+    """The documents of one source: a file, a member of an archive, or a chunk.
+
+    Raises `InputError` if the source cannot be read.
+    """
     try:
         for document in format_named(source.format).read(source):
             # A builder sets it; a format that makes documents without one does not.

@@ -123,26 +123,26 @@ class PatentKeys(Table):
     numbers: str = option(
         "docdb", OneOf(("docdb", "uspto")), "How numbers are written: as in DOCDB, or in the fixed widths of the US office."
     )
-    publication: tuple[NumberField, ...] = option((), NUMBERS, "Number of the publication; the first that is found counts.")
-    application: tuple[NumberField, ...] = option((), NUMBERS, "Number of the application; the first that is found counts.")
-    priorities: tuple[NumberField, ...] = option((), NUMBERS, "Applications whose date the patent claims; all count.")
+    publication: tuple[NumberField, ...] = option((), NUMBERS, "Number of the publication; the first number found is used.")
+    application: tuple[NumberField, ...] = option((), NUMBERS, "Number of the application; the first number found is used.")
+    priorities: tuple[NumberField, ...] = option((), NUMBERS, "Applications whose date the patent claims; all values are used.")
     family: tuple[Field, ...] = option((), FIELDS, "Number of the family; by default the earliest priority, else the application.")
     titles: tuple[TitleField, ...] = option((), TITLES, "Titles with their languages; the one in the document's language is its title.")
-    ipc: tuple[Field, ...] = option((), FIELDS, "Codes of the IPC; all count.")
-    cpc: tuple[Field, ...] = option((), FIELDS, "Codes of the CPC; all count.")
-    ecla: tuple[Field, ...] = option((), FIELDS, "Codes of ECLA; all count.")
-    uspc: tuple[Field, ...] = option((), FIELDS, "Codes of the US classification, in the form 15/327.6; all count.")
-    applicants: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the applicants; the first XPath that finds any counts.")
-    inventors: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the inventors; the first XPath that finds any counts.")
-    assignees: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the assignees; the first XPath that finds any counts.")
+    ipc: tuple[Field, ...] = option((), FIELDS, "Codes of the International Patent Classification (IPC); all values are used.")
+    cpc: tuple[Field, ...] = option((), FIELDS, "Codes of the Cooperative Patent Classification (CPC); all values are used.")
+    ecla: tuple[Field, ...] = option((), FIELDS, "Codes of the European Classification (ECLA); all values are used.")
+    uspc: tuple[Field, ...] = option((), FIELDS, "Codes of the US classification, in the form 15/327.6; all values are used.")
+    applicants: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the applicants; the first XPath that finds any is used.")
+    inventors: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the inventors; the first XPath that finds any is used.")
+    assignees: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the assignees; the first XPath that finds any is used.")
     name: tuple[Field, ...] = option(
-        (Field(compiled(".")),), FIELDS, "Name inside the element of a person or an organisation; the first that has text counts."
+        (Field(compiled(".")),), FIELDS, "Name inside the element of a person or an organisation; the first value that has text is used."
     )
-    cites: tuple[NumberField, ...] = option((), NUMBERS, "Patents that the bibliographic data cite; all count.")
+    cites: tuple[NumberField, ...] = option((), NUMBERS, "Patents that the bibliographic data cite; all values are used.")
     cites_in_text: tuple[NumberField, ...] = option(
-        (), NUMBERS, "Patents that a passage cites, from the element of the passage; all count."
+        (), NUMBERS, "Patents that a passage cites, from the element of the passage; all values are used."
     )
-    literature: tuple[Field, ...] = option((), FIELDS, "Other documents that the patent cites; all count.")
+    literature: tuple[Field, ...] = option((), FIELDS, "Other documents that the patent cites; all values are used.")
 
     bibliography: tuple[str, ...] = option(("bibliographic-data",), TEXTS, "Tags of the bibliographic data; they become one section.")
     description: tuple[str, ...] = option(("description",), TEXTS, "Tags of the description, which must be sections.")

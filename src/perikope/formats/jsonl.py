@@ -291,7 +291,10 @@ def _check_keys(record: dict[str, Any], valid: frozenset[str], kind: str) -> Non
 
 
 def _is_lost(record: dict[str, Any], key: str, ours: str) -> bool:
-    """Whether the value under another tool's name for a key would be lost; text always would."""
+    """Whether a value is lost if `key`, another tool's name for our key `ours`, is ignored.
+
+    It is lost unless the record has a value under `ours`. Text and passages always count as lost.
+    """
     return record[key] is not None and (ours in ("passages", "text") or record.get(ours) is None)
 
 

@@ -529,7 +529,7 @@ def _look_up_lists(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, added: int, threshold: float,
     buffers: WindowBuffers, candidates: int,
 ) -> int:  # fmt: skip
-    """Add the lists after the first `added` to the candidates; return the number of candidates.
+    """Add the posting lists after the first `added` to the candidates' values; return the number of candidates left.
 
     Candidates that cannot reach the threshold are dropped before each list.
     """
@@ -559,9 +559,9 @@ def _look_up(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, at: int,
     buffers: WindowBuffers, candidates: int,
 ) -> None:  # fmt: skip
-    """Add list number `at` to the candidates only.
+    """Add the contributions of posting list number `at` to the values of the candidates; ignore other documents.
 
-    The list and the candidates rise, so each search continues where the last one ended.
+    Postings and candidates are both sorted by document, so each search continues where the previous one ended.
     """
     documents, frequencies, columns = postings.documents, postings.frequencies, window.columns
     chosen, values, matched = buffers.chosen, buffers.values, buffers.matched

@@ -335,12 +335,11 @@ def _merge(a: _Entries, first_a: int, end_a: int, b: _Entries, first_b: int, end
 
 @kernel
 def _titles_above(parent: Integers, titles: TermCounts, terms: int) -> tuple[Integers, Integers, _Entries]:
-    """Counts of each section's title together with those of all titles above it.
+    """Sum the term counts of each section's title and of all titles above it.
 
-    Returns first and end entry of each section, and the entries.
-
-    Summed from the root down: walking up from every passage would be quadratic in a deep chain of sections. A section
-    whose title contains no term has the entries of the section above.
+    Returns the first entry of each section, the end of its entries (exclusive), and the entries of all sections.
+    Sections are summed from the root down, because walking up from every passage takes quadratic time in a deep chain
+    of sections. A section whose title contains no term shares the entries of the section above it.
     """
     sections = parent.size
     first = np.zeros(sections, np.int64)

@@ -18,7 +18,10 @@ SLOTS = 1 << 16
 
 @kernel
 def encode_tokens(tokens: Unsigned32, first_token: Integers) -> tuple[Unsigned16, Integers]:
-    """The codes of all documents one after the other, and the first code of each document."""
+    """The codes of all documents, concatenated, and the index of each document's first code.
+
+    The last index is the number of codes, so there is one more than documents.
+    """
     wide = 0
     for token in tokens:
         wide += token >= ESCAPE

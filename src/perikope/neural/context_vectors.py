@@ -77,7 +77,7 @@ class ContextSource:
         return (VECTORS,) if self.ranker.fusion is None else (VECTORS, CONTENT)
 
     def encode(self, snapshot: Snapshot, documents: Sequence[int]) -> Iterable[list[Encoded]]:
-        """See `DocumentEncoder`."""
+        """The vectors of each passage in its context, per document; see `DocumentEncoder.encode`."""
         graphs_and_texts = [read_nodes(snapshot, document, self.heading_path) for document in documents]
         encoded = encode_texts(self.ranker, [text for _, texts in graphs_and_texts for text in texts])
         first = 0
@@ -87,7 +87,10 @@ class ContextSource:
             yield self._encode(graph, nodes)
 
     def sample(self, snapshot: Snapshot, document: int, passages: Sequence[int]) -> list[Encoded]:
-        """See `DocumentEncoder`. Passages depend on their neighbours, so the whole document is computed."""
+        """The vectors of some passages of a document; see `DocumentEncoder.sample`.
+
+        Passages depend on their neighbours, so the whole document is encoded.
+        """
         (encoded,) = self.encode(snapshot, [document])
         return [encoded[passage] for passage in passages]
 

@@ -105,9 +105,9 @@ def _adding_up(label: str, value: float, nodes: Sequence[Node], rest: str) -> No
 
 
 class _StoreComparison:
-    """A query and the passages of the matches, by the vectors of a store.
+    """Compares a query with the passages of the matches by the vectors of a store.
 
-    `query` is (query tokens, dimension); `packed` has the passages of the matches, in the order of rows.
+    `query` has the shape (query tokens, dimension). `packed` has the vectors of the passages, in the order of rows.
     """
 
     def __init__(self, snapshot: Snapshot, matches: Matches, store: VectorStore, encoder: Encoder, matrix: str) -> None:

@@ -122,7 +122,10 @@ def _session_of(encoder: Encoder, int8: bool) -> Any:
 
 
 def graph_folder() -> Path | None:
-    """The folder of the graphs, beside that of compiled kernels and as private; None if no folder can be written."""
+    """The folder for ONNX graphs, next to the folder of compiled kernels; None if no folder can be written.
+
+    Only its owner can read it.
+    """
     kernels = cache_directory()
     if kernels is None:
         return None

@@ -211,7 +211,10 @@ class _Planner:
         return changed
 
     def _directly_changed(self, targets: Integers) -> Integers:
-        """The sorted states for which a message is left out: neighbours of targets (NO), targets themselves (NS)."""
+        """The states that lack a message which they receive in BASE, sorted.
+
+        These are neighbours of the targets in variant NO, and the targets themselves in variant NS.
+        """
         states = [np.zeros(0, np.int64)]
         if self.no_out:
             which, reached = self.neighbours.outgoing(targets)

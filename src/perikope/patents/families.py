@@ -20,10 +20,11 @@ _PUBLICATION = re.compile(r"([A-Z]{2}-[A-Z0-9]+)-[A-Z][0-9]?")
 def merge_publications(documents: Iterable[Document]) -> Iterator[Document]:
     """The same documents with one document per patent: `EP-1000000` for EP-1000000-A1 and EP-1000000-B1.
 
-    It has the sections of the latest publication. Earlier publications, latest first, add the parts and languages that
-    no later one has; often this is the abstract, which is published with the application only. Metadata are united,
-    those of the latest publication first; the date is the earliest, since from then on the patent was known. A patent
-    with one publication changes its id only, and other documents do not change. All documents are held in memory.
+    The merged document has the sections of the latest publication. Earlier publications, latest first, add the parts
+    and languages that no later publication has. This is often the abstract, which only the application contains.
+    Metadata are merged; values of later publications come first. The date is the earliest one, because the patent is
+    known from that date. A patent with one publication only gets a new id. Other documents do not change. All documents
+    are held in memory.
     """
     groups: dict[str, list[Document]] = {}
     for document in documents:

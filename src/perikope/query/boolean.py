@@ -43,7 +43,7 @@ class Phrase(_Node):
 class Near(_Node):
     """Two matches that do not overlap, the second within `distance` tokens of the end of the first (1: adjacent).
 
-    The left one comes first where `ordered`. A NOT has no position and cannot be inside.
+    If `ordered`, the left match comes first. A NOT has no position, so it cannot be a child.
     """
 
     left: QueryTree
@@ -54,28 +54,28 @@ class Near(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Same(_Node):
-    """All inside one passage, even where other operators look across passages."""
+    """Matches where all children match inside one passage, even if other operators look across passages."""
 
     children: tuple[QueryTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class And(_Node):
-    """All children."""
+    """Matches where all children match."""
 
     children: tuple[QueryTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or(_Node):
-    """At least one child."""
+    """Matches where at least one child matches."""
 
     children: tuple[QueryTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not(_Node):
-    """Where the child does not match."""
+    """Matches where the child does not match."""
 
     child: QueryTree
 

@@ -77,16 +77,16 @@ class Sources:
         return fetch_score(self.matches).at(self.matches.document_of_passage)
 
     def section(self, passage: Column, *, best: bool = False) -> Column:
-        """The average, or with `best` the maximum, score in the section directly above."""
+        """The score of the section directly above each passage: the average (if `best`, the maximum) below it."""
         return section_scores(self.matches, passage, "maximum" if best else "average").at(self.matches.section_of_passage)
 
     def above(self, passage: Column) -> Column:
-        """The average score of all sections above, weighted by distance."""
+        """The average score of all sections above each passage, weighted by proximity."""
         sections = section_scores(self.matches, passage, "average")
         return propagated_from_sections(self.matches, sections, Decay("gauss", 5.0), "average")
 
     def around(self, passage: Column, sigma: float = 5.0) -> Column:
-        """The average score of the other passages of the document, weighted by distance."""
+        """The average score of the other passages of each passage's document, weighted by proximity."""
         return propagated_from_passages(self.matches, passage, Decay("gauss", sigma), "average")
 
     def share_of_terms(self, frequencies: Frequencies, label: str) -> Column:

@@ -77,7 +77,7 @@ def plm(signals: Signals, *, lam: Lambda = 0.9) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class _Occurrences:
-    """The occurrences of the query's terms as sources of a kernel."""
+    """The occurrences of the query's terms, whose weights a positional kernel spreads over nearby text."""
 
     matches: Matches
     positions: Positions

@@ -124,7 +124,7 @@ def section_signals(
     statistics: CountedOver = "documents",
     aggregate: Aggregate = "average",
 ) -> Signals:
-    """Similarity of the passage with its titles, of its document, and of the section directly above it."""
+    """Similarity to the query of the passage and its titles, of its document, and of the section directly above."""
     matches.require_passages("qsf_section")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     # A section without direct passages lies between its subsections in value, so the extremes do not change.
@@ -159,7 +159,10 @@ def section_propagate_signals(
     weight: Weight = "gauss",
     sigma: Sigma = 5.0,
 ) -> Signals:
-    """Similarity of the passage with its titles, of its document, and of all sections above, by distance."""
+    """Similarity to the query of the passage and its titles, of its document, and of all sections above.
+
+    The sections above are weighted by proximity.
+    """
     matches.require_passages("qsf_section_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     sections = section_scores(matches, passage, "maximum" if aggregate == "maximum" else "average")
@@ -177,12 +180,15 @@ def qsf_section_propagate(
     """The passage, with its titles, mixed with its document and with all sections above it, weighted by proximity.
 
     `QSF_sectionPropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where
-    `propag(q, g)` is the average (or maximum) over all sections s above g of `Sim_sec(q, s) · w(x)`, with x the
-    distance in edges. `weight` is `gauss`, `exp(-x² / 2σ²)`, as in the paper; `triangle`, `max(0, 1 - x / σ)`;
-    `exponential`, `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. `aggregate` applies to Sim_sec
-    too; `weighted` divides the sum by the sum of the weights instead of the number of sections, and averages in Sim_sec
-    (Albarede et al. 2021, equations 9, 10 and 13). `content` and `statistics` are as in qsf_v. The model ranks
-    passages, not elements.
+    `propag(q, g)` is the average (or maximum) over all sections s above g of `Sim_sec(q, s) · w(x)`, and x is the
+    distance from g to s in edges (Albarede et al. 2021, equations 9, 10 and 13). Sim_sec is as in qsf_section.
+
+    `weight` selects w(x): `gauss` is `exp(-x² / 2σ²)`, as in the paper; `triangle` is `max(0, 1 - x / σ)`;
+    `exponential` is `exp(-x / σ)`; `inverse` is `1 / (1 + x / σ)`; `step` is 1 up to σ and 0 beyond it.
+
+    `aggregate` applies to propag and to Sim_sec. With `weighted`, propag divides the sum by the sum of the weights
+    instead of the number of sections, and Sim_sec is the average. `content` and `statistics` are as in qsf_v. The model
+    ranks passages, not elements.
     """
     return _mix(signals, alpha, beta)
 
@@ -197,7 +203,10 @@ def passage_propagate_signals(
     weight: Weight = "gauss",
     sigma: Sigma = 5.0,
 ) -> Signals:
-    """Similarity of the passage with its titles, of its document, and of the other passages, weighted by distance."""
+    """Similarity to the query of the passage and its titles, of its document, and of its other passages.
+
+    The other passages are weighted by proximity.
+    """
     matches.require_passages("qsf_passage_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     context = propagated_from_passages(matches, passage, Decay(weight, sigma), aggregate)
@@ -215,11 +224,14 @@ def qsf_passage_propagate(
 
     `QSF_passagePropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where
     `propag(q, g)` is the average (or maximum) over the other passages g' of the document of `Sim_title(q, g') · w(x)`,
-    with x the distance in edges of the tree of sections and passages; it is 0 for the only passage of a document.
-    `weight` is `gauss`, `exp(-x² / 2σ²)`, as in the paper; `triangle`, `max(0, 1 - x / σ)`; `exponential`,
-    `exp(-x / σ)`; `inverse`, `1 / (1 + x / σ)`; or `step`, 1 up to σ. The aggregate `weighted` divides the sum by the
-    sum of the weights instead of the number of passages: then a passage does not gain merely from having many passages
-    nearby (Albarede et al. 2021, equations 11 to 13). `content` and `statistics` are as in qsf_v. The model ranks
+    and x is the distance from g to g' in edges of the tree of sections and passages (Albarede et al. 2021, equations 11
+    to 13). propag is 0 for the only passage of a document.
+
+    `weight` selects w(x): `gauss` is `exp(-x² / 2σ²)`, as in the paper; `triangle` is `max(0, 1 - x / σ)`;
+    `exponential` is `exp(-x / σ)`; `inverse` is `1 / (1 + x / σ)`; `step` is 1 up to σ and 0 beyond it.
+
+    The aggregate `weighted` divides the sum by the sum of the weights instead of the number of passages. A passage then
+    does not gain merely from having many passages nearby. `content` and `statistics` are as in qsf_v. The model ranks
     passages, not elements.
     """
     return _mix(signals, alpha, beta)

@@ -49,11 +49,11 @@ def jobs_of(plan: Plan) -> list[Job]:
 
 
 def run_jobs(folder: Path, *, workers: int = 1, on_job: Callable[[str], None] = lambda line: None, **machine: str) -> list[JobFailure]:
-    """Do the jobs of a prepared folder that are not finished; returns those that failed.
+    """Run the unfinished jobs of a prepared folder; return those that failed.
 
-    `machine` has settings of this machine that values do not depend on, such as `device`. `on_job` is called with one
-    line per finished job. Small models leave most of a GPU idle: several processes are faster than one if the GPU's
-    multi-process service runs (`nvidia-cuda-mps-control -d`).
+    `machine` has settings of this machine that do not change results, such as `device`. `on_job` is called with one
+    line per finished job. Small models leave most of a GPU idle. Several `workers` are then faster than one, if the
+    GPU's multi-process service runs (`nvidia-cuda-mps-control -d`).
     """
     plan, finished = PreparedExperiment.load(folder).plan, FinishedJobs(folder / VALUES)
     waiting = [job for job in jobs_of(plan) if finished.read(job) is None]

@@ -110,7 +110,9 @@ class SystemKeys(Table):
     learn: str = option("", OneOf(("", "fusion", "prior", "tags")), "What is learned from the training topics.")
     method: Method = option("linear", OneOf(get_args(Method)), "How a fusion is learned.")
     min_occurrences: int = option(10, Whole(Range(0)), "Minimum number of occurrences of a tag whose weight is learned.")
-    of: tuple[str, ...] = option((), TEXTS, "For `fuse` and `rrf`: systems above this one whose models are fused, as they were tuned.")
+    of: tuple[str, ...] = option(
+        (), TEXTS, "For `fuse` and `rrf`: systems listed above this one. Their models are fused, with their tuned parameters."
+    )
     options: dict[str, Any] = options_table(
         SearchOptions, lambda: SEARCH_OPTIONS, "Options of this system; they take precedence over its recipe, and that over [search]."
     )
@@ -145,9 +147,9 @@ class ExperimentKeys(Table):
         if "documents" in sweep.given and not sweep.documents:
             raise sweep.wrong("documents", "is empty: list how many documents are fetched, or leave [sweep] out")
         if sweep.documents and "documents" in self.search:
-            raise sweep.wrong("documents", "or that of [search], not both, says how many documents are fetched")
+            raise sweep.wrong("documents", "is also set in [search]; remove one of the two")
         if len(set(sweep.documents)) < len(sweep.documents):
-            raise sweep.wrong("documents", "must be different whole numbers")
+            raise sweep.wrong("documents", "lists a number twice; list each number once")
         if not isinstance(common, int):
             raise self.location.inner("search").wrong("documents", "must be a whole number")
         return sweep.documents or (common,)

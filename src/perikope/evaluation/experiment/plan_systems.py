@@ -52,7 +52,7 @@ def _repeated(keys: SystemKeys, kind: SystemKind, shared: Any) -> SystemPlan:
     assert isinstance(keys, RepeatedSystemKeys)
     if keys.of:
         if extra := sorted(keys.given - {"name", "of", "table", "also_in"}):
-            raise keys.wrong(extra[0], "is not for a fusion")
+            raise keys.wrong(extra[0], "does not apply to a fusion; remove it")
         return SystemPlan(keys.name, of=keys.of, table=keys.table, also_in=keys.also_in)
     return SystemPlan(keys.name, table=keys.table, also_in=keys.also_in, **kind.read_system(keys, shared))
 
@@ -76,7 +76,7 @@ def _check_tables(keys: SystemKeys, systems: Mapping[str, SystemPlan]) -> None:
 def _other_run(keys: SystemKeys, folder: Path, sets: Sequence[TopicSet]) -> SystemPlan:
     """The runs of another program."""
     if extra := sorted(keys.given - {"name", "run", "runs"}):
-        raise keys.wrong(extra[0], "is not for a run that is there already")
+        raise keys.wrong(extra[0], "does not apply to a system with run or runs; remove it")
     names = [topics.name for topics in sets]
     if keys.run:
         if keys.runs or len(names) > 1:

@@ -52,7 +52,7 @@ def file_digest(path: Path) -> str:
 
 
 class State:
-    """The folder of one system in one sweep."""
+    """The finished work of one system in one sweep, kept as files in one folder."""
 
     def __init__(self, folder: Path, key: str) -> None:
         self.folder = folder / FOLDER / key
@@ -65,7 +65,7 @@ class State:
             return None
 
     def write(self, name: str, value: object) -> None:
-        """Keep a value."""
+        """Write a value under a name, replacing the old one."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with replacing(self.folder / f"{name}.json") as file:
             file.write(json.dumps(value, ensure_ascii=False) + "\n")
@@ -102,7 +102,7 @@ class State:
         return file_digest(target)
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Remove everything else from the folder."""
+        """Remove all files from the folder except those with these names."""
         for file in self.folder.iterdir() if self.folder.is_dir() else ():
             if file.name not in names:
                 file.unlink()

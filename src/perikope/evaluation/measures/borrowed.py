@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def borrow(call: Call) -> Definition | None:
-    """The measure of this name in ir_measures; None where it has none or is not installed.
+    """The measure with this name in ir_measures; None if there is no such measure or ir_measures is not installed.
 
-    A measure that ir_measures has but cannot compute is an error.
+    Raises an error if ir_measures has the measure but cannot compute it.
     """
     try:
         from ir_measures.measures import registry

@@ -165,7 +165,10 @@ def by_document(ranked: Iterable[AnyStretch]) -> list[AnyStretch]:
 
 
 def _cover(result: Stretch, covered: list[tuple[int, int]]) -> bool:
-    """Add a result to the sorted pairs of start and end, if it overlaps none of them; returns whether it was added."""
+    """Whether a result overlaps none of the sorted pairs (start, end); if so, add it to them.
+
+    An empty result overlaps nothing and is not added.
+    """
     start, end = result.start, result.start + result.length
     i = bisect_left(covered, (start, end))
     if start < end and ((i and covered[i - 1][1] > start) or (i < len(covered) and covered[i][0] < end)):

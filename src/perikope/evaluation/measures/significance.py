@@ -112,7 +112,9 @@ def _columns(values: Mapping[str, Mapping[str, float]], paired: bool) -> dict[st
             raise UsageError(f"the value of {name} for query {wrong!r} is not a finite number")
         if paired and queries is not None and queries != by_query.keys():
             odd = min(queries ^ by_query.keys())
-            raise UsageError(f"this test pairs the values of the same queries, but not every system has one for query {odd!r}")
+            raise UsageError(
+                f"this test pairs values by query, but a system has none for query {odd!r}; evaluate all systems on the same queries"
+            )
         queries = set(by_query)
         columns[name] = [by_query[qid] for qid in sorted(by_query)]
     return columns

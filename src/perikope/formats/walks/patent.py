@@ -258,7 +258,10 @@ def _beginning(element: Element) -> str:
 
 
 def _target(thing: Thing, targets: Mapping[Thing, str]) -> str:
-    """The id of a thing, or ""; figure 3B may be described as figure 3, and figure 3 as 3A."""
+    """The id of the target that a text mentions, or "" if there is none.
+
+    A mention of figure 3B falls back to figure 3, and a mention of figure 3 falls back to figure 3A.
+    """
     what, which = thing
     if (target := targets.get(thing)) or what != "figure":
         return target or ""

@@ -94,14 +94,14 @@ class TextSource:
     matrices: tuple[str, ...] = (VECTORS,)
 
     def encode(self, snapshot: Snapshot, documents: Sequence[int]) -> Iterable[list[Encoded]]:
-        """See `DocumentEncoder`."""
+        """The vectors of each passage, per document; see `DocumentEncoder.encode`."""
         texts = [self._written(snapshot, document) for document in documents]
         encoded = self._encoded([text for texts_of_document in texts for text in texts_of_document])
         first = np.cumsum([0, *map(len, texts)]).tolist()
         return [encoded[start:end] for start, end in pairwise(first)]
 
     def sample(self, snapshot: Snapshot, document: int, passages: Sequence[int]) -> list[Encoded]:
-        """See `DocumentEncoder`."""
+        """The vectors of some passages of a document; see `DocumentEncoder.sample`."""
         texts = self._written(snapshot, document)
         return self._encoded([texts[passage] for passage in passages])
 

@@ -27,7 +27,7 @@ PER_QUERY = tuple(name for name in options_on(TOPIC) if name not in options_on(R
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectsKeys(Table):
-    """How the index should have been made."""
+    """Settings that the recipe expects of the index."""
 
     stemmer: str = option("", FilledText(), "Stemmer of the index.")
     stopwords: str = option("", FilledText(), "Stop words of the index.")
@@ -42,8 +42,8 @@ class RecipeKeys(Table):
     search: dict[str, Any] = options_table(
         SearchOptions, lambda: options_on(RECIPE), "Options of a search, by the names that `SearchOptions` declares."
     )
-    expects: ExpectsKeys = table(ExpectsKeys, "How the index should have been made.")
-    per_query: dict[str, str] = free_table(Text(), "Options that only a query can have, with what they should be.")
+    expects: ExpectsKeys = table(ExpectsKeys, "Settings that the recipe expects of the index; a search warns if they differ.")
+    per_query: dict[str, str] = free_table(Text(), "Options that are set per query, each with the value that the recipe expects, in words.")
     models: dict[str, str] = free_table(Text(), "The other models of the paper, by their names in the paper.")
     protocol: dict[str, str] = free_table(Text(), "Collection, queries and measures of the paper, in words.")
     sources: dict[str, str] = free_table(Text(), 'Where each value comes from: "published: …" or "decided: …".')

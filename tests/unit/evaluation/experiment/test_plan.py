@@ -59,7 +59,7 @@ def test_options_of_a_system_go_before_its_recipe_and_this_before_all():
         ("folds = 3", 'folds = 3\ntopics = "t"', r"\[training\] folds or topics, not both"),
         ("folds = 3", "folds = 1", "at least 2"),
         ("[training]\nfolds = 3", "", r"\[system section\] tune needs topics to tune on"),
-        ("documents = [4, 100]", "documents = [4, 4]", "different whole numbers"),
+        ("documents = [4, 100]", "documents = [4, 4]", "lists a number twice"),
         ("documents = [4, 100]", 'documents = ["many"]', "documents number 1 must be a whole number, not text"),
         ("documents = [4, 100]", "documents = []", r"\[sweep\] documents is empty"),
         ('documents = ["documents.jsonl"]', 'index = "idx"\ndocuments = []', r"\[collection\] documents is empty"),
@@ -107,7 +107,7 @@ def test_options_of_a_system_go_before_its_recipe_and_this_before_all():
         ("[sweep]", '[search]\nexpand = "rm4"\n[sweep]', r"\[search\] expand is wrong: .*did you mean 'rm3'"),
         ("[sweep]", '[search]\nsyntax = "bool"\n[sweep]', r"\[search\] syntax is wrong: unknown syntax 'bool'"),
         ("[sweep]", '[search]\ncode_level = "all"\n[sweep]', r"\[search\] code_level is wrong"),
-        ("[sweep]", "[search]\ndocuments = 9\n[sweep]", r"\[sweep\] documents or that of \[search\], not both"),
+        ("[sweep]", "[search]\ndocuments = 9\n[sweep]", r"\[sweep\] documents is also set in \[search\]"),
         ('model = "bm25"', 'model = "bm25"\noptions = { filter = "year>>3" }', r"\[system bm25\.options\] filter is wrong: .*year>>3"),
         (
             'model = "bm25"',

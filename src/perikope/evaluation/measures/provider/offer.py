@@ -29,7 +29,7 @@ def offer() -> ir_measures.Provider:
 
 
 def theirs(measure: Measure) -> ir_measures.Measure:
-    """The measure of ir_measures for one of ours."""
+    """The ir_measures object that is equivalent to a perikope measure."""
     definition = measure.definition
     known = registry.get(definition.name)
     if known is None:
