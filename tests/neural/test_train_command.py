@@ -282,7 +282,7 @@ def test_what_makes_no_sense_is_refused(tmp_path, capsys):
     assert "names its collections and topics itself" in err
     code, _, err = run(capsys, "experiment", "carmel2013", "--index", "i", "--topics", "t", "--qrels", "q", "--device", "cpu")
     assert code == 2
-    assert "--device is for neural rankers" in err
+    assert "--device applies to neural rankers only" in err
     file.write_text(file.read_text().replace("seeds = 2", "sedes = 2"))
     code, _, err = experiment(capsys, file)
     assert code == 2

@@ -140,8 +140,8 @@ def test_a_wildcard_finds_at_least_the_word_itself():
         ("a - b", "expected a word", 3),
         ("a & b", "expected a word", 3),
         ('a "b c', "quotation mark is not closed", 3),
-        ('a ""', "holds no word", 3),
-        ('a "., "', "holds no word", 3),
+        ('a ""', "contains no word", 3),
+        ('a "., "', "contains no word", 3),
         ("a NEAR b", "NEAR/5", 3),
         ("a ADJ b", "ADJ/5", 3),
         ("a NEAR/0 b", "NEAR/5", 3),
@@ -219,7 +219,7 @@ def test_a_wildcard_that_stands_for_too_much_is_named():
     def many(prefix, most):
         return 7123, []
 
-    with pytest.raises(UsageError, match=r"pu\* stands for at least 7123 terms.*character 7"):
+    with pytest.raises(UsageError, match=r"pu\* matches at least 7123 terms.*character 7"):
         parse_tree("valve pu*", UNSTEMMED, ["en"], many)
 
 
