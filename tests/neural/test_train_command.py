@@ -245,7 +245,7 @@ def test_jobs_that_fail_are_told_and_the_rest_is_reported(tmp_path, capsys):
     file.write_text(file.read_text().replace("context = { layers = 2,", "context = { layers = 2, positions = 2,"))
     code, shown, err = experiment(capsys, file, "--out", tmp_path / "out")
     assert code == 1
-    assert "passages may have 2 tokens" in err
+    assert "nodes may have at most 2 tokens" in err
     assert "not done: context, seed 1" in err
     assert "  folds" in shown
     assert "  context" not in shown
