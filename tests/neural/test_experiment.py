@@ -213,7 +213,7 @@ def content(**keys):
         ({"seed": 2}, r"\[system one\] 'seed'; did you mean 'seeds'"),
         ({"training": {"epochs": 0}}, r"\[system one.training\] epochs must be a whole number of at least 1"),
         ({"variant": "NOPE"}, r"\[system one\] variant is wrong: unknown variant 'NOPE'"),
-        ({"variant": "BASE", "context": {"heads": 7}, "folds": 2}, r"\[system one\] variant is wrong: .*heads that divide"),
+        ({"variant": "BASE", "context": {"heads": 7}, "folds": 2}, r"\[system one\] variant is wrong: .*heads must divide"),
         ({"of": ["two", "three"]}, r"\[system one\] of is wrong: unknown system 'two'"),
         ({"also_in": ["Apart"], "folds": 2}, r"\[system one\] also_in is wrong: unknown table 'Apart'"),
         ({}, r"\[system one\] train_on is missing: name the sets of topics to train on, or set folds"),
