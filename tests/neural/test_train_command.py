@@ -236,7 +236,7 @@ def test_attention_that_cannot_be_made_is_told_before_anything_is_trained(tmp_pa
     file.write_text(file.read_text().replace("context = { layers = 2,", "context = { layers = 2, heads = 3,"))
     code, _, err = experiment(capsys, file, "--out", tmp_path / "out")
     assert code == 2
-    assert "heads that divide the dimension" in err
+    assert "heads must divide the dimension" in err
 
 
 def test_jobs_that_fail_are_told_and_the_rest_is_reported(tmp_path, capsys):
