@@ -463,7 +463,7 @@ def sum_trapezoid(
             at_end[:] = bounds
             _find_ranges(first, last, float(end), sigma, at_end)
             if bounds[0] == at_end[0] and bounds[1] == at_end[1] and bounds[2] == at_end[2] and bounds[3] == at_end[3]:
-                # No trapezoid has a corner in the passage: the sum is a straight line, and its mean is its middle value.
+                # No trapezoid has a corner in the passage: the sum is a straight line, and its mean is the middle value
                 sums[passage] = (intervals + 1) * _height(weights, firsts, lasts, (begin + end) / 2, sigma, bounds)
                 continue
             total = 0.0

@@ -107,7 +107,7 @@ class Sources:
         return self.share_of_terms(frequencies, "share of the query's terms in the titles above")
 
     def position(self) -> Column:
-        """For each passage, the relative position of its middle: 0 is the start of the document, 1 its last token."""
+        """For each passage, the relative position of its middle: 1 is the end of the last passage of its document."""
         matches = self.matches
         end = np.zeros(matches.documents, np.int64)
         np.maximum.at(end, matches.document_of_passage, matches.end_token_of_passage)
