@@ -81,7 +81,7 @@ def run_experiment(
 def prepare_experiment(
     plan: Plan, folder: Path, *, fresh: bool = False, workers: int | None = None, on_step: OnStep = lambda line: None
 ) -> PreparedExperiment:
-    """Run everything except the jobs of rankers, and write the files that the jobs need to a folder (see `prepared`)."""
+    """Run everything except the jobs of rankers, and write the files that they need to a folder (see `prepared`)."""
     with _opened(plan, folder, fresh) as begun:
         _search(plan, folder, begun, workers or usable_cores(), lambda stage, done, all: None, on_step)
         return PreparedExperiment.load(folder)

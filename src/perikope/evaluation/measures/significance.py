@@ -151,9 +151,9 @@ def _mann_whitney(pairs: Pairs, seed: int) -> Iterator[float]:
 def _randomisation(pairs: Pairs, seed: int) -> Iterator[float]:
     """Yield the p-value of each pair by Fisher's randomisation test.
 
-    An assignment swaps the values of the two systems for some queries. p is the share of assignments for which the means
-    differ at least as much as observed. All assignments are tried if at most `EXACT_QUERIES` queries differ. Otherwise,
-    `TRIALS` random ones are drawn, and the observed one is added: `(as extreme + 1) / (drawn + 1)`.
+    An assignment swaps the values of the two systems for some queries. p is the share of assignments for which the
+    means differ at least as much as observed. All assignments are tried if at most `EXACT_QUERIES` queries differ.
+    Otherwise, `TRIALS` random ones are drawn, and the observed one is added: `(as extreme + 1) / (drawn + 1)`.
     """
     import numpy as np
 
@@ -174,7 +174,7 @@ def _randomisation(pairs: Pairs, seed: int) -> Iterator[float]:
 
 
 def _as_extreme(differences: Floats, blocks: Iterator[Floats]) -> Integers:
-    """For each column of differences, the number of assignments whose sum is at least as far from 0 as the observed one.
+    """For each column of differences, the number of assignments whose sum is at least as far from 0 as observed.
 
     `differences` has the shape (queries, pairs). Each block of `blocks` has one assignment of signs per row, with the
     shape (assignments, queries).
