@@ -187,7 +187,7 @@ def test_a_collection_is_read_back(file, tmp_path):
         ('of = ["other", "plain"]', 'of = ["other", "plain"]\nseeds = 2', "seeds does not apply to a fusion"),
         ("epochs = 1", "epochs = 0", r"\[training\] epochs must be a whole number of at least 1"),
         ("seeds = 2", "sedes = 2", "unknown key in .*'sedes'; did you mean 'seeds'"),
-        ('name = "folds"', 'name = "context"', "name must be a name of its own"),
+        ('name = "folds"', 'name = "context"', "name must be given and differ"),
         ('runs = { "pumps/asked"', 'runs = { "pumps/learned"', "unknown reported set of topics 'pumps/learned'"),
         ('kind = "neural"', 'kind = "neutral"', "kind is wrong: unknown kind of systems 'neutral'"),
     ],
@@ -260,7 +260,7 @@ def test_attention_has_our_own_form_where_a_file_does_not_say():
 def test_a_folder_belongs_to_the_experiment_of_its_title(file, tmp_path):
     prepare(file, tmp_path / "out")
     file.write_text(file.read_text().replace('title = "tiny"', 'title = "other"'))
-    with pytest.raises(UsageError, match="holds the experiment 'tiny', this one is 'other'"):
+    with pytest.raises(UsageError, match="holds the experiment 'tiny', not 'other'"):
         prepare(file, tmp_path / "out")
     file.write_text(file.read_text().replace('title = "other"', 'title = "tiny"').replace("sample = 3", "sample = 2"))
     with pytest.raises(UsageError, match="was made with other collections"):
