@@ -218,7 +218,7 @@ def test_the_demo_finds_by_context_what_words_alone_do_not(capsys):
 
 
 def test_check_names_what_is_damaged(index, capsys):
-    assert run(capsys, "check", index)[:2] == (0, f"{index} is whole: 2 documents\n")
+    assert run(capsys, "check", index)[:2] == (0, f"{index} is undamaged: 2 documents\n")
     segment = next(index.glob("segment-*"))
     data = bytearray(segment.read_bytes())
     data[len(data) // 2] ^= 1

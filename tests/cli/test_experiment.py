@@ -93,7 +93,7 @@ def test_the_surface_is_drawn(files, capsys):
         (("--sweep", "1,x"), "--sweep must be a list of whole numbers"),
         (("--save", "mine.txt"), "ends in .toml"),
         (("--save", "there/is/none.toml"), "there is no folder there/is"),
-        (("--plot", "surface.png"), "a plot's file ends in .svg, not 'surface.png'"),
+        (("--plot", "surface.png"), "the file of a plot must have a name that ends in .svg, not 'surface.png'"),
         (("--plot", "surface.svg", "--model", "qsf_v(alpha=[0.5])"), "--plot needs at least two settings"),
         (("--model", "qsf_v(alpha=[])"), "has no value to try"),
         (("--model", "qsf_v(statistics)"), "statistics has no grid of several values"),

@@ -152,11 +152,11 @@ def test_a_deleted_document_is_not_found():
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        ("EP1000001A1", "no EP1000001A1 in .*similar ones: EP1000000A1, EP1000000B1"),
+        ("EP1000001A1", "no EP1000001A1 in .*similar names: EP1000000A1, EP1000000B1"),
         ("EP1000000B9", "these publications of EP1000000: EP-1000000-A1, EP-1000000-B1"),
         ("ZZ99", "there is no ZZ99 in [^;]*$"),
         ("missing.xml", "neither a file, nor a document"),
-        ("EP-1000000-A2.xml", "neither a file.*similar ones: EP1000000A1"),
+        ("EP-1000000-A2.xml", "neither a file.*similar names: EP1000000A1"),
         ("", "is empty"),
         ("folder/missing.xml", "there is no such file"),
     ],
@@ -318,7 +318,7 @@ def test_overlapping_passages_count_their_words_once():
         ({"fetch_from": "abstrakt"}, "did you mean 'abstract'"),
         ({"browse_from": []}, "name a part"),
         ({"code_level": "subgroup"}, "level of classification codes"),
-        ({"claims": [9]}, "no claim '9'; it has claim-1, claim-2"),
+        ({"claims": [9]}, "no claim '9'; its claims are claim-1, claim-2"),
         ({"claims": ["/patent-document/claims/claim[3]"]}, "no claim"),
         ({"claims": "…"}, "text of the claims is empty"),
     ],
@@ -337,7 +337,7 @@ def test_what_announces_the_claims_is_not_offered_as_one():
         builder.places[builder.passage("I claim:", tag="claim-statement")] = Place("/patent-document[1]/claims[1]/claim-statement[1]", 0, 8)
         builder.places[builder.passage("A pump.", tag="claim", id="claim-1")] = Place("/patent-document[1]/claims[1]/claim[1]", 8, 15)
     index = index_of([builder.build()])
-    with pytest.raises(UsageError, match=r"has no claim '9'; it has claim-1$"):
+    with pytest.raises(UsageError, match=r"has no claim '9'; its claims are claim-1$"):
         index.patent_query("EP-1-A1", [9])
 
 
@@ -517,9 +517,7 @@ def test_claims_in_another_language_are_translated(index):
 def test_without_a_translator_words_are_looked_up_as_they_are(index):
     query = index.patent_query(patent("EP-9-B1", "", ["Rotor mit Läufer."], language="de"))
     assert query.browse.terms == ("en:rotor",)
-    assert any(
-        "is in de, which is not searched, and there is no translator: its words are looked up untranslated" in note for note in query.notes
-    )
+    assert any("is in de, which is not searched, and there is no translator" in note for note in query.notes)
 
 
 def test_nothing_of_it_is_in_the_index(index):

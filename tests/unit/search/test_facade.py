@@ -86,14 +86,14 @@ def test_explain_names_what_is_missing(index):
     assert index.explain("heat pump", "manual%207#off").value > 0
     with pytest.raises(UsageError, match="no document 'nowhere'"):
         index.explain("heat pump", "nowhere#off")
-    with pytest.raises(UsageError, match="no passage 'p9'; it has off, @2, @3"):
+    with pytest.raises(UsageError, match="no passage 'p9'; its passages are off, @2, @3"):
         index.explain("heat pump", "manual%207#p9")
     with pytest.raises(UsageError, match="was not fetched for this query"):
         index.explain("rotor", "manual%207#off")
 
 
 def test_an_id_that_is_there_is_refused_and_nothing_is_lost(index):
-    with pytest.raises(InputError, match="'other' is already there"):
+    with pytest.raises(InputError, match="'other' is already in the index"):
         index.add([plain_document("new", "", "text"), plain_document("other", "", "text")])
     index.rollback()
     assert Index.open(index.folder).documents == 2
@@ -217,7 +217,7 @@ def test_half_of_what_was_meant_is_not_committed(tmp_path):
     index.rollback()
     index.commit()
     assert index.documents == 0
-    with pytest.raises(UsageError, match="this is a str"):
+    with pytest.raises(UsageError, match="cannot add a str"):
         index.add(["text"])
     index.rollback()
 

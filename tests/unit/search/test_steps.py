@@ -46,7 +46,7 @@ def test_matches_serve_many_models(index):
 
 
 def test_a_mistake_in_options_is_told_before_a_query_is_read(index):
-    with pytest.raises(UsageError, match="there is no part"):
+    with pytest.raises(UsageError, match="has a part"):
         Search(index.snapshot, SearchOptions(part="claims"))
     with pytest.raises(UsageError, match="unknown field"):
         Search(index.snapshot, SearchOptions(filter="ipc=F04D"))
@@ -59,7 +59,7 @@ def test_a_mistake_in_options_is_told_before_a_query_is_read(index):
     assert problem == "the query 'the of' contains only stop words; add another word"
     wrong = Topic("1", "pump", options={"filter": "nofield=1"})
     assert "unknown field of metadata 'nofield'" in prepare_topic(index.snapshot, wrong, SearchOptions()).problem
-    with pytest.raises(UsageError, match="there is no part"):
+    with pytest.raises(UsageError, match="has a part"):
         prepare_topic(index.snapshot, wrong, SearchOptions(part="claims"))
 
 

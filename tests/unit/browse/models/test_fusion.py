@@ -44,7 +44,7 @@ def index():
         ("rrf(k=-1)", "k=-1.0 is out of range"),
         ("learned(name=5)", "name must be the name of a table"),
         ("learned(name=nothing)", "unknown table of fusion 'nothing'; valid: even"),
-        ("fuse(models=[bm25,psg],weights=[1,2,3])", "there are 2 models and 3 weights"),
+        ("fuse(models=[bm25,psg],weights=[1,2,3])", "there are 2 models but 3 weights"),
         ("fuse(models=[bm25,psg],weights=[0,0])", "no model has a weight above 0"),
     ],
 )
@@ -189,7 +189,7 @@ def test_what_does_not_fit_is_refused(values, complaint):
     with pytest.raises(InputError, match=re.escape(complaint)) as error:
         combination_of(SavedTable("mine", KIND, values))
     assert "'mine'" in str(error.value)
-    assert "learn it again" in str(error.value)
+    assert "learn the table again" in str(error.value)
 
 
 def test_a_good_tree_is_taken():
