@@ -1,4 +1,4 @@
-"""Build or update an index from files, as the command line does: everything is committed, or nothing."""
+"""Builds or updates an index from files. All changes become visible in one commit, or none."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from perikope.index.reader import Snapshot
 from perikope.text.analysis import Analyzer, read_stopwords
 
 _SELF, _WORKER = 100 << 20, 150 << 20
-"""Memory of the program, and of each worker process, before the first document, in bytes."""
+"""The memory in bytes that the program, and each worker process, uses before the first document."""
 
 LARGE_INPUT = 8 << 20
-"""The unpacked input size, in bytes, from which worker processes save time."""
+"""From this unpacked input size on, in bytes, worker processes save time."""
 
 OnProgress = Callable[[int, int], None]
-"""Called with the numbers of documents and bytes finished since the last call."""
+"""A function that is called with the numbers of documents and of bytes that were finished since the last call."""
 
 
 DUPLICATES = ("error", "first")
@@ -41,48 +41,52 @@ DUPLICATES = ("error", "first")
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """The content of the index after a build, what changed, and what was skipped."""
+    """The result of a build. `documents` and `passages` are the totals of the index after the build."""
 
     documents: int
     passages: int
     added: int
-    """The number of new documents, including those that replace another."""
+    """The number of added documents, including those that replace another document."""
     deleted: int
     """The number of deleted documents, including those that were replaced."""
     skipped: tuple[UnreadableFile, ...]
     """One error per file, or per duplicate document, that was left out."""
     ignored: int
-    """The number of files in folders and archives whose format is not known."""
+    """The number of files in folders and archives that were ignored because their format is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How files are read and indexed."""
+    """The options of a build: how files are read and indexed."""
 
     format: str = "auto"
     """The format of all files, or `auto` to recognise the format of each."""
     language: str | None = None
-    """The language of texts that name none; None: that of the index, or English for a new one."""
+    """The language of texts that do not name their language. None means the language of the index, or English for a new
+    index."""
     stemmer: str | None = None
-    """None: that of the index, or `snowball` for a new one."""
+    """The stemmer. None means the stemmer of the index, or `snowball` for a new index."""
     stopwords: str | None = None
-    """`default`, `none` or a file; None: those of the index, or `default` for a new one."""
+    """The stop words: `default`, `none` or the path of a file. None means those of the index, or `default` for a new
+    index."""
     segment: str = "markup"
     """How documents are cut into passages; see `perikope.document.segmentation`."""
     append: bool = False
-    """Add to an existing index."""
+    """Whether to add documents to an existing index."""
     replace: bool = False
-    """Add to an existing index, and replace documents that have the same id."""
+    """Whether to add documents to an existing index and to replace documents that have the same id."""
     sync: bool = False
-    """Make the index follow the files: read new and changed ones, delete the documents of those that are gone."""
+    """Whether to bring the index up to date with the files: new and changed files are read, and documents of files that
+    no longer exist are deleted."""
     duplicates: str = "error"
-    """What to do if several documents have the same id: `error`, or `first` to index the first and skip the others."""
+    """What to do if several documents have the same id. `error` raises an error; `first` indexes the first of them
+    only."""
     memory: int = DEFAULT_MEMORY
     """The memory for all processes together, in bytes."""
     workers: int | None = None
-    """The number of processes; None: one per core if the input is large, else one."""
+    """The number of processes. None means one per core if the input is large, else one."""
     wait: float = 0.0
-    """How long to wait for another writer, in seconds."""
+    """How long to wait until another writer releases the index, in seconds."""
 
 
 def build(
@@ -93,7 +97,7 @@ def build(
     delete: Sequence[str] = (),
     on_progress: OnProgress | None = None,
 ) -> BuildReport:
-    """Index files and folders. After an error the index is as it was before; a new index is removed.
+    """Index files and folders. After an error an existing index is unchanged, and a new index is removed.
 
     `delete` lists ids of documents to delete in the same commit.
     """
@@ -104,7 +108,7 @@ def build(
     if options.duplicates not in DUPLICATES:
         raise unknown("value of --duplicates", options.duplicates, DUPLICATES)
     if options.duplicates == "first" and (options.workers or 1) > 1:
-        raise UsageError("--duplicates first reads one file after the other; leave out --workers")
+        raise UsageError("--duplicates first works with one process only; leave out --workers")
     existed = Path(folder).exists()
     adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / manifests.FILE).exists())
     if adding:
@@ -120,10 +124,11 @@ def build(
             after = writer.commit().totals
             if not adding and not after.documents:
                 raise InputError(
-                    "; ".join(str(problem) for problem in skipped[:3]) or "there are no documents in it", path=", ".join(paths)
+                    "; ".join(str(problem) for problem in skipped[:3]) or "no documents found; check the path and --format",
+                    path=", ".join(paths),
                 )
         except BaseException:
-            # Done while the lock is held, so that no other program uses the folder.
+            # The folder is removed while the lock is held, so that no other program uses it.
             if not adding:
                 _remove(Path(folder), keep_folder=existed)
             raise
@@ -135,26 +140,29 @@ def _stopwords(given: str) -> str | tuple[str, ...]:
 
 
 def _check_settings(snapshot: Snapshot, options: BuildOptions) -> None:
-    """Raise if the options ask for another text analysis than the index has."""
+    """Raise a `UsageError` if the options set another stemmer or other stop words than the index has."""
     analysis = snapshot.manifest.analysis
     stopwords = None if options.stopwords is None else _stopwords(options.stopwords)
     requested = {"stemmer": options.stemmer, "stopwords": list(stopwords) if isinstance(stopwords, tuple) else stopwords}
     for name, value in requested.items():
         if value is not None and value != analysis[name]:
-            raise UsageError(f"{snapshot.folder} was made with another setting (--{name}): leave the option out, or build a new index")
+            raise UsageError(f"{snapshot.folder} was made with another setting of --{name}: leave the option out, or build a new index")
 
 
 def _change(
     writer: IndexWriter, paths: Sequence[str], options: BuildOptions, delete: Sequence[str], on_progress: OnProgress
 ) -> tuple[list[UnreadableFile], int]:
-    """Delete and add documents without committing; returns the skipped files and the number of ignored ones."""
+    """Delete and add documents without a commit.
+
+    Returns one error per skipped file, and the number of ignored files.
+    """
     writer.delete(delete)
     skipped: list[UnreadableFile] = []
     ignored: list[str] = []
     sync = _Sync(writer.snapshot) if options.sync else None
     entries = find_files(list(paths), format=options.format, on_problem=skipped.append, on_ignored=ignored.append) if paths else iter(())
     if options.duplicates == "first":
-        workers = 1  # only one process that reads all files knows which document is the first
+        workers = 1  # which document is the first is known only if one process reads all files
     else:
         is_large, entries = _is_large(entries)
         workers = options.workers if options.workers is not None else usable_cores() if is_large else 1
@@ -179,19 +187,24 @@ def _change(
     else:
 
         def skip(document: Document) -> None:
-            skipped.append(UnreadableFile(f"document {document.id!r} was in an earlier file", path=document.source or None))
+            skipped.append(
+                UnreadableFile(f"document {document.id!r} is skipped: an earlier document has the same id", path=document.source or None)
+            )
 
         on_duplicate = skip if options.duplicates == "first" else None
         writer.add(_read(sources, options.segment, skipped, on_progress), replace=replaces, on_duplicate=on_duplicate)
     if sync:
-        # These are numbers of the old snapshot, so a document that moved to another file and was read again is not
+        # These numbers belong to the old snapshot, so a document that moved to another file and was read again is not
         # deleted.
         writer.delete_numbers(sync.outdated([str(problem.path) for problem in skipped]))
     return skipped, len(ignored)
 
 
 def _read(sources: Iterable[Source], segment: str, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:
-    """Read the documents of sources; a file that cannot be read is added to `skipped`, unless the user named it."""
+    """Yield the documents of sources, cut into passages.
+
+    The error of a file that cannot be read is added to `skipped`, or raised if the user named the file.
+    """
     cut = segmenter(segment)
     for source in sources:
         count = 0
@@ -209,7 +222,7 @@ def _read(sources: Iterable[Source], segment: str, skipped: list[UnreadableFile]
 
 
 class _Sync:
-    """Compares the files that an index was read from with the files as they are now."""
+    """Finds the differences between the files that an index was made from and the files as they are now."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._known: dict[str, tuple[str, list[int]]] = {}
@@ -220,16 +233,20 @@ class _Sync:
                 self._known.setdefault(source, (digest, []))[1].append(int(base) + local)
 
     def select(self, entry: FileEntry, digest: str) -> bool:
-        """Whether a file must be read, because it is new or its content has changed."""
+        """Whether a file must be read because it is new or its content has changed.
+
+        `digest` is the hash of its content.
+        """
         if entry.id in self._known and self._known[entry.id][0] == digest:
             self._unchanged.add(entry.id)
             return False
         return True
 
     def outdated(self, unreadable: Sequence[str]) -> list[int]:
-        """The numbers of documents whose file has changed or is gone.
+        """The numbers of documents whose file has changed or no longer exists.
 
-        Documents that came from no file stay. So do documents of the `unreadable` files, which may be half written.
+        Documents that did not come from a file are not included. Neither are documents of `unreadable` files, since
+        such a file may be half written.
         """
         gone = {source for source in self._known if source and source not in self._unchanged}
         # The index names files with forward slashes on every system.
@@ -238,7 +255,7 @@ class _Sync:
 
 
 def input_size(paths: Sequence[str]) -> int:
-    """The estimated unpacked size of files and folders in bytes; for a progress bar."""
+    """The estimated unpacked size of files and folders in bytes, for a progress bar."""
     total = 0
     for path in paths:
         if os.path.isdir(path):
@@ -249,9 +266,9 @@ def input_size(paths: Sequence[str]) -> int:
 
 
 def _is_large(entries: Iterator[FileEntry]) -> tuple[bool, Iterator[FileEntry]]:
-    """Whether the files have `LARGE_INPUT` bytes or more together, and an iterator over all of them.
+    """Whether the total size of the files is at least `LARGE_INPUT`, and a new iterator over all files.
 
-    Only as many files are examined as the answer needs.
+    Files are examined only until this size is reached.
     """
     seen: list[FileEntry] = []
     size = 0
@@ -264,10 +281,11 @@ def _is_large(entries: Iterator[FileEntry]) -> tuple[bool, Iterator[FileEntry]]:
 
 
 def _remove(folder: Path, *, keep_folder: bool) -> None:
-    """Remove a new index; its folder was new or empty, so all files in it are removed.
+    """Remove a new index. Its folder was new or empty, so all files in the folder are removed.
 
-    Windows refuses to remove a segment that is mapped. Then an index without a commit remains: it can be made anew, and
-    its first writer removes the rest. The lock file remains on Windows too, since it is open.
+    Windows refuses to remove a segment that is mapped. In that case an index without a commit remains. A new index can
+    be made in its place, whose first writer removes the other files. On Windows the lock file remains too, since it is
+    open.
     """
     segments = [path for path in folder.iterdir() if path.name not in (manifests.FILE, LOCK_FILE)]
     held = [path for path in segments if not files.remove_unless_held(path)]

@@ -1,7 +1,7 @@
-"""Build segments in several processes.
+"""Builds segments in several processes.
 
-Each process reads files, analyses text and writes whole segments; it returns only their manifest entries. The process
-that distributes the tasks works on them too.
+Each process reads files, analyses texts and writes whole segments. It returns only the manifest entries of its
+segments. The main process distributes tasks and works on tasks too.
 """
 
 from __future__ import annotations
@@ -28,39 +28,44 @@ from perikope.index.writer import SegmentBuilder
 from perikope.text.analysis import Analyzer
 
 TASK_BYTES = 4 << 20
-"""The approximate size of a task: the files or pieces of files that a worker gets at a time."""
+"""The approximate size of a task in bytes. A task is the files, or pieces of files, that a worker gets at a time."""
 
 Task = list[Source]
 Problem = tuple[str, str]
-"""Path and error message of a skipped file, as sent between processes."""
+"""The path and the error message of a skipped file, as they are sent between processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """The settings of all workers."""
+    """The settings that all workers share."""
 
     folder: Path
     """The folder of the index."""
     analysis: dict[str, Any]
     """The settings of the text analysis, as in the manifest."""
     segment: str
-    """How documents are cut into passages."""
+    """How documents are cut into passages; see `perikope.document.segmentation`."""
     memory: int
     """The memory for one segment under construction, in bytes."""
     prefix: str
-    """How the names of new segment files begin; the number of the worker follows."""
+    """The beginning of the names of new segment files; the number of the worker follows."""
 
 
 @dataclass(slots=True)
 class WorkersOutput:
-    """The manifest entries of new segments, and the files that were skipped."""
+    """The result of all workers: the manifest entries of new segments, and one error per skipped file."""
 
     entries: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[UnreadableFile] = field(default_factory=list)
 
 
 def tasks(sources: Iterable[Source], on_problem: Callable[[UnreadableFile], None]) -> Iterator[Task]:
-    """Divide sources into tasks of about `TASK_BYTES`: large files are cut into pieces, small ones put together."""
+    """Divide sources into tasks of about `TASK_BYTES`.
+
+    Large files are cut into pieces, and small files are put together.
+
+    A file that cannot be read is passed to `on_problem`, or raises its error if the user named the file.
+    """
     batch: Task = []
     size = 0
     for source in sources:
@@ -80,7 +85,10 @@ def tasks(sources: Iterable[Source], on_problem: Callable[[UnreadableFile], None
 
 
 def _pieces(source: Source) -> Iterator[Source]:
-    """A source in a form that can be sent to a worker; in pieces, if it is large and its format can be cut."""
+    """Convert a source into a form that can be sent to a worker.
+
+    A large source is cut into pieces if its format allows it.
+    """
     split = format_named(source.format).split
     if split is None or (source.portable and size_of(source) < TASK_BYTES):
         return iter((source.carried(),))
@@ -89,11 +97,11 @@ def _pieces(source: Source) -> Iterator[Source]:
 
 PACKED = (".gz", ".zip", ".tgz", ".bz2", ".tbz2", ".xz", ".txz")
 PACKED_RATIO = 4
-"""The assumed ratio of unpacked to packed size, for estimates of work and remaining time."""
+"""The assumed ratio of the unpacked to the packed size of a file, for estimates of work and remaining time."""
 
 
 def size_of(source: Source) -> int:
-    """The estimated unpacked size of a source in bytes: of the content it carries, or of its file."""
+    """The estimated unpacked size in bytes of a source's content, if it is in memory, or of its file."""
     return len(source.content) if isinstance(source.content, bytes) else file_size(source.path)
 
 
@@ -117,7 +125,7 @@ class SegmentWorker:
         self._entries: list[dict[str, Any]] = []
 
     def take(self, task: Task) -> tuple[int, list[Problem]]:
-        """Add the documents of a task; returns their number and the skipped files."""
+        """Add the documents of a task; returns the number of added documents and the skipped files."""
         before = len(self._builder)
         skipped: list[Problem] = []
         for source in task:
@@ -134,7 +142,7 @@ class SegmentWorker:
         return added, skipped
 
     def finish(self) -> list[dict[str, Any]]:
-        """Write the remaining documents; returns the manifest entries of all segments."""
+        """Write the remaining documents; returns the manifest entries of all segments that this worker wrote."""
         self._flush()
         return self._entries
 
@@ -146,10 +154,10 @@ class SegmentWorker:
 
 
 def build_segments(job: WorkerSettings, work: Iterable[Task], workers: int, on_documents: Callable[[int, Task], None]) -> WorkersOutput:
-    """Distribute tasks to this process and `workers - 1` others; an error in one ends all of them and is raised here.
+    """Distribute tasks to this process and `workers - 1` others. An error in one process ends all and is raised here.
 
-    This process works too, since it is ready at once, while others may take a second to start. `on_documents` is called
-    with the number of documents of each finished task, and the task.
+    This process works too, since the others may take a second to start. After each task, `on_documents` is called with
+    the number of documents in the task and the task.
     """
     context = process_context()
     forked = context.get_start_method() == "fork"
@@ -167,7 +175,7 @@ def build_segments(job: WorkerSettings, work: Iterable[Task], workers: int, on_d
             theirs.close()
             processes.append(process)
             feeders.append(_Feeder(mine))
-        # Started only now, since a process with threads must not be forked.
+        # The threads are started after all processes, since a process with threads must not be forked.
         for feeder in feeders:
             feeder.start()
         outcome = WorkersOutput()
@@ -203,7 +211,7 @@ def _error_of(problem: Problem) -> UnreadableFile:
 
 
 def _report(feeders: Iterable[_Feeder], outcome: WorkersOutput, on_documents: Callable[[int, Task], None]) -> None:
-    """Collect the finished tasks of all workers, and raise the first error of one."""
+    """Collect the finished tasks of all workers. If a worker had an error, raise it."""
     for feeder in feeders:
         while feeder.done:
             added, skipped, task = feeder.done.popleft()
@@ -214,7 +222,7 @@ def _report(feeders: Iterable[_Feeder], outcome: WorkersOutput, on_documents: Ca
 
 
 class _Feeder(threading.Thread):
-    """The thread that feeds one worker process: while it works on one task, the next one waits."""
+    """The thread that sends tasks to one worker process. One more task waits while the process works."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(daemon=True)
@@ -225,7 +233,7 @@ class _Feeder(threading.Thread):
         self._tasks: queue.Queue[Task | None] = queue.Queue(maxsize=1)
 
     def offer(self, task: Task) -> bool:
-        """Accept a task unless one is waiting; returns whether it was accepted."""
+        """Accept a task unless another task is waiting; returns whether the task was accepted."""
         try:
             self._tasks.put_nowait(task)
         except queue.Full:
@@ -233,7 +241,7 @@ class _Feeder(threading.Thread):
         return True
 
     def finish(self) -> None:
-        """Have the worker write its segment after the waiting task."""
+        """Make the worker write its last segment and end when it has done the waiting task."""
         while self.error is None and self.is_alive():
             try:
                 self._tasks.put(None, timeout=0.1)
@@ -256,7 +264,7 @@ class _Feeder(threading.Thread):
         except PerikopeError as error:
             self.error = error
         except (EOFError, OSError, TypeError):
-            # `close` was called meanwhile, which raises any of these, or the worker process is gone.
+            # `close` was called meanwhile, which can cause each of these errors, or the worker process has ended.
             self.error = PerikopeError(
                 "a worker process ended unexpectedly (out of memory?): use fewer workers (--workers) or less memory (--memory)"
             )
@@ -269,7 +277,7 @@ class _Feeder(threading.Thread):
 
 
 def die_with_parent() -> None:
-    """On Linux, have the system end this process together with its parent, even while it writes a segment."""
+    """On Linux, make the system kill this process when its parent ends, even while it writes a segment."""
     # On other systems a worker ends when it next asks for a task, since the other end of its pipe is closed.
     if sys.platform != "linux":
         return
@@ -279,19 +287,22 @@ def die_with_parent() -> None:
 
 
 def process_context() -> Any:
-    """How worker processes start: forked, which takes no time, or spawned, which takes about a second each.
+    """The `multiprocessing` context that starts worker processes.
 
-    Only a process with a single thread may fork, since a fork copies locks in the state that other threads left them
-    in.
+    Forking is fast, while spawning takes about a second per process. Only a process with a single thread may fork,
+    since a lock that another thread holds would stay locked in the child. Processes are forked on Linux only.
     """
     forks = hasattr(os, "fork") and threading.active_count() == 1 and sys.platform == "linux"
     return multiprocessing.get_context("fork" if forks else "spawn")
 
 
 def _work(connection: Connection, job: WorkerSettings, name: str, inherited: list[Connection] | None) -> None:
-    """The main function of a worker process: it receives tasks, writes segments and returns their manifest entries."""
+    """Run a worker process: receive tasks, write segments and send back their manifest entries.
+
+    `inherited` are the parent's ends of the pipes in a forked process, and None in a spawned process.
+    """
     if inherited is not None:
-        # Forked: while the parent's ends of the pipes are open here, the end of the parent would go unnoticed.
+        # If these ends stayed open here, this process would not notice that the parent has ended.
         for other in inherited:
             other.close()
         die_with_parent()

@@ -1,4 +1,4 @@
-"""The array types of the package, named by what their elements are."""
+"""The array types of the package, named by the type of their elements."""
 
 from typing import Any
 
@@ -6,23 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-"""An array whose element type does not matter to the reader."""
+"""An array with elements of any type."""
 
 Integers = NDArray[np.int64]
-"""Numbers of things (passages, terms, segments), positions and counts."""
+"""Ordinal numbers (of passages, terms, segments), positions and counts."""
 
 Integers32 = NDArray[np.int32]
-"""Integers as columns of the index keep them in memory."""
+"""Integers that are kept in 32 bits to save memory."""
 
 Unsigned16 = NDArray[np.uint16]
 Unsigned32 = NDArray[np.uint32]
 Unsigned64 = NDArray[np.uint64]
 
 Bytes = NDArray[np.uint8]
-"""Encoded data, or text as UTF-8."""
+"""Encoded data, text in UTF-8, or small integers."""
 
 Floats = NDArray[np.float64]
-"""Scores and everything that an order depends on."""
+"""Scores and all other values that rankings depend on."""
 
 Floats32 = NDArray[np.float32]
 """Vectors of neural models."""

@@ -1,4 +1,4 @@
-"""Kinds of values that are made of other kinds: lists, and one of several kinds."""
+"""More kinds of option values: lists, alternatives, tables, and texts that must not be empty."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from perikope.core.values import Text, ValueKind
 
 @dataclass(eq=False, repr=False)
 class ListOf(ValueKind):
-    """A list whose values have one kind, in the given order; one value alone may be given without a list."""
+    """A list of values of one kind, in the given order. A single value may be given without a list."""
 
     item: ValueKind
     plural: str
-    """What the values are, in words: "whole numbers"."""
+    """The values in words, as in "a list of whole numbers": "whole numbers"."""
     annotation = "Sequence[object]"
 
     def describe(self) -> str:
@@ -24,7 +24,7 @@ class ListOf(ValueKind):
         return f"a list of {self.plural}"
 
     def check(self, name: str, value: Any) -> tuple[Any, ...]:
-        """The canonical values."""
+        """Check all values; returns a tuple of their canonical forms."""
         if isinstance(value, list | tuple):
             return tuple(self.item.check(f"{name} number {number}", item) for number, item in enumerate(value, 1))
         try:
@@ -33,53 +33,53 @@ class ListOf(ValueKind):
             raise self.refuse(name, value) from None
 
     def schema(self) -> dict[str, Any]:
-        """An array."""
+        """A JSON schema for an array of such values."""
         return {"type": "array", "items": self.item.schema()}
 
     def plain(self, value: Any) -> Any:
-        """A list."""
+        """Convert the canonical values to a list for JSON and TOML."""
         return [self.item.plain(item) for item in value]
 
 
 @dataclass(eq=False, repr=False)
 class Anything(ValueKind):
-    """Any value; the code that uses it checks it."""
+    """Any value. The code that uses the option checks the value."""
 
     def describe(self) -> str:
         """The accepted values, in words."""
         return "a value"
 
     def check(self, name: str, value: Any) -> Any:
-        """The value itself."""
+        """Return the value unchanged."""
         return value
 
     def schema(self) -> dict[str, Any]:
-        """Any JSON value."""
+        """A JSON schema that accepts every value."""
         return {}
 
 
 @dataclass(eq=False, repr=False)
 class AnyTable(Anything):
-    """A table whose content is checked by the code that uses it."""
+    """A table with any content. The code that uses the option checks the content."""
 
     def describe(self) -> str:
         """The accepted values, in words."""
         return "a table"
 
     def check(self, name: str, value: Any) -> Mapping[str, Any]:
-        """The table itself."""
+        """Return the table unchanged; another value is an error."""
         if not isinstance(value, Mapping):
             raise self.refuse(name, value)
         return value
 
     def schema(self) -> dict[str, Any]:
-        """An object."""
+        """A JSON schema that accepts every object."""
         return {"type": "object"}
 
 
 @dataclass(eq=False, repr=False)
 class Either(ValueKind):
-    """A value of the first of several kinds that accepts it."""
+    """A value of one of several kinds. The first kind that accepts the value is used."""
 
     kinds: tuple[ValueKind, ...]
     what: str
@@ -90,7 +90,7 @@ class Either(ValueKind):
         return self.what
 
     def check(self, name: str, value: Any) -> Any:
-        """The canonical value."""
+        """Return the canonical form that the first accepting kind gives; a value that no kind accepts is an error."""
         for kind in self.kinds:
             try:
                 return kind.check(name, value)
@@ -99,25 +99,25 @@ class Either(ValueKind):
         raise self.refuse(name, value)
 
     def schema(self) -> dict[str, Any]:
-        """One of the kinds."""
+        """A JSON schema that accepts the values of all kinds."""
         return {"anyOf": [kind.schema() for kind in self.kinds]}
 
 
 @dataclass(eq=False, repr=False)
 class FilledText(Text):
-    """A text that is not empty."""
+    """A text that must not be empty."""
 
     def check(self, name: str, value: Any) -> str:
-        """The text; raises an error if it is empty or only white space."""
+        """Return the text unchanged; a text that is empty or only white space is an error."""
         text = super().check(name, value)
         if not text.strip():
             raise UsageError(f"{name} is empty; write a text, or leave it out")
         return text
 
     def schema(self) -> dict[str, Any]:
-        """A string of at least one character."""
+        """A JSON schema for a string of at least one character."""
         return {"type": "string", "minLength": 1}
 
 
 TEXTS = ListOf(FilledText(), "texts")
-"""A list of texts, none of them empty."""
+"""The kind of a list of texts that must not be empty."""

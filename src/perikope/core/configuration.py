@@ -3,7 +3,7 @@
     @dataclass(frozen=True, kw_only=True)
     class TopicsKeys(Table):
         file: str = option("", Text(), "File of topics.")
-        sample: int | None = option(None, Whole(Range(1)), "Number of topics to draw; all of them where left out.")
+        sample: int | None = option(None, Whole(Range(1)), "Number of topics to draw. Default: all.")
 
     @dataclass(frozen=True, kw_only=True)
     class ExperimentKeys(Table):
@@ -12,8 +12,8 @@
 
     experiment = ExperimentKeys.parse(text, "my.toml", "an experiment")
 
-The declaration is the same as that of search options (`core.options`), so a key has a kind, a default and a sentence of
-help. Every error names the file, the table and the key, and says which keys or values are valid.
+Keys are declared like search options (`core.options`): each key has a kind of value, a default and a sentence of help.
+Every error names the file, the table and the key, and says which keys or values are valid.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from perikope.core.values import ValueKind
 
 SUFFIX = ".toml"
 MAX_BYTES = 1 << 20
-"""Size limit of a configuration file."""
+"""Size limit of a configuration file, in bytes."""
 
 Keys = TypeVar("Keys", bound="Table")
 Value = TypeVar("Value")
 
 
 def read_text(path: Path, what: str) -> str:
-    """The text of a configuration file; `what` names the kind of file in errors ("a recipe")."""
+    """Read the text of a configuration file; `what` names the kind of file in errors ("a recipe")."""
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -48,11 +48,11 @@ def read_text(path: Path, what: str) -> str:
     except OSError as error:
         raise InputError(f"cannot read the {what.split()[-1]}: {error.strerror}; check the path", path=path) from None
     except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text", path=path) from None
+        raise InputError("is not UTF-8 text; save it as UTF-8", path=path) from None
 
 
 def parse_toml(text: str, path: object) -> dict[str, Any]:
-    """The content of a TOML file."""
+    """Parse the text of a TOML file; `path` is the file that errors name."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -61,31 +61,34 @@ def parse_toml(text: str, path: object) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Location:
-    """A table of a file, as errors name it."""
+    """A table in a configuration file, as it is named in errors."""
 
     path: object
-    """The file; None where the content comes from elsewhere."""
+    """The file; None if the content does not come from a file."""
     what: str
     """The kind of file, with its article: "an experiment"."""
     table: str = ""
     """The name of the table, such as `training` or `system bm25`; empty for the top level."""
 
     def inner(self, table: str) -> Location:
-        """The location of a table inside this one."""
+        """The location of an inner table of this table."""
         return Location(self.path, self.what, f"{self.table}.{table}" if self.table else table)
 
     def error(self, message: str) -> InputError:
-        """The error for this table."""
+        """Make an error that names the file and this table."""
         return InputError(f"[{self.table}] {message}" if self.table else message, path=self.path)
 
     def unknown_key(self, key: str, valid: Iterable[str]) -> InputError:
-        """The error for a key that is not declared, with the nearest one and all valid ones."""
+        """Make the error for a key that is not declared.
+
+        Its message suggests the nearest valid key and lists all valid keys.
+        """
         kind = f"key in [{self.table}]" if self.table else f"key of {self.what}"
         return InputError(str(unknown(kind, key, valid)), path=self.path)
 
     @contextmanager
     def checking(self, key: str) -> Iterator[None]:
-        """Name file, table and key in the errors of this block."""
+        """A context in which errors of the package are raised again with the file, the table and the key."""
         try:
             yield
         except InputError as error:
@@ -94,26 +97,26 @@ class Location:
             raise self.wrong(key, f"is wrong: {error}") from error
         except PerikopeError as error:
             message = str(error)
-            # Kinds of values name the key themselves; a parser of a notation does not know it.
+            # The check of a kind of value names the key in its message; the parser of a notation does not know the key.
             raise (self.error(message) if message.startswith(f"{key} ") else self.wrong(key, f"is wrong: {message}")) from error
 
     def wrong(self, key: str, message: str) -> InputError:
-        """The error for a key."""
+        """Make the error for a key. The message follows the name of the key, as in `must be a table`."""
         return self.error(f"{key} {message}")
 
 
 @dataclass(frozen=True)
 class Table(Declared):
-    """Base of declared tables. Values are checked when the table is read; absent keys have their defaults."""
+    """Base class of declared tables. Values are checked when the table is read; a missing key has its default."""
 
     @classmethod
     def parse(cls: type[Keys], text: str, path: object, what: str) -> Keys:
-        """Read the text of a whole file."""
+        """Read a table from the text of a whole file. Errors name `path` and the kind of file, `what` ("a recipe")."""
         return cls.read(parse_toml(text, path), Location(path, what))
 
     @classmethod
     def read(cls: type[Keys], values: Mapping[str, Any], location: Location) -> Keys:
-        """Check the values of a table and the tables inside it."""
+        """Read a table from plain values; checks these values and the inner tables."""
         known = declared(cls)
         for key in values:
             if key not in known:
@@ -138,38 +141,38 @@ class Table(Declared):
 
     @property
     def location(self) -> Location:
-        """Where the table is."""
+        """The file and the table name that errors show."""
         return cast(Location, self.__dict__["_location"])
 
     def moved(self: Keys, name: str) -> Keys:
-        """The same table under another name in errors, such as that of the system that it describes."""
+        """Return a copy of the table that has another name in errors, such as the name of the system it describes."""
         table: Keys = object.__new__(type(self))
         table.__dict__.update(self.__dict__, _location=Location(self.location.path, self.location.what, name))
         return table
 
     def wrong(self, key: str, message: str) -> InputError:
-        """The error for a key."""
+        """Make the error for a key. The message follows the name of the key, as in `must be a table`."""
         return self.location.wrong(key, message)
 
     def check(self, key: str, action: Callable[[], Value]) -> Value:
-        """What an action returns; its errors name the key."""
+        """Call `action` and return its result; its errors are raised again with the file, the table and the key."""
         with self.location.checking(key):
             return action()
 
 
 class _Inner(ValueKind):
-    """A table, or a list of tables, inside a table."""
+    """The kind of a key whose value is an inner table, or a list of inner tables."""
 
     def read(self, key: str, values: Mapping[str, Any], location: Location) -> Any:
-        """The inner table of a key."""
+        """Read and check the inner table, or inner tables, that `values` has under `key`."""
         raise NotImplementedError
 
     def check(self, name: str, value: Any) -> Any:
-        """Unused: inner tables are read with their location."""
+        """Not used: `read` checks inner tables, since it needs their location."""
         raise NotImplementedError
 
     def schema(self) -> dict[str, Any]:
-        """An object."""
+        """A JSON schema that accepts every object."""
         return {"type": "object"}
 
     def describe(self) -> str:
@@ -182,7 +185,7 @@ class _OneTable(_Inner):
     keys: type[Table]
 
     def read(self, key: str, values: Mapping[str, Any], location: Location) -> Any:
-        """The declared table; an absent one has its defaults."""
+        """Read the inner table. If it is missing, all its keys have their defaults."""
         return self.keys.read(_table_at(key, values, location), location.inner(key))
 
 
@@ -195,7 +198,10 @@ class _ManyTables(_Inner):
         return "a list of tables"
 
     def read(self, key: str, values: Mapping[str, Any], location: Location) -> Any:
-        """The declared tables in their order, named by their `name` or else by their number."""
+        """Read the inner tables in the order of the file.
+
+        Errors name each by its key `name` or, without one, by its number.
+        """
         tables = values.get(key, [])
         if not isinstance(tables, list) or not all(isinstance(content, dict) for content in tables):
             raise location.wrong(key, f"must be tables: write [[{key}]]")
@@ -210,7 +216,7 @@ class _NamedTables(_Inner):
     keys: type[Table]
 
     def read(self, key: str, values: Mapping[str, Any], location: Location) -> Any:
-        """The declared tables by the names that the file gives them."""
+        """Read the inner tables; returns a dictionary from the names in the file to the tables."""
         here = location.inner(key)
         content = _table_at(key, values, location)
         return {name: self.keys.read(_table_at(name, content, here), here.inner(name)) for name in content}
@@ -222,7 +228,7 @@ class _SomeOptions(_Inner):
     names: Callable[[], Iterable[str]]
 
     def read(self, key: str, values: Mapping[str, Any], location: Location) -> Any:
-        """The given options, each checked, by name."""
+        """Read the options that the file contains; returns a dictionary from their names to the checked values."""
         here, names = location.inner(key), list(self.names())
         checked: dict[str, Any] = {}
         for name, value in _table_at(key, values, location).items():
@@ -238,7 +244,7 @@ class _FreeTable(_Inner):
     item: ValueKind
 
     def read(self, key: str, values: Mapping[str, Any], location: Location) -> Any:
-        """The checked values by the names that the file gives them."""
+        """Read all values; returns a dictionary from the names in the file to the checked values."""
         here = location.inner(key)
         checked: dict[str, Any] = {}
         for name, value in _table_at(key, values, location).items():
@@ -260,27 +266,35 @@ def _name_of(content: Mapping[str, Any]) -> str:
 
 
 def table(keys: type[Table], help: str) -> Any:
-    """Declare a key whose value is a table."""
+    """Declare a key whose value is a table with the declared `keys`."""
     return option(None, _OneTable(keys), help)
 
 
 def tables(keys: type[Table], help: str) -> Any:
-    """Declare a key whose value is a list of tables; errors name each by its key `name`."""
+    """Declare a key whose value is a list of tables. Errors name each table by its key `name`."""
     return option((), _ManyTables(keys), help)
 
 
 def named_tables(keys: type[Table], help: str) -> Any:
-    """Declare a key whose value is a table of tables, by names that the file chooses."""
+    """Declare a key whose value is a table of tables. The file chooses the names of the inner tables."""
     return option(None, _NamedTables(keys), help)
 
 
 def options_table(options: type[Options], names: Callable[[], Iterable[str]], help: str) -> Any:
-    """Declare a key whose value is a table of some of the options of a class; its value has those that are given."""
+    """Declare a key whose value is a table of options.
+
+    `names` returns the names of the `options` that the table accepts.
+
+    The value is a dictionary of the options that the file contains.
+    """
     return option(None, _SomeOptions(options, names), help)
 
 
 def inner_table(key_option: Option) -> tuple[str, type[Table]] | None:
-    """The declared table of a key, with the way a file writes its name (`[{}]`, `[[{}]]`); None for other values."""
+    """The way a file writes the heading of a key's table (`[{}]`, `[[{}]]`), and the class of the table.
+
+    None if the value of the key is not a declared table.
+    """
     kind = key_option.kind
     if isinstance(kind, _OneTable):
         return "[{}]", kind.keys
@@ -290,5 +304,5 @@ def inner_table(key_option: Option) -> tuple[str, type[Table]] | None:
 
 
 def free_table(item: ValueKind, help: str) -> Any:
-    """Declare a key whose value is a table of values of one kind, by names that the file chooses."""
+    """Declare a key whose value is a table of values of one kind. The file chooses the names of the values."""
     return option(None, _FreeTable(item), help)

@@ -1,4 +1,4 @@
-"""Dates as ISO 8601, whatever form a file writes them in."""
+"""Converts dates of many forms to ISO 8601."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _MONTH = re.compile(
 
 
 def iso_date(text: str) -> str:
-    """Convert a date to the form 2001-03-15, or 2001-03 or 2001 where the rest is missing; "" where it is not a date.
+    """Convert a date to ISO 8601: 2001-03-15, or 2001-03 or 2001 if the rest is missing or out of range.
+
+    A text that is not a date gives an empty text.
 
     >>> iso_date("20010315"), iso_date("2004 7 1"), iso_date("19420300"), iso_date("2008-09-25T02:04:44Z")
     ('2001-03-15', '2004-07-01', '1942-03', '2008-09-25')
@@ -23,7 +25,7 @@ def iso_date(text: str) -> str:
     ('2012-05', '2004-06-01', '1998-09-07', '2001-03-03')
     """
     if month := _MONTH.search(text):
-        # The name of a month may stand before, between or after year and day; the year is the number with four digits.
+        # The name of the month may be before, between or after year and day. The year is the number with four digits.
         year, day = (re.search(rf"(?<![0-9])[0-9]{{{size}}}(?![0-9])", text) for size in ("4", "1,2"))
         number = _MONTHS.index(month[1].lower()) + 1
         text = f"{year[0]} {number} {day[0] if day else ''}" if year else ""

@@ -1,4 +1,4 @@
-"""The exception family: every mistake of a user raises a `PerikopeError` whose message says what to do."""
+"""The exceptions of the package. Every mistake of a user raises a `PerikopeError` whose message says what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class PerikopeError(Exception):
-    """Base class of every error that a user's input, files or settings can cause."""
+    """Base class of all errors that a user's input, files or settings can cause."""
 
 
 class UsageError(PerikopeError):
@@ -15,7 +15,7 @@ class UsageError(PerikopeError):
 
 
 class InputError(PerikopeError):
-    """Input that cannot be read. The message starts with the file and, where known, the line."""
+    """Input that cannot be read. The message starts with the file and the line, if they are known."""
 
     def __init__(self, message: str, *, path: object = None, line: int | None = None) -> None:
         self.path, self.line = path, line
@@ -24,10 +24,11 @@ class InputError(PerikopeError):
 
 
 class UnreadableFile(InputError):
-    """A whole file that cannot be read. Reading a folder skips and counts such files."""
+    """A file, or a document in a file, that cannot be read. Reading a folder skips such files and counts them."""
 
     partly = False
-    """Whether other documents of the same file were read. Then it is skipped, even where the user named the file."""
+    """Whether other documents of the same file were read. If so, the rest of the file is skipped without an error, even
+    if the user named the file."""
 
 
 class IndexFormatError(PerikopeError):
@@ -39,7 +40,7 @@ class LockedError(IndexFormatError):
 
 
 class ModelWarning(UserWarning):
-    """The index lacks a document feature that the model needs; the model ranks without it."""
+    """The index lacks a document feature that the model needs, such as titles. The model ranks without this feature."""
 
 
 class MissingExtra(PerikopeError):
@@ -50,7 +51,7 @@ class MissingExtra(PerikopeError):
 
 
 def unknown(kind: str, name: str, valid: Iterable[str]) -> UsageError:
-    """Make the error for an unknown name: it suggests the nearest valid name and lists all of them.
+    """Make the error for an unknown name. Its message suggests the nearest valid name and lists all valid names.
 
     >>> print(unknown("model", "bm52", ["bm25", "psg"]))
     unknown model 'bm52'; did you mean 'bm25'? valid: bm25, psg

@@ -1,14 +1,14 @@
-"""Every change to the disk that must last is made here, where tests can inject faults.
+"""Durable changes to files. All of them are made in this module, so that tests can inject faults.
 
-A file is written, synced and closed before any other file names it. A name changes by an atomic rename and is durable
-once its folder is synced. What it replaced is removed after that.
+A file is written, synced and closed before another file refers to it. It gets its final name by an atomic rename, which
+is durable once the folder is synced. Files that are no longer needed are removed after that.
 
 | function | who writes the content |
 |---|---|
 | `replacing` | the caller, as text; a name that ends in `.gz` is compressed |
 | `replacing_binary` | the caller, as bytes |
 | `replacing_path` | a library that takes the path of a file or a folder |
-| `put_in_place` | nobody: it is already written, under another name in the same file system |
+| `put_in_place` | nobody: the file is already written, under another name in the same file system |
 | `NewFile` | the caller, to a name that no other file refers to yet |
 """
 
@@ -32,13 +32,13 @@ from perikope.core.errors import UsageError
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.DOTALL)
 _ATTEMPTS, _PAUSE = 50, 0.02
-"""Number of attempts, and seconds between them, for what Windows refuses while another process has the file open."""
+"""Number of attempts, and seconds between them, if Windows refuses access while another process has the file open."""
 
 Result = TypeVar("Result")
 
 
 class NewFile(io.RawIOBase):
-    """A file under construction: written from start to end, and durable once `finish` returns."""
+    """A new file that is written from start to end. Its content is durable once `finish` returns."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -46,24 +46,24 @@ class NewFile(io.RawIOBase):
         self._file = open(path, "xb", buffering=1 << 20)  # noqa: SIM115 - closed by `finish` or `discard`
 
     def writable(self) -> bool:
-        """True, as `TextIOWrapper` requires."""
+        """Return True: `TextIOWrapper` asks whether it can write to this file."""
         return True
 
     def write(self, data: Any, /) -> int:
-        """Append bytes (any object with the buffer protocol) and return how many."""
+        """Append bytes (any object with the buffer protocol) and return their number."""
         self._file.write(data)
         self.size += len(data)
         return len(data)
 
     def finish(self) -> None:
-        """Make the content durable."""
+        """Make the content durable and close the file."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
 
     def discard(self) -> None:
-        """Remove the file."""
-        # Closing writes what is still buffered, which fails on a full disk; the content is not needed.
+        """Close the file and remove it."""
+        # Closing writes buffered data, which fails on a full disk. The error is ignored, since the file is removed.
         with contextlib.suppress(OSError):
             self._file.close()
         remove(self.path)
@@ -71,7 +71,10 @@ class NewFile(io.RawIOBase):
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """Open a text file that replaces `path`, durably, once everything is written; a failure leaves the old file."""
+    """Open a new text file that replaces `path` durably when the block ends; after an error the old file remains.
+
+    The text is written as UTF-8. It is compressed if the name ends in `.gz`.
+    """
     with ExitStack() as stack:
         try:
             file = stack.enter_context(replacing_binary(path))
@@ -82,9 +85,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 @contextmanager
 def replacing_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a binary file that replaces `path`, durably, once everything is written; a failure leaves the old file.
+    """Open a new binary file that replaces `path` durably when the block ends; after an error the old file remains.
 
-    A symbolic link stays, and its target is replaced. A pipe or a terminal cannot be replaced and is written to.
+    If `path` is a symbolic link, the file that it points to is replaced. A pipe or a terminal cannot be replaced, so
+    the data is written to it directly.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -106,16 +110,16 @@ def replacing_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing_path(path: Path) -> Iterator[Path]:
-    """A temporary path to which a library writes a file or folder; it is then renamed to `path`, durably.
+    """Yield a temporary path to which a library writes a file or folder.
 
-    A folder cannot replace an existing folder.
+    It is durably renamed to `path` when the block ends. A folder cannot replace an existing folder.
     """
     temporary = _temporary(_target(path))
     try:
         yield temporary
         put_in_place(temporary, path)
     except BaseException:
-        # It is already renamed where only the last step failed: making the new name durable.
+        # If only the last step failed (making the new name durable), there is nothing left under the temporary name.
         with contextlib.suppress(OSError):
             _remove_any(temporary)
         raise
@@ -130,7 +134,7 @@ def put_in_place(finished: Path, path: Path) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a name is one that the functions above give to unfinished files.
+    """Whether a file name has the form that this module gives to unfinished files.
 
     >>> is_temporary(".report.md.0a1b2c3d.part"), is_temporary("report.part")
     (True, False)
@@ -139,7 +143,7 @@ def is_temporary(name: str) -> bool:
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Remove the unfinished files that a stopped program left in a folder; the caller must be the only writer there."""
+    """Remove the unfinished files that a stopped program left in a folder. No other process may write to the folder."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if is_temporary(path.name):
             with contextlib.suppress(PermissionError):
@@ -155,24 +159,24 @@ def make_folder(path: Path) -> None:
 
 
 def rename(old: Path, new: Path) -> None:
-    """Rename a file, atomically replacing any file of the new name."""
+    """Rename a file or folder atomically. A file that has the new name is replaced."""
     _patiently(lambda: os.replace(old, new))
 
 
 def read(path: Path) -> bytes:
-    """The content of a small file that another process may be replacing at the same time."""
+    """Return the content of a small file that another process may be replacing at the same time."""
     return _patiently(path.read_bytes)
 
 
 def remove(path: Path) -> None:
-    """Remove a file if it exists; on POSIX systems, readers that have it mapped can go on reading it."""
+    """Remove a file if it exists. On POSIX systems, processes that have mapped the file can still read it."""
     path.unlink(missing_ok=True)
 
 
 def remove_unless_held(path: Path) -> bool:
-    """Remove a file and return True; return False where Windows refuses because a reader has it mapped.
+    """Remove a file and return True; return False if Windows refuses because a process has mapped the file.
 
-    A file that stays is removed by the next writer that clears up the folder.
+    In that case the next writer that cleans up the folder removes the file.
     """
     try:
         remove(path)
@@ -182,12 +186,12 @@ def remove_unless_held(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where the operating system can."""
+    """Make the names in a folder durable, if the operating system supports this."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except PermissionError:
-        # Windows cannot open folders; NTFS has a journal of names instead. Elsewhere a folder may be writable but not
-        # readable.
+        # Windows cannot open folders; NTFS keeps names in a journal instead. On other systems, a folder may be
+        # writable but not readable.
         return
     try:
         os.fsync(descriptor)
@@ -200,7 +204,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _target(path: Path) -> Path:
-    # A link is followed first: otherwise the rename would replace the link.
+    # A symbolic link is resolved first: otherwise the rename would replace the link itself.
     return path.resolve() if path.is_symlink() else path
 
 
@@ -209,7 +213,7 @@ def _temporary(target: Path) -> Path:
 
 
 def _text(file: BinaryIO, *, compressed: bool) -> TextIO:
-    # The gzip header has neither name nor time, so that the same content gives the same bytes.
+    # The gzip header contains neither a file name nor a time, so that the same content gives the same bytes.
     raw = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) if compressed else file
     return io.TextIOWrapper(cast(BinaryIO, raw), encoding="utf-8", newline="\n")
 
@@ -221,7 +225,7 @@ def _sync_content(path: Path) -> None:
             _sync_content(entry)
         sync_folder(path)
         return
-    # It is opened for writing because Windows syncs no other files.
+    # The file is opened for writing because Windows syncs only such files.
     with path.open("r+b") as file:
         os.fsync(file.fileno())
 
@@ -234,9 +238,9 @@ def _remove_any(path: Path) -> None:
 
 
 def _patiently(action: Callable[[], Result]) -> Result:
-    """Call `action`, and for one second call it again while it raises `PermissionError`.
+    """Call `action` and return its result; retry for about one second if it raises `PermissionError`.
 
-    Windows raises it while another process has the file open. Small files are open for a moment only.
+    Windows raises this error while another process has the file open. Small files are open for a moment only.
     """
     for _ in range(_ATTEMPTS - 1):
         try:

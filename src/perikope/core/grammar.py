@@ -1,9 +1,9 @@
-"""`name(parameter=value, …)@cutoff`: the small language in which models, measures and settings are named.
+"""The notation for models, measures and their settings: `name(parameter=value, …)@cutoff`.
 
-A cutoff may also be written as the papers do, `iP[0.01]` for `iP@0.01`.
+A cutoff may also be written in brackets, as in papers: `iP[0.01]` for `iP@0.01`.
 
-The parser is written by hand, without `eval` or `ast`: the text comes from command lines, experiment files and HTTP
-bodies, and an error must name its position.
+The parser is written by hand, for two reasons. Errors name their position in the text, and the text may come from an
+HTTP request, so `eval` would be unsafe.
 
     call  = name [ "(" [ argument { "," argument } ] ")" ] [ "@" number | "[" number "]" ]
     argument = [ name "=" ] value
@@ -20,13 +20,14 @@ from dataclasses import dataclass, field
 from perikope.core.scanner import Scanner
 
 Value = object
-"""What a value of the language becomes: int, float, str, bool, None, a tuple of values or a `Call`."""
+"""A parsed value: int, float, str, bool, None, a tuple of values or a `Call`."""
 
 MAX_DEPTH = 16
-"""Calls and lists nest no deeper: nobody writes that, and a hostile string must not exhaust the stack."""
+"""The maximum depth of nested calls and lists, so that a hostile text cannot exhaust the stack."""
 
 MAX_DIGITS = 400
-"""Characters of a number: every float fits, and Python refuses to read whole numbers of thousands."""
+"""The maximum length of a number, in characters. Every float fits; Python refuses whole numbers of thousands of
+digits."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -37,7 +38,7 @@ _WORDS: Mapping[str, object] = {"true": True, "false": False, "none": None, "Tru
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A parsed name with its arguments; `str` gives text that parses to the same call."""
+    """A parsed name with its arguments and cutoff. `str(call)` is a text that parses to the same call."""
 
     name: str
     arguments: Mapping[str, Value] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class Call:
 
 
 def write(value: Value) -> str:
-    """A value in the notation that `parse` reads.
+    """Write a value in the notation of this module.
 
     >>> write(("a", 0.5, None))
     '["a",0.5,none]'
@@ -70,7 +71,7 @@ def write(value: Value) -> str:
 
 
 def parse(text: str) -> Call:
-    """Parse one call.
+    """Parse a text that consists of one call; anything else is a `UsageError`.
 
     >>> parse("position_prior(base=plm(sigma=500))").arguments["base"].arguments
     {'sigma': 500}
@@ -84,7 +85,7 @@ def parse(text: str) -> Call:
 
 
 class _GrammarParser(Scanner):
-    """One method per rule of the grammar at the top of this file."""
+    """A parser with one method per rule of the grammar in the module's docstring."""
 
     def call(self, depth: int) -> Call:
         name = self.match(_NAME)

@@ -1,7 +1,8 @@
-"""One writer at a time: a lock on a file. The operating system releases it when its holder ends, even by a crash.
+"""A file lock, so that only one process at a time writes to a folder.
 
-The lock is `flock` on POSIX systems and a locked byte on Windows; both are tried without waiting. The lock file is
-never removed: otherwise two processes could each lock a file of that name.
+The operating system releases the lock when the process ends, even by a crash. The lock is `flock` on POSIX systems and
+a locked byte on Windows. The lock file is never removed: otherwise two processes could lock two different files of the
+same name.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _PAUSE = 0.05
 _HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN)
 
 _descriptors: set[int] = set()
-"""Descriptors of the open files that hold the locks of this process."""
+"""The descriptors of the lock files that this process has locked."""
 
 try:
     import fcntl
@@ -43,7 +44,10 @@ else:
 
 
 class Lock:
-    """A lock that this process holds until `release` or until its end; a forked child does not hold it."""
+    """A lock that this process holds until it calls `release` or ends.
+
+    A forked child process does not hold the lock.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._process = descriptor, os.getpid()
@@ -51,17 +55,17 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Whether this process has the lock."""
+        """Whether this process holds the lock."""
         return self._descriptor >= 0 and os.getpid() == self._process
 
     def release(self) -> None:
-        """Release the lock; does nothing where it is not held."""
+        """Release the lock; does nothing if this process does not hold it."""
         if self.held:
             descriptor, self._descriptor = self._descriptor, -1
             _descriptors.discard(descriptor)
             try:
-                # Closing is not enough: Windows may release the lock later, and a program that is being started has a
-                # copy of the descriptor for a moment.
+                # Closing the file is not enough. Windows may release the lock later, and a program that is being
+                # started has a copy of the descriptor for a moment.
                 _unlock(descriptor)
             finally:
                 os.close(descriptor)
@@ -74,9 +78,12 @@ class Lock:
 
 
 def take_lock(folder: Path, wait: float = 0.0, *, advice: str = ", or wait for it (--wait SECONDS)") -> Lock:
-    """Lock a folder. While another writer has the lock, wait up to `wait` seconds, then raise `LockedError`."""
+    """Lock a folder. If another process holds the lock for more than `wait` seconds, raise `LockedError`.
+
+    `advice` ends the message of that error.
+    """
     try:
-        # Programs that this process starts do not inherit the descriptor: Python opens all files in this way.
+        # Programs that this process starts do not inherit the descriptor; this is Python's default.
         descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise IndexFormatError(f"cannot write to {folder}: {error.strerror}") from None
@@ -84,7 +91,7 @@ def take_lock(folder: Path, wait: float = 0.0, *, advice: str = ", or wait for i
     try:
         while not _try_lock(descriptor, folder):
             if time.monotonic() >= deadline:
-                raise LockedError(f"{folder} is being written by another process: try again when it has finished{advice}")
+                raise LockedError(f"{folder} is being written by another process: try again when that process has finished{advice}")
             time.sleep(_PAUSE)
     except BaseException:
         os.close(descriptor)
@@ -93,18 +100,18 @@ def take_lock(folder: Path, wait: float = 0.0, *, advice: str = ", or wait for i
 
 
 def _try_lock(descriptor: int, folder: Path) -> bool:
-    """Whether the lock was free and now is ours."""
+    """Try to take the lock without waiting; returns False if another process holds it."""
     try:
         _lock(descriptor)
     except OSError as error:
         if error.errno in _HELD_BY_ANOTHER:
             return False
-        raise IndexFormatError(f"cannot lock {folder}: {error.strerror}; use a file system that has locks") from None
+        raise IndexFormatError(f"cannot lock {folder}: {error.strerror}; use a file system that supports locks") from None
     return True
 
 
 def _give_up_inherited() -> None:
-    """Close the parent's lock files in a forked child: the locks would otherwise outlive the parent."""
+    """Close the lock files of the parent in a forked child; otherwise the locks would outlive the parent."""
     for descriptor in _descriptors:
         os.close(descriptor)
     _descriptors.clear()

@@ -1,8 +1,7 @@
-"""How a passage is written in files: `document#passage`, split at the last `#`.
+"""The names of passages in files: `document#passage`, split at the last `#`.
 
-Everywhere else document and passage are two columns. Inside an id, `#`, `%` and white space are percent-encoded. A
-passage without an id is named by its number in the document, from 1: `@3`. An element is named by its path from the
-document down: `/article[1]/sec[2]`.
+Inside an id, `#`, `%`, white space and control characters are percent-encoded. A passage without an id is named by its
+number in the document, from 1: `@3`. An element is named by its path from the document down: `/article[1]/sec[2]`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _STEP = re.compile(r"([^\s/\[\]@]+)(?:\[(0*[1-9][0-9]{0,8})\])?")
 
 
 def encode(text: str) -> str:
-    """Percent-encode the characters that would break a name or a line.
+    """Percent-encode `#`, `%`, white space and control characters, which would break a name or a line.
 
     >>> encode("EP 1#2")
     'EP%201%232'
@@ -28,7 +27,7 @@ def encode(text: str) -> str:
 
 
 def passage_name(document: str, passage: str) -> str:
-    """The name of a passage in files.
+    """The name of a passage in files, from the ids of its document and the passage.
 
     >>> passage_name("report 7", "p3")
     'report%207#p3'
@@ -37,7 +36,7 @@ def passage_name(document: str, passage: str) -> str:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Document id and passage id of a name; the passage is empty for the name of a document.
+    """Split a name into document id and passage id. The passage id is empty if the name has no `#`.
 
     >>> split_name("report%207#p3"), split_name("d1")
     (('report 7', 'p3'), ('d1', ''))
@@ -47,7 +46,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def document_name(name: str) -> str:
-    """The document part of a name, still percent-encoded.
+    """The part of a name before the last `#`, still percent-encoded; the whole name if it has no `#`.
 
     >>> document_name("report%207#p3")
     'report%207'
@@ -56,12 +55,14 @@ def document_name(name: str) -> str:
 
 
 def running_number(number: int) -> str:
-    """The id of a passage to which its source gives none; `number` counts from 0, the id from 1."""
+    """The id of a passage that has no id in its source, such as `@3`. `number` counts from 0, the id from 1."""
     return f"@{number + 1}"
 
 
 def element_path(steps: Iterable[tuple[str, int]]) -> str:
-    """The path of an element: tags from the document down, each numbered (from 1) among siblings of the same tag.
+    """The path of an element, from the tags of the document down to the element.
+
+    Each step is a tag and its number, from 1, among the siblings with the same tag.
 
     >>> element_path([("article", 1), ("sec", 2)])
     '/article[1]/sec[2]'

@@ -4,8 +4,8 @@
     class SearchOptions(Options):
         k: int = option(10, Whole(Range(1)), "Number of passages to return.", metavar="N")
 
-A declaration has a default, a kind of value (`core.values`) and a sentence of help. Keyword arguments, command-line
-options, keys of files and the JSON schema all derive from `declared(SearchOptions)`.
+A declaration consists of a default, a kind of value (`core.values`) and a sentence of help. Keyword arguments,
+command-line options, keys of files and the JSON schema all derive from `declared(SearchOptions)`.
 """
 
 from __future__ import annotations
@@ -24,31 +24,35 @@ Own = TypeVar("Own", bound="Options")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One declared option."""
+    """The declaration of one option."""
 
     name: str
     default: Any
     kind: ValueKind
     help: str
-    """One or two sentences: what the option does."""
+    """One or two sentences that say what the option does."""
     group: str = ""
-    """The heading of the option in a list of options."""
+    """The heading under which a list of options shows the option."""
     flag: str = ""
-    """The command-line option; where empty it is `--name`, or `--no-name` for a switch that is on by default."""
+    """The name on a command line. If empty, it is `--name`, or `--no-name` for a switch that is on by default."""
     metavar: str = ""
     help_off: str = ""
-    """For a switch that is on by default: what the command-line option that turns it off does."""
+    """The help of `--no-name`, for a switch that is on by default."""
     restricts: bool = False
-    """Whether an empty value would widen the search. Commands refuse it: mostly, a shell variable is not set."""
+    """Whether the option restricts the search. Commands then refuse an empty value, which is usually a shell variable
+    that is not set and would search everything."""
     together: bool = False
-    """Whether the option needs all candidates at once, so that candidates cannot be joined in batches."""
+    """Whether the option needs the matches of all candidates at once, so that they cannot be processed in batches."""
     local: bool = False
-    """Whether requests over HTTP may not set the option, because it makes this machine send text elsewhere."""
+    """Whether HTTP requests are forbidden to set the option, because it makes this machine send text to another one."""
     surfaces: frozenset[str] = frozenset()
-    """Where the option can be given besides Python, command line and HTTP: `recipe`, `topic`."""
+    """Where the option can be set in addition to Python, the command line and HTTP: `recipe`, `topic`."""
 
     def check(self, value: Any) -> Any:
-        """The canonical form of a value."""
+        """Return the canonical form of a value.
+
+        A value that is not accepted raises a `UsageError` that names the option.
+        """
         return self.kind.check(self.name, value)
 
     @property
@@ -62,7 +66,7 @@ def option(
     default: Any, kind: ValueKind, help: str, *, group: str = "", flag: str = "", metavar: str = "", help_off: str = "",
     restricts: bool = False, together: bool = False, local: bool = False, surfaces: Iterable[str] = (),
 ) -> Any:  # fmt: skip
-    """Declare a field of `Options`; see `Option` for what each argument means."""
+    """Declare a field of `Options`. The arguments are the attributes of `Option`."""
     details = {"kind": kind, "help": help, "group": group, "flag": flag, "metavar": metavar, "help_off": help_off}
     more = {"restricts": restricts, "together": together, "local": local, "surfaces": frozenset(surfaces)}
     return field(default=default, metadata={"option": {**details, **more}})
@@ -85,7 +89,7 @@ def _declared(options: Any) -> Mapping[str, Option]:
 
 @cache
 def _defaults(options: Any) -> Any:
-    """The options with all defaults, unchecked: a check would import the parsers of notations. A test checks them."""
+    """The options with all defaults. They are not checked here, since that would import parsers; a test checks them."""
     instance = object.__new__(options)
     instance.__dict__.update({name: option.default for name, option in declared(options).items()})
     return instance
@@ -98,7 +102,10 @@ class Declared:
 
 @dataclass(frozen=True)
 class Options(Declared):
-    """Base class of options: immutable, checked on creation, comparable, and convertible to plain values."""
+    """Base class of sets of options.
+
+    They are immutable, checked on creation, comparable and convertible to plain values.
+    """
 
     def __post_init__(self) -> None:
         for name, option in declared(type(self)).items():
@@ -106,33 +113,36 @@ class Options(Declared):
 
     @classmethod
     def of(cls: type[Own], given: Mapping[str, Any]) -> Own:
-        """The defaults, with the given values in place of some."""
+        """Make options from the given values; all others have their defaults. The given values are checked."""
         defaults: Own = _defaults(cast(Any, cls))
         return defaults.updated(given)
 
     def updated(self: Own, given: Mapping[str, Any]) -> Own:
-        """A copy with the given values in place of some; only the given values are checked."""
+        """Return a copy with the given values changed. Only the given values are checked."""
         if not given:
             return self
         checked = checked_options(type(self), given)
-        # `dataclasses.replace` would check and set forty fields, and every search comes here.
+        # `dataclasses.replace` would check and set forty fields, which is too slow: every search calls this method.
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy.__dict__.update(checked)
         return copy
 
     def changed(self) -> dict[str, Any]:
-        """The options that differ from their defaults."""
+        """The options that differ from their defaults, by name."""
         return {name: getattr(self, name) for name, option in declared(type(self)).items() if getattr(self, name) != option.default}
 
     def plain(self) -> dict[str, Any]:
-        """The options that differ from their defaults, as values for JSON and TOML; `of` reads them back."""
+        """The options that differ from their defaults, by name, as values for JSON and TOML. `of` reads them back."""
         known = declared(type(self))
         return {name: known[name].kind.plain(value) for name, value in self.changed().items()}
 
 
 def checked_options(options: type[Options], given: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Canonical values of the given options. A name that is not among `names` (default: all options) is an error."""
+    """Check the given options; returns their canonical values by name.
+
+    A name that is not among `names` (default: all options of the class) is an error.
+    """
     known = declared(options)
     valid = known if names is None else list(names)
     for name in given:
@@ -142,7 +152,7 @@ def checked_options(options: type[Options], given: Mapping[str, Any], names: Ite
 
 
 def schema_of(options: type[Options]) -> dict[str, Any]:
-    """The JSON schema of options in a request: every option may be left out, and `local` options are not allowed."""
+    """A JSON schema for the options of an HTTP request. No option is required, and `local` options are not accepted."""
     properties = {
         name: {**option.kind.schema(), "description": option.help, "default": option.kind.plain(option.default)}
         for name, option in declared(options).items()

@@ -1,4 +1,4 @@
-"""Work in several threads, and the number of cores that it may use."""
+"""Runs a function in several threads, and counts the usable cores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def usable_cores() -> int:
 
 
 def in_parallel(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[tuple[T, R]]:
-    """Yield each item with its result, in the order of the items; at most four items per thread are computed ahead."""
+    """Yield pairs of an item and `work(item)`, in the order of the items.
+
+    At most about four items per thread are computed ahead. With one thread, the work is done in the calling thread.
+    """
     if threads == 1:
         yield from ((item, work(item)) for item in items)
         return

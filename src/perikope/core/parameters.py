@@ -1,13 +1,13 @@
-"""Parameters are declared once, in a function's signature; everything else derives from the declaration.
+"""Parameters of models and measures, declared once in the signature of a function.
 
     def combine(
         signals, *, alpha: Annotated[float, Range(0, 1), Grid(step=0.1), "Share of the document's score."] = 0.8
     ) -> Column: ...
 
-A text in the annotation says what the parameter does. Where annotations are nested, the outermost text counts, so that
-each use of a shared type can have its own description: `beta: Annotated[Share, "Share of the section's score."]`.
+The text in the annotation says what the parameter does. If annotations are nested, the outermost text is used. So each
+use of a shared type can have its own description: `beta: Annotated[Share, "Share of the section's score."]`.
 
-Command line, errors, `repr`, tuning grids and documentation read `parameters_of(combine)`.
+The command line, errors, `repr`, tuning grids and documentation all derive from `parameters_of(combine)`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from perikope.core.grammar import Call, write
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values a number may have. Both ends are included, unless `low_open`; None means no limit."""
+    """A range of finite numbers. Both ends are included, but `low_open` excludes the low end. None means no limit."""
 
     low: float | None = None
     high: float | None = None
@@ -49,7 +49,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The values that tuning tries: the listed `values`, or every `step` from the low to the high end of the range."""
+    """The values that tuning tries.
+
+    They are the listed `values` or, if `step` is set, all steps from the low to the high end of the range.
+    """
 
     values: tuple[object, ...] = ()
     step: float | None = None
@@ -57,7 +60,10 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """Marks a parameter whose value is a registry entry, such as a model in a model; with `each`, a list of them."""
+    """Marks a parameter whose value is a registry entry, such as a model inside a model.
+
+    `resolve` returns the entry for a name or call. With `each`, the value is a list of entries.
+    """
 
     resolve: Callable[[Call | str], object]
     each: bool = False
@@ -66,11 +72,11 @@ class Nested:
 
 
 MOST_EXACT = 1 << 53
-"""Largest float that stands for one whole number only."""
+"""Up to this number, a float represents every whole number exactly."""
 
 Extra = TypeVar("Extra")
 AnyType = type
-"""The builtin `type`, which a field of `Parameter` hides."""
+"""The builtin `type`, whose name is hidden inside `Parameter` by a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +92,9 @@ class Parameter:
     grid: Grid | None = None
     nested: Nested | None = None
     item: AnyType | None = None
-    """The type of the values of a list; None where the parameter is not a list."""
+    """The type of the values in a list; None if the parameter is not a list of plain values."""
     help: str = ""
-    """One sentence: what the parameter does."""
+    """One sentence that says what the parameter does."""
 
     def check(self, owner: str, value: object) -> object:
         """Convert a value to the declared type, or raise a `UsageError` that names `owner` and the allowed values."""
@@ -103,7 +109,7 @@ class Parameter:
         if isinstance(value, Call) and not value.arguments and not value.positional:
             value = value.name  # an unquoted word: kernel=gauss
         if value is None and "none" in self.choices:
-            value = "none"  # the grammar reads this word as None
+            value = "none"  # the grammar reads the word `none` as None
         if self.choices:
             if value not in self.choices:
                 raise unknown(f"value of {owner}'s {self.name}", str(value), [str(choice) for choice in self.choices])
@@ -125,7 +131,10 @@ class Parameter:
         return value
 
     def _resolve_each(self, owner: str, value: object, nested: Nested) -> tuple[object, ...]:
-        """The registry entries that a list names."""
+        """Resolve the names in a list to registry entries.
+
+        A value that is not a list, or an empty list, is an error.
+        """
         if not isinstance(value, tuple) or not value:
             shown = str(value) if isinstance(value, Call) else write(value)
             raise UsageError(f"{owner}: {self.name} must be a list such as [a,b(c=1)], not {shown}")
@@ -148,7 +157,7 @@ class Parameter:
         return _TYPE_NAMES.get(self.type, self.type.__name__)
 
     def grid_values(self) -> tuple[object, ...]:
-        """The values that tuning tries: the grid, else all choices, else the default alone."""
+        """The values that tuning tries: the grid if there is one, else all choices, else only the default."""
         if self.grid is None:
             return self.choices or (self.default,)
         if self.grid.step is None or self.range is None or self.range.low is None or self.range.high is None:
@@ -168,12 +177,15 @@ def _names(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def call(function: Callable[..., Any], arguments: Sequence[Any], parameters: Mapping[str, object]) -> Any:
-    """Call a function with `arguments` and with those of `parameters` that it declares as keyword-only."""
+    """Call a function with positional `arguments` and with the `parameters` that it declares as keyword-only.
+
+    `parameters` must contain all keyword-only parameters of the function; others are left out.
+    """
     return function(*arguments, **{name: parameters[name] for name in _names(function)})
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
-    """The keyword-only parameters of a function, as declared by its annotations."""
+    """The keyword-only parameters of a function by name, as declared by its annotations."""
     hints = get_type_hints(function, include_extras=True)
     declarations: dict[str, Parameter] = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -207,12 +219,15 @@ def _pick(extras: tuple[Any, ...], kind: type[Extra]) -> Extra | None:
 
 
 def _help(extras: tuple[Any, ...]) -> str:
-    """The last text among `extras`: nested annotations list the inner one first, and the outermost counts."""
+    """The last text among `extras`, or an empty text.
+
+    It is the outermost, since nested annotations list inner texts first.
+    """
     return next((extra for extra in reversed(extras) if isinstance(extra, str)), "")
 
 
 def bind(owner: str, declared: Mapping[str, Parameter], given: Mapping[str, object]) -> dict[str, object]:
-    """Check the given values against the declarations and fill in defaults; errors call the function `owner`."""
+    """Check the given values against the declarations and fill in defaults. Errors name the function as `owner`."""
     for name in given:
         if name not in declared:
             raise unknown(f"parameter of {owner}", name, list(declared))
@@ -221,7 +236,7 @@ def bind(owner: str, declared: Mapping[str, Parameter], given: Mapping[str, obje
         if name in given:
             bound[name] = parameter.check(owner, given[name])
         elif parameter.default is inspect.Parameter.empty:
-            raise UsageError(f"{owner} needs {name} ({parameter.describe_range()})")
+            raise UsageError(f"{owner} needs {name} ({parameter.describe_range()}); give a value")
         else:
             bound[name] = parameter.check(owner, parameter.default)
     return bound

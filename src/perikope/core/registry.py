@@ -1,7 +1,7 @@
-"""Registries: one per kind (model, format, measure …), filled by importing one package and by entry points.
+"""Registries. There is one per kind of entry: models, formats, measures and so on.
 
-Each entry is registered in the file that defines it, so adding one touches one file. Nothing is imported before the
-first look-up.
+Each entry is registered in the file that defines it, so adding an entry touches one file. The first look-up imports all
+modules of the registry's package and loads its entry points.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Registry(Generic[T]):
         self._things: dict[str, T] = {}
         self._discovered = False
         self.version = 0
-        """Number of registrations. A cache of parsed names is valid as long as this number stays the same."""
+        """Number of registrations so far. A cache of parsed names is valid as long as this number stays the same."""
 
     def add(self, name: str, thing: T) -> T:
-        """Register `thing` and return it; a second registration of a name raises `ValueError`."""
+        """Register `thing` under a name and return it; a name that is already registered raises `ValueError`."""
         if name in self._things:
             raise ValueError(f"{self.kind} {name!r} is registered twice")
         self._things[name] = thing
@@ -37,7 +37,7 @@ class Registry(Generic[T]):
         return thing
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """The names of all entries, sorted."""
         self._discover()
         return sorted(self._things)
 
@@ -58,7 +58,8 @@ class Registry(Generic[T]):
     def _discover(self) -> None:
         if self._discovered:
             return
-        # No lock is needed: a second thread waits for the import's lock. A forked child would inherit a lock of ours.
+        # No lock is needed, since a second thread waits for Python's import lock. A lock here could also be copied into
+        # a forked child while it is held, and then never be released.
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
             importlib.import_module(f"{self._package}.{module.name}")

@@ -1,4 +1,4 @@
-"""The scanner that the package's parsers share: a position in a text, and errors that name it."""
+"""The scanner that all parsers of the package use. It keeps a position in a text and makes errors that name it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from perikope.core.errors import UsageError
 
 WIDTH = 60
-"""Characters of a text that an error shows."""
+"""The number of characters of a text that an error shows."""
 
 
 def excerpt(text: str, position: int = 0, width: int = WIDTH) -> str:
-    """The part of a text around a position, in quotes; `…` stands for what is left out.
+    """The part of a text around a position, in quotes; `…` marks omitted text.
 
     >>> excerpt("a query that is much too long for an error", 20, width=16)
     "'… is much too lon…'"
@@ -32,11 +32,11 @@ class Scanner:
             self.at += 1
 
     def peek(self, characters: int = 1) -> str:
-        """The next characters; fewer at the end of the text."""
+        """Return the next characters without moving; fewer are returned at the end of the text."""
         return self.text[self.at : self.at + characters]
 
     def take(self, mark: str) -> bool:
-        """Skip white space and `mark`; False, with only white space skipped, where something else follows."""
+        """Skip white space, then `mark` if it follows; returns whether it follows."""
         self.space()
         if self.text.startswith(mark, self.at):
             self.at += len(mark)
@@ -44,7 +44,10 @@ class Scanner:
         return False
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
-        """Skip white space and what a pattern matches, which is returned; None where it does not match."""
+        """Skip white space, then the text that a pattern matches.
+
+        Returns that text, or None if the pattern does not match.
+        """
         self.space()
         match = pattern.match(self.text, self.at)
         if match is None:
@@ -53,16 +56,16 @@ class Scanner:
         return match.group()
 
     def rest(self) -> bool:
-        """Skip white space; whether anything follows."""
+        """Skip white space; returns whether any text follows."""
         self.space()
         return self.at < len(self.text)
 
     def location(self, position: int) -> str:
-        """A position in words, for an error."""
+        """Describe a position in words, for an error."""
         following = self.text[position : position + 12]
         return f"at {following!r} (character {position + 1})" if following else "at the end"
 
     def error(self, message: str, position: int | None = None) -> UsageError:
-        """An error that says what is wrong at a position, or at the next character."""
+        """Make the error for a position in the text; without `position`, for the next character."""
         position = self.at if position is None else position
         return UsageError(f"cannot read {excerpt(self.text, position)}: {message} {self.location(position)}")

@@ -1,7 +1,7 @@
-"""Kinds of option values: what each accepts, its canonical form, and how JSON, TOML and a command line write it.
+"""Kinds of option values. A kind checks values, brings them into a canonical form, and converts them for JSON and TOML.
 
 A kind is created once, where an option is declared, and is never compared or printed. The dataclasses here therefore
-have no such methods: generating them would cost 5 ms at every start.
+have no `__eq__` and no `__repr__`: generating these methods would cost 5 ms at every start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perikope.core.parameters import Range
 
 
 class ValueKind(ABC):
-    """The values that an option accepts. `check` returns the canonical form, or raises an error with its name."""
+    """Base class of kinds of values. A kind defines which values an option accepts."""
 
     annotation: ClassVar[str] = "object"
     """The type that a Python caller may pass, as source code."""
@@ -33,15 +33,18 @@ class ValueKind(ABC):
 
     @abstractmethod
     def check(self, name: str, value: Any) -> Any:
-        """The canonical form of a value."""
+        """Return the canonical form of a value.
+
+        A value that is not accepted raises a `UsageError` that names the option.
+        """
 
     @abstractmethod
     def schema(self) -> dict[str, Any]:
-        """The accepted JSON values, as a JSON schema."""
+        """A JSON schema for the accepted values."""
 
     @property
     def limits(self) -> str:
-        """The range of a number, in words; empty for other values."""
+        """The range of a number, in words; empty if the values are not numbers."""
         return ""
 
     def plain(self, value: Any) -> Any:
@@ -49,13 +52,13 @@ class ValueKind(ABC):
         return value
 
     def refuse(self, name: str, value: object) -> UsageError:
-        """Make the error for a value of a wrong type."""
+        """Make the error for a value of a wrong type; `name` is the name of the option."""
         return UsageError(f"{name} must be {self.describe()}, not {type_in_words(value)}")
 
 
 @dataclass(eq=False, repr=False)
 class Text(ValueKind):
-    """A text."""
+    """Any text, also an empty one."""
 
     annotation = "str"
 
@@ -64,35 +67,35 @@ class Text(ValueKind):
         return "text"
 
     def check(self, name: str, value: Any) -> str:
-        """The text itself."""
+        """Return the text unchanged; another value is an error."""
         if not isinstance(value, str):
             raise self.refuse(name, value)
         return value
 
     def schema(self) -> dict[str, Any]:
-        """A string."""
+        """A JSON schema for a string."""
         return {"type": "string"}
 
 
 @dataclass(eq=False, repr=False)
 class Notation(Text):
-    """A text in a notation, such as `bm25(k1=1.2)`. It is parsed in order to check it, and stored as text."""
+    """A text in a notation, such as `bm25(k1=1.2)`. Parsing the text checks it; the canonical form is the text."""
 
     parser: str = ""
-    """The function that parses it, as `module:function`. It is imported at the first check, so that declaring an option
-    does not import numpy."""
+    """The function that parses the text, as `module:function`. It is imported at the first check, so that declaring an
+    option does not import numpy."""
     object_type: str = ""
-    """The class of objects that may be given in place of the text, as `module:class`; their `str` is the text."""
+    """The class of objects that may be given in place of the text, as `module:class`. `str(object)` is the text."""
     required: bool = False
-    """Whether an empty text is an error; otherwise it means none."""
+    """Whether an empty text is an error. Otherwise an empty text means that the option is not used."""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
-        """`str`, or the class of the object."""
+        """The type `str`, or `str` and the class of the object."""
         return f"str | {_class_name(self.object_type)}" if self.object_type else "str"
 
     def check(self, name: str, value: Any) -> str:
-        """The text; a text that the parser rejects raises its error."""
+        """Return the text, or `str` of the object; raises the parser's error if the text cannot be parsed."""
         if not isinstance(value, str):
             if not self.object_type or not isinstance(value, _imported(self.object_type)):
                 raise self.refuse(name, value)
@@ -100,20 +103,20 @@ class Notation(Text):
         if value:
             _imported(self.parser)(value)
         elif self.required:
-            raise UsageError(f"{name} is empty; name one, or leave it out")
+            raise UsageError(f"{name} is empty; give a value, or leave it out")
         return value
 
 
 @dataclass(eq=False, repr=False)
 class Whole(ValueKind):
-    """A whole number in a range; with `words`, also one of these words."""
+    """A whole number in a range, or one of `words`."""
 
     range: Range
     words: tuple[str, ...] = ()
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
-        """An integer, or one of the words."""
+        """The type `int`, and a `Literal` of the words if there are any."""
         return " | ".join(["int", *([f"Literal[{', '.join(map(_quoted, self.words))}]"] if self.words else [])])
 
     def describe(self) -> str:
@@ -121,14 +124,14 @@ class Whole(ValueKind):
         return " or ".join([f"a whole number {_limits(self.range)}" if self.words else "a whole number", *self.words])
 
     def check(self, name: str, value: Any) -> int | str:
-        """The number or the word."""
+        """Return the number as an `int`, or the word; a number outside the range is an error."""
         if isinstance(value, str) and value in self.words:
             return value
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             raise self.refuse(name, value)
         number = int(value)
         if abs(number) > LARGEST:
-            raise UsageError(f"{name} must be a whole number below {LARGEST}")
+            raise UsageError(f"{name} must be a whole number from {-LARGEST} to {LARGEST}")
         if number not in self.range:
             words = "".join(f" or {word}" for word in self.words)
             raise UsageError(f"{name} must be a whole number {_limits(self.range)}{words}, not {number}")
@@ -148,7 +151,7 @@ class Whole(ValueKind):
         return self.check(name, int(text) if is_number else text)
 
     def schema(self) -> dict[str, Any]:
-        """An integer, or one of the words."""
+        """A JSON schema for an integer in the range, or one of the words."""
         number: dict[str, Any] = {"type": "integer", **_bounds(self.range)}
         return {"anyOf": [number, {"enum": list(self.words)}]} if self.words else number
 
@@ -165,7 +168,7 @@ class Real(ValueKind):
         return "a number"
 
     def check(self, name: str, value: Any) -> float:
-        """The number."""
+        """Return the number as a `float`; a number outside the range is an error."""
         if not _is_number(value):
             raise self.refuse(name, value)
         if abs(value) > LARGEST or float(value) not in self.range:
@@ -186,13 +189,13 @@ class Real(ValueKind):
         return self.check(name, value)
 
     def schema(self) -> dict[str, Any]:
-        """A number."""
+        """A JSON schema for a number in the range."""
         return {"type": "number", **_bounds(self.range)}
 
 
 @dataclass(eq=False, repr=False)
 class Switch(ValueKind):
-    """True or false."""
+    """A truth value, true or false."""
 
     annotation = "bool"
 
@@ -201,29 +204,32 @@ class Switch(ValueKind):
         return "true or false"
 
     def check(self, name: str, value: Any) -> bool:
-        """The truth value."""
+        """Return the truth value; another value is an error."""
         if not isinstance(value, bool):
             raise self.refuse(name, value)
         return value
 
     def schema(self) -> dict[str, Any]:
-        """A truth value."""
+        """A JSON schema for a truth value."""
         return {"type": "boolean"}
 
 
 @dataclass(eq=False, repr=False)
 class OneOf(ValueKind):
-    """One of several words; where `when_true` and `when_false` are set, true and false may be given for these words."""
+    """One of several words.
+
+    If `when_true` and `when_false` are set, true and false are accepted too and mean these two words.
+    """
 
     words: tuple[str, ...]
     when_true: str | None = None
     when_false: str | None = None
     what: str = ""
-    """How an error names the option; where empty, by its name."""
+    """How the error for an unknown word names the option; if empty, by the option's name."""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
-        """One of the words."""
+        """A `Literal` of the words, and `bool` if truth values are accepted."""
         return " | ".join([*([] if self.when_true is None else ["bool"]), f"Literal[{', '.join(map(_quoted, self.words))}]"])
 
     def describe(self) -> str:
@@ -231,7 +237,7 @@ class OneOf(ValueKind):
         return "true or false or text" if self.when_true is not None else "text"
 
     def check(self, name: str, value: Any) -> str:
-        """The word."""
+        """Return the word; an unknown word is an error."""
         if isinstance(value, bool) and self.when_true is not None and self.when_false is not None:
             return self.when_true if value else self.when_false
         if not isinstance(value, str):
@@ -241,7 +247,7 @@ class OneOf(ValueKind):
         return value
 
     def schema(self) -> dict[str, Any]:
-        """One of the words."""
+        """A JSON schema for one of the words, or a truth value if these are accepted."""
         words = {"enum": list(self.words)}
         return words if self.when_true is None else {"anyOf": [words, {"type": "boolean"}]}
 
@@ -251,7 +257,7 @@ class Names(ValueKind):
     """A list of names; a single name may be given as a text."""
 
     separator: str = ""
-    """The separator of names inside one text; empty where a text is always one name."""
+    """The separator of names inside one text; empty if a text is always a single name."""
     annotation = "str | Sequence[str]"
     many = True
 
@@ -260,39 +266,42 @@ class Names(ValueKind):
         return "text or a list of texts"
 
     def check(self, name: str, value: Any) -> tuple[str, ...]:
-        """The distinct names in the given order, without empty ones; None means no names."""
+        """Return the distinct names in the given order, without empty names.
+
+        The names of a set are sorted; None means no names.
+        """
         texts = _listed(self, name, value)
         for text in texts:
             if not isinstance(text, str):
-                raise UsageError(f"{name} must be {self.describe()}; one of them is {type_in_words(text)}")
+                raise UsageError(f"{name} must be {self.describe()}; one of the values is {type_in_words(text)}")
         split = [part for text in texts for part in (text.split(self.separator) if self.separator else [text])]
         return tuple(dict.fromkeys(part.strip() if self.separator else part for part in split if part.strip()))
 
     def schema(self) -> dict[str, Any]:
-        """A string or an array of strings."""
+        """A JSON schema for a string or an array of strings."""
         return {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
     def plain(self, value: Any) -> Any:
-        """A list."""
+        """Convert the names to a list for JSON and TOML."""
         return list(value)
 
 
 @dataclass(eq=False, repr=False)
 class NamesOrNone(Names):
-    """A list of names that restricts the search even where it is empty; None means no restriction."""
+    """A list of names that restricts the search. An empty list allows nothing; None means no restriction."""
 
     annotation = "str | Sequence[str] | None"
 
     def check(self, name: str, value: Any) -> tuple[str, ...] | None:  # type: ignore[override]
-        """The names, or None."""
+        """Return the names as `Names.check` does, or None for None."""
         return None if value is None else Names.check(self, name, value)
 
     def schema(self) -> dict[str, Any]:
-        """A string, an array of strings, or null."""
+        """A JSON schema for a string, an array of strings, or null."""
         return {"anyOf": [*Names.schema(self)["anyOf"], {"type": "null"}]}
 
     def plain(self, value: Any) -> Any:
-        """A list, or None."""
+        """Convert the names to a list for JSON and TOML; None stays None."""
         return None if value is None else list(value)
 
 
@@ -308,54 +317,60 @@ class NamesOrAll(Names):
         return "true or false or text or a list of texts"
 
     def check(self, name: str, value: Any) -> Any:
-        """The names, True, or False."""
+        """Return the names, True or False. An empty list of names becomes False."""
         return value if isinstance(value, bool) else Names.check(self, name, value) or False
 
     def schema(self) -> dict[str, Any]:
-        """A truth value, a string or an array of strings."""
+        """A JSON schema for a truth value, a string or an array of strings."""
         return {"anyOf": [{"type": "boolean"}, *Names.schema(self)["anyOf"]]}
 
     def plain(self, value: Any) -> Any:
-        """A truth value or a list."""
+        """Convert the names to a list for JSON and TOML; a truth value stays as it is."""
         return value if isinstance(value, bool) else list(value)
 
 
 @dataclass(eq=False, repr=False)
 class Conditions(Names):
-    """Conditions as text, each checked by a parser, or as objects that are conditions."""
+    """Conditions of a filter. Each is a text that a parser checks, or an object that represents a condition."""
 
     parser: str = ""
+    """The function that parses a text, as `module:function`."""
     object_type: str = ""
+    """The class that annotations name for such objects, as `module:class`."""
     marker: str = ""
-    """The attribute that every object that is a condition has."""
+    """The name of an attribute by which an object is recognised as a condition."""
     example: str = ""
+    """A condition as text, shown in an error."""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
-        """A text or an object, or a sequence of them."""
+        """The type of a text or an object, or of a sequence of both."""
         name = _class_name(self.object_type)
         return f"str | {name} | Sequence[str | {name}]"
 
     def check(self, name: str, value: Any) -> tuple[Any, ...]:
-        """The conditions in the given order; None means no condition."""
+        """Return the conditions in the given order. The conditions of a set are sorted; None means no condition."""
         given = [value] if hasattr(value, self.marker) or isinstance(value, Mapping) else _listed(self, name, value)
         for condition in given:
             if isinstance(condition, str):
                 _imported(self.parser)(condition)
             elif not hasattr(condition, self.marker):
-                raise UsageError(f"a {name} is a text such as {self.example!r}, or several, not {type_in_words(condition)}")
+                raise UsageError(f"{name} must be a text such as {self.example!r}, or a list of such texts, not {type_in_words(condition)}")
         return tuple(given)
 
     def plain(self, value: Any) -> Any:
-        """A list of texts."""
+        """Convert the conditions to a list of texts for JSON and TOML; a condition that is an object is an error."""
         if not all(isinstance(condition, str) for condition in value):
-            raise UsageError("a condition that was given as an object has no text: give it as text to write it to a file or send it")
+            raise UsageError("a condition that is an object cannot be written to a file or sent to a server: give the condition as text")
         return list(value)
 
 
 @dataclass(eq=False, repr=False)
 class Numbers(ValueKind):
-    """A table of numbers by name, or None. With a parser, a text that it can parse may be given for the table."""
+    """A table of numbers by name, or None.
+
+    If a parser is set, a text that it turns into such a table is accepted too.
+    """
 
     parser: str = ""
     what: str = "a table of numbers"
@@ -366,7 +381,7 @@ class Numbers(ValueKind):
         return self.what
 
     def check(self, name: str, value: Any) -> Mapping[str, float] | None:
-        """The table of numbers, all of them finite, or None."""
+        """Return the table as a dictionary, or None; a number that is not finite is an error."""
         if value is None:
             return None
         if isinstance(value, str) and value and self.parser:
@@ -377,27 +392,27 @@ class Numbers(ValueKind):
             if not isinstance(key, str) or not _is_number(number):
                 raise UsageError(f"{name} must be {self.describe()}; {str(key)[:40]!r} has {type_in_words(number)}")
             if abs(number) > LARGEST or not math.isfinite(number):
-                raise UsageError(f"{name} must be {self.describe()}, all of them finite numbers")
+                raise UsageError(f"{name} must be {self.describe()}; the number of {str(key)[:40]!r} is too large or not finite")
         return dict(value)
 
     def schema(self) -> dict[str, Any]:
-        """An object of numbers."""
+        """A JSON schema for an object whose values are numbers, or null."""
         return {"anyOf": [{"type": "object", "additionalProperties": {"type": "number"}}, {"type": "null"}]}
 
     def plain(self, value: Any) -> Any:
-        """A dictionary."""
+        """Convert the table to a dictionary for JSON and TOML; None stays None."""
         return None if value is None else dict(value)
 
 
 @dataclass(eq=False, repr=False)
 class Service(ValueKind):
-    """The address of a service as text, a function that does the same, or None."""
+    """The address of a service as text, a function that does the work of the service, or None."""
 
     object_type: str = ""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
-        """The address, or the function."""
+        """The type of an address or a function, or None."""
         return f"str | {_class_name(self.object_type)} | None"
 
     def describe(self) -> str:
@@ -405,22 +420,22 @@ class Service(ValueKind):
         return "an address or a function"
 
     def check(self, name: str, value: Any) -> Any:
-        """The address or the function."""
+        """Return the address, the function or None unchanged; another value is an error."""
         if value is not None and not isinstance(value, str) and not callable(value):
             raise self.refuse(name, value)
         return value
 
     def schema(self) -> dict[str, Any]:
-        """A string."""
+        """A JSON schema for a string or null."""
         return {"anyOf": [{"type": "string"}, {"type": "null"}]}
 
 
 LARGEST = 1 << 62
-"""Largest number that an option may have: kernels count in 64 bits."""
+"""The largest absolute value of a number in an option; larger numbers could overflow 64-bit integers in kernels."""
 
 
 def _listed(kind: ValueKind, name: str, value: Any) -> Sequence[Any]:
-    """One or several values as a list. The values of a set are sorted; None gives an empty list."""
+    """Put one or several values into a sequence. The values of a set are sorted; None gives an empty sequence."""
     if value is None:
         return ()
     if isinstance(value, str):

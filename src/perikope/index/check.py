@@ -1,4 +1,4 @@
-"""Check an index: read every byte, and report what is damaged, missing or unknown and what can still be read."""
+"""Checks an index. All segment files are read; damaged, missing and unknown files are reported."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ class CheckReport:
     documents: int
     """The number of documents that the manifest counts, without deleted ones."""
     unknown_files: tuple[str, ...]
-    """Files in the folder that the manifest does not name: left by a writer that did not commit, or not ours."""
+    """The names of files in the folder that do not belong to the index. A writer that did not commit may have left
+    them."""
 
 
 def check(folder: Path) -> CheckReport:
     """Check every file of the current commit.
 
-    Damage is reported, not raised; only a manifest that cannot be read is an `IndexFormatError`.
+    Damage is reported and raises no error. Only a manifest that cannot be read raises an `IndexFormatError`.
     """
     while True:
         manifest = manifests.load(folder)
         report = _check(folder, manifest)
-        # A writer may have committed meanwhile and removed the files of the commit that was checked.
+        # If a writer committed meanwhile, it may have removed files of the checked commit: check the new commit.
         if not report.problems or manifests.load(folder).generation == manifest.generation:
             return report
 
@@ -78,7 +79,10 @@ def _check_segment(folder: Path, entry: dict[str, object]) -> list[str]:
 
 
 def _check_content(segment: Segment) -> None:
-    """Raise unless the columns are consistent with each other, which checksums cannot show. Reads the whole segment."""
+    """Raise an error if columns of a segment contradict each other, which checksums do not show.
+
+    Reads the whole segment.
+    """
     codes = segment["document.first_code"].astype(np.int64)
     spans, sections = (segment[f"document.first_{kind}"].astype(np.int64) for kind in ("span", "section"))
     facets = FacetBuilder()

@@ -5,7 +5,8 @@
     footer (JSON)                           type, offset, length and checksum per column; facts about the file
     footer offset, length, checksum, magic  the last 28 bytes
 
-There is one file per segment, so that there is one thing to sync, to name in the manifest, to map and to check.
+All columns of a segment are in one file, so that only one file must be synced, mapped, checked and named in the
+manifest.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _DTYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8")
 
 
 def narrow(values: Array) -> Array:
-    """The same integers in the smallest integer type that holds them; unsigned unless one is negative."""
+    """Convert integers to the smallest integer type that holds all of them; unsigned unless a value is negative."""
     if not values.size:
         return values.astype(np.uint8)
     low, high = int(values.min()), int(values.max())
@@ -44,9 +45,9 @@ def narrow(values: Array) -> Array:
 
 
 class ColumnWriter:
-    """Writes columns one after the other.
+    """Writes columns to a new file, one after the other.
 
-    The file is complete only after `close`; leaving the context before that discards it.
+    The file is complete only after `close`. Leaving the context without `close` removes the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -65,7 +66,7 @@ class ColumnWriter:
         self.stream(name, values.dtype, [values])
 
     def stream(self, name: str, kind: np.dtype[Any] | type[np.generic], chunks: Iterable[Array]) -> None:
-        """Add one column that is given in chunks, all of the type `kind`."""
+        """Add one column, given in chunks. The values are converted to the type `kind`."""
         code = np.dtype(kind).str[1:]
         if code not in _DTYPES or name in self._columns:
             raise ValueError(f"cannot write column {name!r} of type {kind}")
@@ -84,7 +85,10 @@ class ColumnWriter:
         self.write(f"{name}.bytes", np.frombuffer(b"".join(strings), np.uint8))
 
     def close(self, facts: Mapping[str, object]) -> dict[str, Any]:
-        """Write the footer and make the file durable; returns name, size and checksum for the manifest."""
+        """Write the footer and make the file durable; returns its name, size and checksum for the manifest.
+
+        `facts` are stored in the footer.
+        """
         footer = json.dumps({"facts": dict(facts), "columns": self._columns}, ensure_ascii=False).encode("utf-8", "surrogatepass")
         offset, checksum = self._file.size, zlib.crc32(footer)
         self._file.write(footer)
@@ -104,7 +108,8 @@ class ColumnWriter:
 class ColumnFile(Mapping[str, Array]):
     """The columns of a file by name, memory-mapped and read-only.
 
-    Sizes and footer are checked on opening, the contents of columns are not.
+    The sizes and the footer are checked when the file is opened, the checksums of columns are not. `expected` is the
+    manifest entry of the file.
     """
 
     def __init__(self, path: Path, expected: Mapping[str, Any] | None = None) -> None:
@@ -138,7 +143,7 @@ class ColumnFile(Mapping[str, Array]):
             self._places: dict[str, dict[str, Any]] = dict(content["columns"])
             self._views = {name: self._view(name, place, offset) for name, place in self._places.items()}
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
-            # The checksum is right, so the footer was written on purpose.
+            # The checksum is right, so the wrong footer is not due to damage.
             raise self.damaged("has a forged footer") from None
 
     def __getitem__(self, name: str) -> Array:
@@ -154,7 +159,7 @@ class ColumnFile(Mapping[str, Array]):
         return len(self._views)
 
     def strings(self, name: str) -> Strings:
-        """The column of byte strings that `ColumnWriter.write_strings` wrote under this name."""
+        """The byte strings that `ColumnWriter.write_strings` wrote under this name."""
         return Strings(self[f"{name}.ends"], self[f"{name}.bytes"], f"{self.path}: {name}")
 
     def damaged_columns(self) -> list[str]:
@@ -162,7 +167,10 @@ class ColumnFile(Mapping[str, Array]):
         return [name for name, place in self._places.items() if zlib.crc32(self._views[name].view(np.uint8).data) != place.get("checksum")]
 
     def damaged(self, what: str) -> IndexFormatError:
-        """The error for a file that cannot be used; `what` continues the sentence that begins with its path."""
+        """Make the error for a file that cannot be used.
+
+        The message is the path followed by `what`, such as `is cut short`.
+        """
         return IndexFormatError(f"{self.path} {what}: restore it from a copy or build the index again")
 
     def _view(self, name: str, place: Mapping[str, Any], limit: int) -> Array:
@@ -173,7 +181,7 @@ class ColumnFile(Mapping[str, Array]):
 
 
 class MissingFileError(IndexFormatError):
-    """A file that the manifest names is missing: it was lost, or a merge removed it after the manifest was read."""
+    """A file that the manifest names is missing. It was lost, or a merge removed it after the manifest was read."""
 
 
 class Strings:
@@ -195,7 +203,7 @@ class Strings:
         return self.data[begin : int(self.ends[number])].tobytes()
 
     def longest(self, numbers: Integers) -> int:
-        """The length in bytes of the longest of the strings with these numbers; 0 if there are none."""
+        """The length in bytes of the longest string among those with these numbers; 0 if `numbers` is empty."""
         begin = np.where(numbers > 0, self.ends[np.maximum(numbers, 1) - 1], 0)
         return int((self.ends[numbers] - begin).max(initial=0))
 

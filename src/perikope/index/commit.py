@@ -28,17 +28,17 @@ from perikope.index.writer import SegmentBuilder
 from perikope.text.analysis import Analyzer, is_language, language_code
 
 MAX_SEGMENTS = 12
-"""With more segments than this a commit merges some, since each segment costs one look-up per query term."""
+"""A commit that leaves more segments than this merges some, since each segment costs one look-up per query term."""
 MERGED_AT_ONCE = 8
-"""The number of segments, the smallest ones, that one such merge joins."""
+"""The maximum number of segments that such a merge joins; the smallest segments are chosen."""
 MAX_TOKENS = 1 << 31
-"""The number of tokens that a merged segment may have."""
+"""The maximum number of tokens of a segment that is merged from several."""
 DEFAULT_MEMORY = 1 << 30
-"""Memory for adding documents, in bytes."""
+"""The default memory for adding documents, in bytes."""
 
 
 def create(folder: Path, analyzer: Analyzer, language: str) -> None:
-    """Make an empty index in a new or empty folder."""
+    """Make an empty index in a new or empty folder. `language` is the code of its default language."""
     _check_free(folder)
     if not is_language(language_code(language)):
         raise UsageError(f"{language!r} is not a language code; use one such as en, fr or de")
@@ -46,7 +46,7 @@ def create(folder: Path, analyzer: Analyzer, language: str) -> None:
     try:
         files.make_folder(folder)
         with take_lock(folder):
-            # Checked again under the lock: another program may have made an index here meanwhile.
+            # The folder is checked again under the lock: another program may have made an index in it meanwhile.
             _check_free(folder)
             manifests.replace(folder, manifest)
     except OSError as error:
@@ -54,13 +54,13 @@ def create(folder: Path, analyzer: Analyzer, language: str) -> None:
 
 
 def _check_free(folder: Path) -> None:
-    """Raise if the folder cannot become a new index.
+    """Raise a `UsageError` unless the folder is new, empty, or an index without a commit.
 
-    An index without a commit and the files of a program that was stopped while making one do not count.
+    Lock files and unfinished files, which a stopped program may have left, are ignored.
     """
     if (folder / manifests.FILE).exists():
         if manifests.load(folder).generation:
-            raise UsageError(f"{folder} is already an index: open it and add to it (--append), or choose another folder")
+            raise UsageError(f"{folder} is already an index: add to it (--append), or choose another folder")
     elif folder.exists() and (not folder.is_dir() or any(map(_is_foreign, folder.iterdir()))):
         raise UsageError(f"{folder} exists and is not empty: choose another folder for the index")
 
@@ -70,7 +70,11 @@ def _is_foreign(path: Path) -> bool:
 
 
 class IndexWriter:
-    """Changes an index, whose lock it holds until it is closed. Closing discards changes that were not committed."""
+    """Changes an index. It holds the lock of the index until it is closed.
+
+    Closing discards changes that were not committed. `memory` is the memory for adding documents in bytes, `wait` the
+    time to wait for the lock in seconds.
+    """
 
     def __init__(self, folder: Path, *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> None:
         self.folder = folder
@@ -80,11 +84,11 @@ class IndexWriter:
         self._process = os.getpid()
         self._lock = take_lock(folder, wait)
         try:
-            # Read under the lock: another writer may have committed meanwhile.
+            # The snapshot is opened under the lock: another writer may have committed meanwhile.
             self._open(Snapshot.open(folder))
             if self._leftovers():
-                # A writer may have been stopped after it replaced the manifest, before that was durable.
-                # The new manifest must be durable before files that only the old one names are removed.
+                # A writer may have been stopped after it replaced the manifest and before this change was durable. The
+                # new manifest must be durable before files that only the old manifest names are removed.
                 files.sync_folder(folder)
                 self._remove_leftovers()
         except BaseException:
@@ -98,7 +102,7 @@ class IndexWriter:
         self._new: list[dict[str, Any]] = []
         # The ids of documents added since the last commit, each with the file it came from.
         self._pending: dict[str, str] = {}
-        # Numbers of documents in the snapshot.
+        # The numbers in the snapshot of the documents to delete.
         self._deleted: set[int] = set()
 
     @property
@@ -108,18 +112,18 @@ class IndexWriter:
 
     @property
     def deleted(self) -> int:
-        """The number of documents that the next commit deletes; replaced documents count."""
+        """The number of documents that the next commit deletes, including documents that it replaces."""
         return len(self._deleted)
 
     def add(self, documents: Iterable[Document], *, replace: bool = False, on_duplicate: Callable[[Document], None] | None = None) -> None:
-        """Add documents, which become visible with `commit`.
+        """Add documents. They become visible with `commit`.
 
-        An id that the index already has is an error; with `replace`, the old document is deleted. If several given
-        documents have the same id, the first is added and `on_duplicate` is called with each of the others; without
-        `on_duplicate`, they are an error.
+        If the index already has a document with the same id, this is an error; with `replace`, the old document is
+        deleted. If several added documents have the same id, this is an error too; with `on_duplicate`, the first is
+        added and the function is called with each of the others.
         """
         self._check_usable()
-        # Reading the documents may fail as well: then half of them must not be committed.
+        # `documents` may raise an error while it is read. Then the documents added so far must not be committed.
         with self._all_or_nothing():
             for document in documents:
                 if on_duplicate is not None and isinstance(document, Document) and document.id in self._pending:
@@ -131,7 +135,7 @@ class IndexWriter:
 
     def _add(self, document: Document, replace: bool) -> None:
         if not isinstance(document, Document):
-            raise UsageError(f"documents are made by perikope.read or a TreeBuilder; this is a {type(document).__name__}")
+            raise UsageError(f"cannot add a {type(document).__name__} to an index; add documents from perikope.read or a TreeBuilder")
         old = self.snapshot.find_document(document.id)
         if document.id in self._pending:
             raise InputError(_given_twice(document.id, self._pending[document.id], document.source))
@@ -143,9 +147,9 @@ class IndexWriter:
         self._builder.add(document)
 
     def adopt(self, entries: Sequence[dict[str, Any]], *, replace: bool = False) -> None:
-        """Add segments that other processes have written into the folder, given by their manifest entries.
+        """Add segments that other processes have written into the folder. `entries` are their manifest entries.
 
-        Ids are checked as in `add`.
+        Ids that the index already has, and ids that occur twice, are handled as in `add` without `on_duplicate`.
         """
         segments = [Segment(self.folder, entry) for entry in entries]
         for i, segment in enumerate(segments):
@@ -165,12 +169,15 @@ class IndexWriter:
         self._new += entries
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete documents by id and return their number; an id that the index does not have is an error."""
+        """Delete the documents with these ids and return their number.
+
+        An id that the last commit does not have is an error.
+        """
         numbers = []
         for id in ids:
             number = self.snapshot.find_document(id)
             if number < 0:
-                raise UsageError(f"there is no document {id!r} in {self.folder}")
+                raise UsageError(f"there is no document {id!r} in {self.folder}: check the id, or leave it out")
             numbers.append(number)
         self._deleted.update(numbers)
         return len(set(numbers))
@@ -180,7 +187,10 @@ class IndexWriter:
         self._deleted.update(numbers)
 
     def commit(self) -> Snapshot:
-        """Make all changes durable and visible at once; returns the new snapshot."""
+        """Make all changes durable and visible at once; returns the new snapshot.
+
+        Merges segments if there are too many.
+        """
         self._check_usable()
         if self.changed:
             with self._all_or_nothing():
@@ -188,7 +198,7 @@ class IndexWriter:
                     self._flush()
                 entries = self._with_tombstones()
                 self._publish([*entries, *self._new])
-            # The commit is durable; merging may fail (a full disk, a damaged segment) without harm.
+            # The commit is durable now. Merging may fail (a full disk, a damaged segment) without harm to the index.
             try:
                 self._tidy()
             except (OSError, MemoryError, IndexFormatError):
@@ -197,7 +207,10 @@ class IndexWriter:
         return self.snapshot
 
     def compact(self) -> Snapshot:
-        """Commit and merge all segments into as few as `MAX_TOKENS` allows; this removes deleted text from the disk."""
+        """Commit, then merge consecutive segments while the merged segment has at most `MAX_TOKENS` tokens.
+
+        Returns the new snapshot. The text of deleted documents is removed from the disk.
+        """
         self.commit()
         with self._all_or_nothing():
             group: list[Segment] = []
@@ -214,7 +227,8 @@ class IndexWriter:
         """Release the lock and discard changes that were not committed."""
         if self._lock.held:
             try:
-                # This removes segments of worker processes too. The next writer removes what cannot be removed now.
+                # This removes segments of worker processes too. The next writer removes files that cannot be removed
+                # now.
                 if hasattr(self, "snapshot"):
                     with contextlib.suppress(OSError, IndexFormatError):
                         self._remove_leftovers()
@@ -222,10 +236,10 @@ class IndexWriter:
                 self._lock.release()
 
     def segment_path(self, worker: str) -> Path:
-        """A path for a new segment that no other writer uses or has used.
+        """A path for a new segment, different from all paths of other writers. `worker` ends the name of the file.
 
-        A worker of a stopped writer may still be writing, and files of a failed writer may remain because a reader has
-        them mapped.
+        The paths of earlier writers must not be used again. A worker of a stopped writer may still be writing its
+        segment, and files of a failed writer may remain because a reader has mapped them.
         """
         return self.folder / f"segment-{self.snapshot.manifest.generation + 1:08d}-{self._stamp}-{worker}.columns"
 
@@ -237,13 +251,16 @@ class IndexWriter:
 
     def _check_usable(self) -> None:
         if os.getpid() != self._process:
-            raise UsageError(f"changes to {self.folder} were begun before a fork: only the process that began them can continue")
+            raise UsageError(f"this writer of {self.folder} was opened before a fork: only the process that opened it can change the index")
         if self._failed:
-            raise UsageError(f"an earlier change to {self.folder} failed and was discarded: roll back, then repeat it")
+            raise UsageError(f"an earlier change to {self.folder} failed and was discarded: roll back, then repeat the change")
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Refuse further changes after an error, since it is unknown how much of the change was made."""
+        """A context for one change.
+
+        After an error in it all further changes are refused, since the change may be half made.
+        """
         try:
             yield
         except BaseException:
@@ -255,7 +272,10 @@ class IndexWriter:
         self._builder = SegmentBuilder(self.snapshot.analyzer)
 
     def _with_tombstones(self) -> list[dict[str, Any]]:
-        """Write tombstones for deleted documents; returns the manifest entries of segments that have any left."""
+        """Write tombstones for deleted documents.
+
+        Returns the manifest entries of the segments that still have documents.
+        """
         deleted = np.array(sorted(self._deleted), np.int64)
         entries: list[dict[str, Any]] = []
         for number, (base, segment) in enumerate(zip(self.snapshot.first_document.tolist(), self.snapshot.segments, strict=False)):
@@ -271,7 +291,7 @@ class IndexWriter:
     def _publish(self, entries: list[dict[str, Any]]) -> None:
         """Make these segments the content of the index, then remove the files that they replace."""
         manifest = replace(self.snapshot.manifest, segments=tuple(entries), generation=self.snapshot.manifest.generation + 1)
-        # Opened before the manifest is replaced: segments that cannot be read must not be committed.
+        # The segments are opened before the manifest is replaced: those that cannot be read must not be committed.
         snapshot = Snapshot(self.folder, manifest)
         if len({part for segment in snapshot.segments for part in segment.parts}) > MAX_PARTS:
             raise InputError(TOO_MANY_PARTS)
@@ -282,7 +302,7 @@ class IndexWriter:
             self._remove_leftovers()
 
     def _tidy(self) -> None:
-        """Merge the smallest segments while there are too many, then rewrite a segment that is mostly deleted."""
+        """Merge the smallest segments while there are too many, then rewrite one segment that is mostly deleted."""
         while len(self.snapshot.segments) > MAX_SEGMENTS:
             chosen: list[Segment] = []
             for segment in sorted(self.snapshot.segments, key=_tokens)[:MERGED_AT_ONCE]:
@@ -297,7 +317,7 @@ class IndexWriter:
                 break
 
     def _merge(self, segments: list[Segment]) -> None:
-        """Replace segments by one, which takes the position of the first."""
+        """Merge segments into one. The merged segment takes the position of the first of them."""
         names = {segment.entry["file"] for segment in segments}
         merged = [segment for segment in self.snapshot.segments if segment.entry["file"] in names]
         entry = merge(merged, self.segment_path("merged"), self.memory // 4)
@@ -312,18 +332,18 @@ class IndexWriter:
     def _remove_leftovers(self) -> None:
         """Remove files that no manifest names.
 
-        A reader that has such a file mapped can still read it. If the system refuses to remove a mapped file, the next
-        writer tries again.
+        On POSIX systems, a reader that has mapped such a file can still read it. Windows refuses to remove a mapped
+        file; the next writer tries again.
         """
         for path in self._leftovers():
             files.remove_unless_held(path)
 
     def _leftovers(self) -> list[Path]:
-        """Files of writers that did not commit, and files that were replaced since.
+        """Files of writers that did not commit, and files that a later commit replaced.
 
-        Files that either manifest names, the one on disk or the one of this snapshot, are not among them. The two
-        differ after an error between replacing the manifest and making that durable, and then either of them may
-        survive.
+        Files that the manifest on disk or the manifest of this snapshot names are not included. The two manifests
+        differ if an error occurred after the manifest was replaced and before this change was durable. After a crash,
+        either of them may be the one on disk.
         """
         entries = [*self.snapshot.manifest.segments, *manifests.load(self.folder).segments]
         known = {entry["file"] for entry in entries} | {entry["deleted"]["file"] for entry in entries if "deleted" in entry}
@@ -333,14 +353,14 @@ class IndexWriter:
 
 def _already_there(id: str) -> str:
     return (
-        f"document {id!r} is already there: replace it (--replace), or give one of the two another id; the id of a file without an id "
-        "is its path inside the indexed folder, so index the folder that holds both"
+        f"document {id!r} is already in the index: replace it (--replace), or change one of the two ids; if the id is the path of a "
+        "file inside the indexed folder, index the folder that contains both files"
     )
 
 
 def _given_twice(id: str, first: str, second: str) -> str:
     where = f" by {first} and {second}" if first != second else f" in {first}" if first else ""
-    return f"document {id!r} is given twice{where}: take the first of them (--duplicates first), or give one another id"
+    return f"document {id!r} is given twice{where}: keep only the first (--duplicates first), or change one of the ids"
 
 
 def _tokens(segment: Segment) -> int:
@@ -348,14 +368,14 @@ def _tokens(segment: Segment) -> int:
 
 
 def _common_ids(segment: Segment, other: Segment) -> list[str]:
-    """The ids of documents of `segment` that `other` holds and has not deleted, sorted."""
+    """The sorted ids that documents of `segment` share with live documents of `other`."""
     shared = np.isin(segment["document_hash"], other["document_hash"])
     ids = [segment.document_id(int(number)) for number in segment["document_of_hash"][shared]]
     return sorted(id for id in ids if other.document_number(id) >= 0)
 
 
 def _duplicate(segment: Segment) -> tuple[str, str, str] | None:
-    """An id that two documents of the segment have, and the files they came from; None if all ids differ."""
+    """An id that two documents of the segment have, and the files of these two documents; None if all ids differ."""
     hashes = segment["document_hash"]
     for at in np.flatnonzero(hashes[1:] == hashes[:-1]).tolist():
         pair = sorted(int(segment["document_of_hash"][at + i]) for i in (0, 1))

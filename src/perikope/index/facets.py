@@ -1,11 +1,13 @@
-"""Facets: the metadata of a segment as columns, which answer which documents have a value in a field.
+"""Facets: the metadata of a segment as columns. They tell which documents have a given value in a given field.
 
-Every distinct pair of a field and a value is a key. Keys are sorted by field, then by the bytes of the value. A binary
-search finds one key, and the keys of a field or of a common prefix are a range.
+Every distinct pair of a field and a value is a key. Keys are numbered in the order of field, then of the bytes of the
+value. A binary search finds a key. The keys of one field, or of values with a common prefix, are a range of numbers.
 
-    facet_fields, facet.first_value         the fields; the first key of each
-    facet_values, facet.first_document      the value of each key; the offset of its first document
-    facet.document                          document numbers, in ascending order within a key
+    facet_fields                            the names of the fields
+    facet.first_value                       the first key of each field
+    facet_values                            the value of each key
+    facet.first_document                    the offset of each key's first document in `facet.document`
+    facet.document                          document numbers by key, in ascending order within a key
 """
 
 from __future__ import annotations
@@ -27,18 +29,19 @@ from perikope.kernels.facets import strictly_rising
 from perikope.kernels.strings import merge_sorted
 
 _BYTES_PER_PAIR, _BYTES_PER_VALUE = 32, 300
-"""Peak memory of building: per pair of a document and a value, and per distinct value in addition to its text."""
+"""Peak memory while facets are built, in bytes: per pair of a document and a value, and per distinct value (without its
+text)."""
 _FIELD_BYTES = 4
-"""Keys are merged as strings: the number of the field in this many bytes, then the value."""
+"""Size of a field number in bytes. Merging compares keys as strings: the number of the field, then the value."""
 _WHOLE_FLOATS = 1e16
-"""A float that is a whole number below this is written without a point or an exponent."""
+"""A float that is a whole number is written without a decimal point or exponent if it is below this limit."""
 
 
 def metadata_pairs(metadata: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """The pairs of field and value in a document's metadata, as text; a pair may be yielded twice.
+    """Yield the pairs of field and value in a document's metadata, both as text. A pair may be yielded twice.
 
-    A key of a nested object becomes a field with a dot, and each item of a list a value. Numbers and booleans are
-    written as in JSON; null gives no value.
+    A key of a nested object becomes a field such as `by.name`, and each item of a list a value. Booleans are written
+    as in JSON, numbers as by `number_text`. Null and numbers that are not finite give no value.
 
     >>> by = {"name": "Ada", "born": None}
     >>> sorted(metadata_pairs({"ipc": ["G06F 17/30", "H04L 9/00"], "year": 2010.0, "open": True, "by": by}))
@@ -62,12 +65,12 @@ def metadata_pairs(metadata: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             if isfinite(value):  # type: ignore[arg-type]
                 yield field, number_text(value)  # type: ignore[arg-type]
         elif value is not None:
-            # A tuple, a date or another type: converted as it is for the record.
+            # A tuple, a date or another type: converted by JSON, as in the stored record of the document.
             waiting.append((field, orjson.loads(orjson.dumps(value))))
 
 
 def number_text(number: float) -> str:
-    """A number as text. A whole number has no point, since JSON does not distinguish 1 from 1.0.
+    """Write a number as text. A whole number has no decimal point, since JSON does not distinguish 1 from 1.0.
 
     >>> [number_text(number) for number in (2010.0, 1.50, -0.0, 1e300)]
     ['2010', '1.5', '0', '1e+300']
@@ -76,7 +79,10 @@ def number_text(number: float) -> str:
 
 
 class FacetBuilder:
-    """Collects the metadata of documents, in the order of their numbers, and makes the columns."""
+    """Collects the metadata of documents and makes the columns of facets.
+
+    Documents are added in the order of numbers.
+    """
 
     def __init__(self) -> None:
         self._fields: dict[str, dict[str, int]] = {}
@@ -88,12 +94,12 @@ class FacetBuilder:
 
     @property
     def memory(self) -> int:
-        """The estimated memory of the builder in bytes, including what writing needs."""
+        """The estimated peak memory of the builder in bytes, including the memory for making the columns."""
         return _BYTES_PER_PAIR * len(self._numbers) + _BYTES_PER_VALUE * self._distinct + 3 * self._characters
 
     def add(self, metadata: Mapping[str, object]) -> None:
         """Add the metadata of the next document."""
-        # Equal values in a list count once.
+        # Equal values in a list are added once.
         for field, value in dict.fromkeys(metadata_pairs(metadata)):
             values = self._fields.setdefault(field, {})
             number = values.get(value)
@@ -106,7 +112,7 @@ class FacetBuilder:
         self._count += 1
 
     def columns(self) -> dict[str, Array]:
-        """The columns for all documents added so far, by name."""
+        """Make the columns for all documents added so far; returns a dictionary from column names to arrays."""
         fields = sorted(self._fields)
         # Python compares texts by code points, which is also the order of their UTF-8 bytes.
         ordered = [sorted(self._fields[field]) for field in fields]
@@ -124,13 +130,16 @@ class FacetBuilder:
         }
 
     def write(self, writer: ColumnWriter) -> None:
-        """Write the columns."""
+        """Write the columns of all documents added so far."""
         for name, values in self.columns().items():
             writer.write(name, values)
 
 
 class Facets:
-    """Reads the facets of a segment. A key is the number of a pair of field and value."""
+    """Reads the facets of a segment.
+
+    A key is the number of a pair of field and value, see the docstring of the module.
+    """
 
     def __init__(self, columns: ColumnFile, documents: int) -> None:
         self._columns = columns
@@ -146,7 +155,7 @@ class Facets:
         return [self.field_names.text(number) for number in range(len(self.field_names))]
 
     def keys(self, field: str) -> range:
-        """The keys of a field; an empty range if no document has the field."""
+        """The range of a field's keys; an empty range if no document has the field."""
         name = field.encode("utf-8", "surrogatepass")
         number = bisect_left(self.field_names, name)
         if number == len(self.field_names) or self.field_names[number] != name:
@@ -154,21 +163,27 @@ class Facets:
         return range(int(self.first_value[number]), int(self.first_value[number + 1]))
 
     def at_least(self, keys: range, value: bytes) -> int:
-        """The first of a field's keys whose value is at least `value`; `keys.stop` if there is none."""
+        """The first key in `keys` whose value is at least `value`, or `keys.stop`.
+
+        `keys` is a range that `keys()` returned.
+        """
         return bisect_left(self.values, value, keys.start, keys.stop)
 
     def find(self, keys: range, value: bytes) -> range:
-        """The key of a value among the keys of a field: a range of one key, or an empty range."""
+        """The key in `keys` that has this value, as a range of one key; an empty range if there is none."""
         key = self.at_least(keys, value)
         return range(key, key + 1) if key < keys.stop and self.values[key] == value else range(0)
 
     def beginning(self, keys: range, prefix: bytes) -> range:
-        """The keys of a field whose values begin with `prefix`."""
-        # UTF-8 never contains the byte 255, so this sorts after every value with the prefix.
+        """The range of those `keys` whose values begin with `prefix`."""
+        # UTF-8 never contains the byte 255, so the second bound sorts after every value with the prefix.
         return range(self.at_least(keys, prefix), self.at_least(keys, prefix + b"\xff"))
 
     def documents(self, keys: Array) -> Array:
-        """The documents of keys (in ascending order), concatenated; a number outside the segment is an error."""
+        """The numbers of the documents of each key, concatenated in the order of `keys`, which must be ascending.
+
+        A document number outside the segment raises an `IndexFormatError`.
+        """
         documents: Array
         if keys.size and int(keys[-1]) - int(keys[0]) == keys.size - 1:
             documents = self._document[int(self.first_document[keys[0]]) : int(self.first_document[keys[-1] + 1])]
@@ -180,13 +195,16 @@ class Facets:
         return documents
 
     def check(self, built: FacetBuilder) -> None:
-        """Raise if the columns differ from those built from the records of the segment."""
+        """Raise an `IndexFormatError` if the columns differ from those that `built` makes from the metadata."""
         for name, values in built.columns().items():
             if not np.array_equal(self._columns[name], values):
-                raise self._columns.damaged(f"has facets that are not those of its metadata ({name})")
+                raise self._columns.damaged(f"has facets that contradict its metadata (column {name})")
 
     def live(self, alive: Array, chunk: int) -> Array:
-        """The number of live documents per key. `alive` is a mask over documents; about `chunk` are read at once."""
+        """The number of live documents per key.
+
+        `alive` is a mask over the documents of the segment. About `chunk` document numbers are read at once.
+        """
         count = np.diff(self.first_document.astype(np.int64))
         if not alive.all():
             for keys in _portions(self.first_document, chunk):
@@ -196,9 +214,10 @@ class Facets:
         return count
 
     def key_strings(self, chosen: Array, number_of_field: Array) -> tuple[Array, Array]:
-        """The lengths and the bytes of keys as strings that sort in the order of keys: number of the field, then value.
+        """The chosen keys as byte strings that sort in the order of the keys; returns their lengths and their bytes.
 
-        `chosen` is a mask over the keys.
+        Each string is the merged number of the field, then the value. `chosen` is a mask over the keys;
+        `number_of_field` maps the fields of this segment to merged numbers.
         """
         lengths: Array = np.diff(self.values.ends.astype(np.int64), prepend=0)
         values_of_field: Array = np.diff(self.first_value.astype(np.int64))
@@ -217,14 +236,15 @@ class Facets:
         return total, strings
 
     def damaged(self) -> IndexFormatError:
-        """The error for columns that contradict each other."""
+        """Make the error for columns of facets that contradict each other."""
         return self._columns.damaged("has damaged facets")
 
 
 def merge_facets(writer: ColumnWriter, sources: Sequence[Facets], new_document: Sequence[Array], chunk: int) -> None:
-    """Write the facets of several segments as those of one, holding about `chunk` documents in memory at a time.
+    """Write the facets of several segments as the facets of one merged segment.
 
     `new_document` has one array per segment: the new number of each document, or -1 for a document that is left out.
+    About `chunk` document numbers are held in memory at a time.
     """
     fields = sorted({name for facets in sources for name in _field_names(facets)})
     number_of = {name: number for number, name in enumerate(fields)}
@@ -287,12 +307,18 @@ def _strings(name: str, strings: list[bytes]) -> dict[str, Array]:
 
 
 def _document_type(documents: int) -> np.dtype[np.unsignedinteger]:
-    """The type of document numbers; it depends on the number of documents only, not on which of them have metadata."""
+    """The type of document numbers.
+
+    It depends only on how many documents there are, not on which of them have metadata.
+    """
     return np.min_scalar_type(max(documents - 1, 0))
 
 
 def _portions(first: Array, chunk: int) -> Iterator[range]:
-    """Consecutive ranges of keys that have at most `chunk` documents together, or of one key that has more."""
+    """Yield consecutive ranges of keys.
+
+    The keys of a range have at most `chunk` documents, unless it is a single key.
+    """
     key, keys = 0, first.size - 1
     while key < keys:
         end = max(key + 1, int(np.searchsorted(first, first.dtype.type(min(int(first[key]) + chunk, int(first[-1]))), "right")) - 1)

@@ -1,7 +1,7 @@
-"""The columns of a segment and how they are written, for new and for merged segments alike.
+"""The columns of a segment, and the functions that write them for new and for merged segments.
 
-Positions and the numbers of spans and sections count from the start of their document, so that merging segments
-concatenates these columns unchanged.
+Positions, spans and sections are numbered from the start of their document. So a merge concatenates columns with such
+numbers unchanged.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from perikope.kernels.postings import LARGE, count_stored, cut_windows
 from perikope.kernels.strings import hash_strings
 
 STOP = 0
-"""The term of every stop word: it takes a position in the token stream and has no postings."""
+"""The number of the stop term, which stands for every stop word. It takes positions in the token stream but has no
+postings."""
 
 MAX_PARTS = 64
-"""The number of different parts an index may have: a posting keeps its parts as bits of a 64-bit number."""
-TOO_MANY_PARTS = f"there are more than {MAX_PARTS} different parts; a part is a kind of section (abstract, claims), not a name"
+"""The maximum number of different parts in an index: a posting stores its parts as bits of a 64-bit number."""
+TOO_MANY_PARTS = f"there are more than {MAX_PARTS} different parts; use parts for kinds of sections (abstract, claims), not for titles"
 
 OF_SPAN = ("kind", "tag", "parent", "start", "end", "part", "language", "first_token", "end_token")
 OF_SECTION = ("span", "parent", "title_span", "title_first", "title_end", "title_length")
 OF_PASSAGE = ("span", "section", "first_token", "end_token", "length")
 OF_DOCUMENT = ("tokens", "length", "source")
 LABELLED = ("span.tag", "span.part", "span.language")
-"""Columns whose values are numbers of labels of the segment."""
+"""Columns whose values are numbers of labels. The labels of a segment are its tags, parts and language names."""
 
 _SIGNED = ("span.parent", "section.parent", "section.title_span")
-"""Columns in which -1 stands for none."""
+"""Columns in which -1 means that there is none."""
 
 _EXACT = {
     "tokens": "u2", "window.number": "u2", "posting.document": "u2", "posting.frequency": "u1", "part_frequency": "u1",
@@ -42,12 +43,15 @@ _EXACT = {
     "document_hash": "u8", "document_of_hash": "u4", "term_of_name": "u4",
 }  # fmt: skip
 
-
 _WIDE = ("document.first_", "window.first_", "facet.first_", "term.")
+"""Beginnings of the names of columns that may have 64 bits: offsets and counts."""
 
 
 def has_right_type(column: str, values: Array) -> bool:
-    """Whether a column has a type that kernels accept: 64 bits are for offsets and counts, others have at most 32."""
+    """Whether a column has a type that kernels accept.
+
+    Offsets, counts, hashes and sets of parts may have 64 bits, other columns at most 32.
+    """
     code = values.dtype.str[1:]
     if column in _EXACT or column.endswith(".bytes"):
         return code == _EXACT.get(column, "u1")
@@ -56,28 +60,32 @@ def has_right_type(column: str, values: Array) -> bool:
 
 
 OWNED = {"span": OF_SPAN, "section": OF_SECTION, "passage": OF_PASSAGE}
-"""The columns of what belongs to a document; `document.first_span` and so on hold the first row of each document."""
+"""The columns with several rows per document, by kind of row. `document.first_span`, `document.first_section` and
+`document.first_passage` hold the first row of each document."""
 
 
 def offsets(counts: Array) -> Array:
-    """The start of each group of these sizes, and the end of the last: one value more than `counts`."""
+    """The offsets of consecutive groups with these sizes: the start of each group, then the end of the last group.
+
+    The result has one value more than `counts`.
+    """
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
 
 
 def ranges(first: Array, end: Array) -> Array:
-    """The numbers of the ranges from `first` to `end` (exclusive), concatenated."""
+    """Concatenate the ranges of integers from `first[i]` to `end[i]` (exclusive)."""
     counts = end - first
     numbers: Array = np.arange(int(counts.sum())) + np.repeat(first - (np.cumsum(counts) - counts), counts)
     return numbers
 
 
 def write_offsets(writer: ColumnWriter, name: str, counts: Array) -> None:
-    """Write counts as a column of offsets."""
+    """Write the offsets of consecutive groups with these sizes as a column."""
     writer.write(name, narrow(offsets(counts)))
 
 
 def write_document_ids(writer: ColumnWriter, ids: list[bytes]) -> None:
-    """Write document ids, and a sorted table of their hashes for look-ups by id."""
+    """Write the document ids, and a sorted table of their hashes for finding documents by id."""
     writer.write_strings("document_ids", ids)
     ends = np.cumsum([len(name) for name in ids], dtype=np.uint64)
     hashes = hash_strings(ends, np.frombuffer(b"".join(ids), np.uint8))
@@ -87,7 +95,10 @@ def write_document_ids(writer: ColumnWriter, ids: list[bytes]) -> None:
 
 
 class Spool:
-    """A column collected in pieces while others are written: in memory up to `limit` bytes, then in an unnamed file."""
+    """Collects a column in pieces while other columns are written.
+
+    The values are kept in memory up to `limit` bytes, then in a temporary file.
+    """
 
     def __init__(self, kind: type[np.generic], folder: Path, limit: int = 1 << 24) -> None:
         self.kind = np.dtype(kind)
@@ -95,23 +106,26 @@ class Spool:
         self._file = tempfile.SpooledTemporaryFile(max_size=limit, dir=str(folder))  # noqa: SIM115 - closed by `close`
 
     def append(self, values: Array) -> None:
-        """Add a piece."""
+        """Add values to the column; they are converted to its type."""
         self._file.write(np.ascontiguousarray(values, self.kind).view(np.uint8).data)
         self.length += int(values.size)
 
     def chunks(self, size: int = 1 << 22) -> Iterator[Array]:
-        """Read the values back in pieces of `size` bytes."""
+        """Yield all values in pieces of at most `size` bytes."""
         self._file.seek(0)
         while data := self._file.read(size):
             yield np.frombuffer(data, self.kind)
 
     def close(self) -> None:
-        """Free the memory or remove the file."""
+        """Free the memory and remove the temporary file."""
         self._file.close()
 
 
 class FrequencySpool:
-    """Writes frequencies in one byte each; those that do not fit are written to a second column, with their rows."""
+    """Collects frequencies, which are stored in one byte each.
+
+    Frequencies of `LARGE` (255) or more are stored in a second column, and their rows in a third.
+    """
 
     def __init__(self, small: Spool) -> None:
         self._small = small
@@ -119,14 +133,14 @@ class FrequencySpool:
         self._values: list[Array] = [np.zeros(0, np.uint32)]
 
     def append(self, values: Array) -> None:
-        """Add frequencies."""
+        """Add the frequencies of the next rows."""
         large = np.flatnonzero(values >= LARGE)
         self._rows.append(large + self._small.length)
         self._values.append(values[large])
         self._small.append(np.minimum(values, LARGE))
 
     def write(self, name: str, writer: ColumnWriter) -> None:
-        """Write the columns of everything added."""
+        """Write the three columns of all frequencies added so far."""
         writer.stream(name, np.uint8, self._small.chunks())
         writer.write(f"{name}.large_at", np.concatenate(self._rows).astype(np.int64))
         writer.write(f"{name}.large", np.concatenate(self._values).astype(np.uint32))
@@ -135,7 +149,8 @@ class FrequencySpool:
 class PostingsWriter:
     """Collects the postings of terms, in the order of terms, and writes them as columns.
 
-    Columns with one value per posting are spooled; those with one value per term or window stay in memory.
+    Columns with one value per posting may be kept in temporary files. Columns with one value per term or per window
+    stay in memory. A window is a block of 65,536 document numbers, see `perikope.kernels.postings`.
     """
 
     def __init__(self, folder: Path, parts: int) -> None:
@@ -166,8 +181,9 @@ class PostingsWriter:
     ) -> None:
         """Add the postings of the next terms.
 
-        `first_posting` holds the first posting of each term and the end of the last. `parts` has one set of bits per
-        posting, `part_frequency` the frequencies that `invert_parts` returns; both are None in a segment with one part.
+        `first_posting` has the first posting of each term, then the end of the last term's postings. `document` and
+        `frequency` have one value per posting. `parts` has one set of bits per posting, and `part_frequency` the
+        frequencies that `invert_parts` returns. Both are None in a segment with one part.
         """
         first_window, number, first_of_window, low = cut_windows(first_posting, document)
         self._first_window.append(first_window[1:] + self._windows)
@@ -183,7 +199,7 @@ class PostingsWriter:
             self._part_frequency_count += int(part_frequency.size)
 
     def write(self, writer: ColumnWriter) -> None:
-        """Write the columns of everything added."""
+        """Write the columns of all postings added so far."""
         postings = np.array([self._documents.length], np.int64)
         writer.write("term.first_window", narrow(np.concatenate(self._first_window)))
         writer.write("window.number", np.concatenate(self._window_number))
@@ -198,5 +214,5 @@ class PostingsWriter:
 
 
 def part_type(parts: int) -> type[np.unsignedinteger[Any]]:
-    """The smallest type that has one bit per part."""
+    """The smallest unsigned type that has one bit per part."""
     return np.uint8 if parts <= 8 else np.uint16 if parts <= 16 else np.uint32 if parts <= 32 else np.uint64

@@ -1,4 +1,4 @@
-"""The numbers of words and terms while a segment is built."""
+"""Numbers words and terms while a segment is built."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perikope.text.analysis import Analyzer, word_classes
 
 
 class Lexicon:
-    """Turns the words of texts into numbers of terms. Each distinct word of a language is analysed once."""
+    """Maps the words of texts to term numbers. Each distinct word of a language is analysed once."""
 
     def __init__(self, analyzer: Analyzer, languages: list[str]) -> None:
         self._analyzer = analyzer
@@ -26,21 +26,24 @@ class Lexicon:
 
     @property
     def term_names(self) -> list[bytes]:
-        """The name of each term, `language:term`, by number."""
+        """The names of all terms (`language:term`) in the order of their numbers."""
         return [name.encode("utf-8", "surrogatepass") for name in self._term_numbers]
 
     @property
     def size(self) -> int:
-        """The number of terms, with the stop term."""
+        """The number of terms, including the stop term."""
         return len(self._term_numbers)
 
     def words(self, characters: Unsigned32) -> tuple[Integers32, Integers32]:
-        """Start and end of each word, in characters (UTF-32 code points)."""
+        """The start and the end (exclusive) of each word, as two arrays of indices into `characters`."""
         starts, ends = find_words(characters, word_classes())
         return starts, ends
 
     def terms(self, characters: Unsigned32, starts: Integers32, ends: Integers32, languages: Integers32) -> Unsigned32:
-        """The term number of each word. `languages` holds one index per word into the list given to the constructor."""
+        """The term number of each word.
+
+        `languages` has the language of each word, as an index into the list that the constructor was given.
+        """
         numbers = np.empty(starts.size, np.int32)
         before = self._known
         words = TextWords(characters, starts, ends, languages)
@@ -54,7 +57,7 @@ class Lexicon:
         return self._term_of_word[numbers]
 
     def _resolve(self, first: int) -> None:
-        """Analyse the words from number `first` on."""
+        """Find the terms of the words from number `first` on, which are new."""
         table = self._table
         begin = int(table.end_of_word[first - 1]) if first else 0
         for word in range(first, self._known):
@@ -67,7 +70,7 @@ class Lexicon:
             self._term_of_word[word] = self._term_numbers.setdefault(name, len(self._term_numbers))
 
     def _grow(self, length: int) -> None:
-        """Make room for one more word of this length, in characters."""
+        """Make room in the tables for one more word; `length` is its length in characters."""
         table = self._table
         used = int(table.end_of_word[self._known - 1]) if self._known else 0
         if used + length > table.arena.size:

@@ -1,6 +1,6 @@
 """The manifest: the small file that names the segments of an index.
 
-A commit replaces it atomically, so that a reader sees either the old index or the new one.
+A commit replaces the manifest atomically, so that a reader sees either the old index or the new one.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ class Manifest:
 
     @property
     def fingerprint(self) -> str:
-        """A checksum of the content, as eight hexadecimal digits; it changes when the content changes."""
+        """A checksum of the content of the index, as eight hexadecimal digits."""
         content = json.dumps([self.analysis, self.language, [[s["checksum"], s.get("deleted", {}).get("checksum")] for s in self.segments]])
         return f"{zlib.crc32(content.encode()):08x}"
 
 
 def load(folder: Path) -> Manifest:
-    """Read and check the manifest of an index."""
+    """Read and check the manifest of an index.
+
+    Raises an `IndexFormatError` if it is missing, damaged or of another version.
+    """
     path = folder / FILE
     try:
         content = json.loads(files.read(path))
@@ -62,7 +65,7 @@ def load(folder: Path) -> Manifest:
 
 
 def replace(folder: Path, manifest: Manifest) -> None:
-    """Make a manifest the current one of the index, atomically and durably."""
+    """Replace the manifest of an index, atomically and durably."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "generation": manifest.generation,
@@ -76,7 +79,7 @@ def replace(folder: Path, manifest: Manifest) -> None:
 
 
 def _sound(manifest: Manifest) -> bool:
-    """Whether all values have the expected types, and all file names are different and lie in the folder."""
+    """Whether all values have the expected types, and all file names are distinct and well formed."""
     entries = [entry for segment in manifest.segments for entry in (segment, segment.get("deleted")) if entry is not None]
     numbers = [manifest.generation, *(entry[name] for entry in entries for name in ("size", "checksum", "documents"))]
     numbers += [segment["tokens"] for segment in manifest.segments]

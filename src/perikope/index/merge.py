@@ -1,6 +1,7 @@
-"""Merge segments into one, without deleted documents: column by column, with bounded memory.
+"""Merges segments into one, column by column and with bounded memory. Deleted documents are left out.
 
-No text is analysed again. Terms and documents get new numbers; all other columns are concatenated.
+No text is analysed again. Documents, terms, labels, parts and source files get new numbers, and facets are merged. All
+other columns are concatenated.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from perikope.kernels.strings import merge_sorted
 from perikope.kernels.tokens import decode_tokens, encode_tokens, map_tokens
 
 _BYTES_PER_POSTING = 64
-"""Memory per posting while postings are merged."""
+"""Memory per posting while postings are merged, in bytes."""
 
 
 def merge(segments: Sequence[Segment], path: Path, memory: int = 1 << 28) -> dict[str, Any]:
-    """Write the merged segment to `path`; returns its entry for the manifest. `memory` is in bytes."""
+    """Merge segments and write the result to `path`; returns its entry for the manifest. `memory` is in bytes."""
     for segment in segments:
-        # Checked before copying, since a copy of damaged data would have a valid checksum.
+        # Checksums are verified before copying, since a copy of damaged data would have a valid checksum.
         for column in segment.columns.damaged_columns():
             raise segment.columns.damaged(f"is damaged in column {column!r}")
     return _Merge(segments, memory).write(path)
@@ -48,7 +49,7 @@ class _Merge:
         self.label_maps = [np.array([self._label(label) for label in segment.labels]) for segment in segments]
         self.parts = list(dict.fromkeys(part for segment in segments for part in segment.parts))
         if len(self.parts) > layout.MAX_PARTS:
-            raise segments[0].columns.damaged(f"and the segments merged with it have more than {layout.MAX_PARTS} parts")
+            raise segments[0].columns.damaged(f"and the segments to merge have more than {layout.MAX_PARTS} parts together")
         self._merge_terms()
 
     def write(self, path: Path) -> dict[str, Any]:
@@ -74,9 +75,9 @@ class _Merge:
         return self.labels.setdefault(label, len(self.labels))
 
     def _merge_terms(self) -> None:
-        """Give terms new numbers: the stop term first, then by decreasing frequency.
+        """Give terms new numbers: 0 to the stop term, then ascending by decreasing collection frequency.
 
-        Terms that only deleted documents contain are dropped.
+        Terms that only deleted documents contain are left out.
         """
         segments = self.segments
         for segment in segments:
@@ -97,7 +98,7 @@ class _Merge:
             counts[:, merged_term[base[i] : base[i + 1]]] += counts_in_segment
             self.documents_of_term.append(counts_in_segment[0])
         live = np.flatnonzero(counts[1] > 0)
-        live = live[live != STOP]  # the stop term is 0 here too, since the empty name sorts first
+        live = live[live != STOP]  # the merged number of the stop term is 0 too, since its empty name sorts first
         order = np.concatenate([[STOP], live[np.argsort(-counts[1, live], kind="stable")]])
         number = np.full(example.size, -1, np.int64)
         number[order] = np.arange(order.size)
@@ -124,9 +125,12 @@ class _Merge:
             writer.write("document.part_length", narrow(np.concatenate([self._part_lengths(i) for i in range(len(self.segments))]).ravel()))
 
     def _write_rows(self, writer: ColumnWriter, column: str, rows: Sequence[Array | slice]) -> None:
-        """Concatenate the given rows of a column, one selection per segment, in the widest type that a segment has."""
+        """Concatenate rows of a column from all segments, in the widest type of the segments.
+
+        `rows` has one selection of rows per segment.
+        """
         labelled = column in layout.LABELLED
-        # Labels get new numbers, which may need a wider type than in any one segment.
+        # Labels get new numbers, which may need a wider type than every single segment has.
         kind = np.min_scalar_type(len(self.labels)) if labelled else np.result_type(*(segment[column].dtype for segment in self.segments))
 
         def pieces() -> Iterator[Array]:
@@ -141,7 +145,10 @@ class _Merge:
         writer.stream(column, kind, pieces())
 
     def _part_lengths(self, i: int) -> Array:
-        """The indexed tokens of each live document of segment `i`, per merged part: (documents, parts)."""
+        """The number of tokens (without stop words) of each live document of segment `i` in each merged part.
+
+        The array has the shape (live documents, merged parts).
+        """
         segment, alive = self.segments[i], self.alive[i]
         lengths = np.zeros((alive.size, len(self.parts)), np.int64)
         columns = [self.parts.index(part) for part in segment.parts]
@@ -159,14 +166,14 @@ class _Merge:
         first = 0
         with PostingsWriter(writer.path.parent, len(self.parts)) as out:
             while first < terms:
-                # As many terms as the memory allows, but at least one.
+                # The next step moves as many terms as the memory allows, but at least one.
                 end = max(first + 1, int(np.searchsorted(before, before[first] + self.chunk, "right")) - 1)
                 self._move_postings(out, slice(first, end), old_term, new_document)
                 first = end
             out.write(writer)
 
     def _new_documents(self) -> list[Array]:
-        """The new number of each document, or -1 if it was deleted; one array per segment."""
+        """One array per segment: the new number of each document, or -1 if the document was deleted."""
         numbers, base = [], 0
         for segment, alive in zip(self.segments, self.alive, strict=True):
             number = np.full(segment.documents, -1, np.int64)
@@ -176,7 +183,11 @@ class _Merge:
         return numbers
 
     def _move_postings(self, out: PostingsWriter, terms: slice, old_term: list[Array], new_document: list[Array]) -> None:
-        """Collect the postings of a range of merged terms from all segments and append them to `out`."""
+        """Collect the postings of a range of merged terms from all segments and append them to `out`.
+
+        `old_term` has one array per segment: the number of each merged term in the segment, or -1. `new_document` is
+        the result of `_new_documents`.
+        """
         first_posting = offsets(self.counts[0, terms])
         count = int(first_posting[-1])
         document, frequency = np.empty(count, np.uint32), np.empty(count, np.uint32)
@@ -260,7 +271,7 @@ class _Merge:
 
 
 class _SourcePostings:
-    """The decoded postings of some terms of a segment, including those of deleted documents."""
+    """The decoded postings of some terms of a segment, including postings of deleted documents."""
 
     def __init__(self, segment: Segment, terms: Array) -> None:
         self.segment = segment
@@ -278,9 +289,10 @@ class _SourcePostings:
         self.first_posting = offsets(of_term[end_window] - of_term[first_window])
 
     def parts(self, numbers: list[int], chosen: Array) -> tuple[Array, Array]:
-        """The parts of chosen postings, and the part frequencies of those that have several parts.
+        """The parts of the chosen postings, and the part frequencies of the postings that have several parts.
 
-        Parts are sets of bits, numbered as in the merged segment; `numbers` gives the merged number of each part.
+        The parts of a posting are a set of bits, numbered as in the merged segment. `numbers` has the merged number of
+        each part of this segment. `chosen` are indices of postings.
         """
         segment = self.segment
         if len(segment.parts) == 1:
@@ -296,7 +308,10 @@ class _SourcePostings:
 
 
 def _reordered(values: Array, bits: Array, numbers: list[int]) -> Array:
-    """Part frequencies, sorted within each posting by the merged numbers of the parts."""
+    """Sort part frequencies, within each posting, by the merged numbers of the parts.
+
+    `bits` is a boolean array (postings, parts of the segment): whether a posting has a part.
+    """
     several = bits.sum(axis=1) > 1
     dense = np.zeros((int(several.sum()), bits.shape[1]), np.uint32)
     dense[bits[several]] = values
@@ -306,7 +321,11 @@ def _reordered(values: Array, bits: Array, numbers: list[int]) -> Array:
 
 
 def _assemble_parts(parts: Array, frequency: Array, pieces: list[tuple[Array, Array, Array]]) -> tuple[Array, Array]:
-    """Put the parts and part frequencies of postings from several segments into the merged order of postings."""
+    """Put the parts and part frequencies of postings from several segments into the merged order of postings.
+
+    Each piece has three arrays: merged postings of one segment, their parts, and their part frequencies. `parts` is
+    filled and returned, with the merged part frequencies.
+    """
     for moved, new, _ in pieces:
         parts[moved] = new
     before = count_stored(parts)
@@ -317,9 +336,9 @@ def _assemble_parts(parts: Array, frequency: Array, pieces: list[tuple[Array, Ar
 
 
 def _term_counts(segment: Segment) -> Array:
-    """Documents, occurrences, passages and occurrences in passages of every term: (4, terms).
+    """The counts of every term of a segment without deleted documents, as an array (4, terms).
 
-    Deleted documents do not count.
+    The rows are documents, occurrences, passages and occurrences in passages.
     """
     first_window = segment["term.first_window"].astype(np.int64)
     counts = np.stack([
@@ -335,9 +354,9 @@ def _term_counts(segment: Segment) -> Array:
 
 
 def _live_rows(segment: Segment, kind: str, alive: Array) -> tuple[Array | slice, Array]:
-    """The rows of live documents in the columns of `kind`, and their number per document.
+    """The rows of live documents in the columns of `kind` (such as `span`), and the number of rows per live document.
 
-    A segment without deleted documents gives a slice, which avoids a copy.
+    If no document is deleted, the rows are a slice, which avoids a copy.
     """
     first = segment[f"document.first_{kind}"].astype(np.int64)
     if segment.tombstones is None:
@@ -346,7 +365,10 @@ def _live_rows(segment: Segment, kind: str, alive: Array) -> tuple[Array | slice
 
 
 def _inverse(new_term: Array, terms: int) -> Array:
-    """The old number of each merged term, or -1 if the segment does not have it."""
+    """The number of each merged term in a segment, or -1 if the segment does not have the term.
+
+    `new_term` has the merged number of each term of the segment, or -1; `terms` is how many merged terms there are.
+    """
     old = np.full(terms, -1, np.int64)
     known = np.flatnonzero(new_term >= 0)
     old[new_term[known]] = known
@@ -354,7 +376,7 @@ def _inverse(new_term: Array, terms: int) -> Array:
 
 
 def _tokens_of(segment: Segment, documents: Array) -> Array:
-    """The tokens of documents (in ascending order), concatenated; consecutive documents are decoded together."""
+    """The tokens of documents, concatenated. `documents` are in ascending order; adjacent ones are decoded together."""
     codes, counts = segment["document.first_code"], segment["document.tokens"]
     pieces = []
     for run in np.split(documents, np.flatnonzero(np.diff(documents) != 1) + 1):
@@ -365,7 +387,7 @@ def _tokens_of(segment: Segment, documents: Array) -> Array:
 
 
 def _copy_block(source: Store, block: int, alive: Array, target: StoreWriter) -> None:
-    """Copy the strings of live documents; a block without deleted documents is copied without decompressing it."""
+    """Copy the strings of live documents in a block. If all are alive, the block is copied without decompressing it."""
     data, strings = source.raw_block(block)
     if alive[strings.start : strings.stop].all():
         target.append_block(data, source.lengths(strings))

@@ -1,4 +1,4 @@
-"""A snapshot of an index: the segments of one commit, with consecutive document numbers and exact statistics."""
+"""Snapshots of an index. A snapshot reads the segments of one commit as one collection, with exact statistics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from perikope.text.analysis import ANALYSIS_VERSION, Analyzer
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Statistics of the collection and of the query's terms; the arrays have one value per term."""
+    """Statistics of the collection and of given terms, without deleted documents.
+
+    The arrays have one value per term. `tokens` and `passage_tokens` do not include stop words.
+    """
 
     documents: int
     tokens: int
@@ -33,50 +36,60 @@ class Statistics:
     collection_frequency: Integers
     passage_frequency: Integers
     passage_collection_frequency: Integers
-    """Occurrences inside passages; the collection frequency also counts titles."""
+    """Occurrences inside passages. The collection frequency also includes occurrences in titles."""
 
 
 _SHORT_RUN = 24
-"""Groups of up to this many documents are sorted by insertion."""
+"""Groups of at most this many documents are sorted by insertion."""
 _LONG_ID = 64
-"""Ids of up to this many bytes are compared as numbers, eight bytes at a time."""
+"""Ids of at most this many bytes are compared as integers, eight bytes at a time."""
 
 _COUNTS = 4
-"""Rows of `TermRows` for the counts of the collection."""
+"""The number of rows of `TermRows` that hold counts of the collection."""
 _OF_SEGMENT = 5
-"""Rows of `TermRows` per segment."""
+"""The number of rows of `TermRows` per segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class TermRows:
-    """What a snapshot knows about terms, one column per term: counts, then number and postings in each segment."""
+    """The data that a snapshot has about terms, as an array with one column per term.
+
+    The first rows are the counts in the collection. Five rows per segment follow: the number of the term in the
+    segment, its first and end window, and its first and end posting.
+    """
 
     rows: Integers
 
     @property
     def counts(self) -> Integers:
-        """Documents, occurrences, passages and occurrences in passages: (4, terms)."""
+        """The counts of each term, as an array (4, terms).
+
+        The rows are documents, occurrences, passages and occurrences in passages.
+        """
         return self.rows[:_COUNTS]
 
     @property
     def numbers(self) -> Integers:
-        """The number of each term in each segment, or -1: (segments, terms)."""
+        """The number of each term in each segment, or -1 if the segment lacks it, as an array (segments, terms)."""
         return self.rows[_COUNTS::_OF_SEGMENT]
 
     def bounds(self, segment: int) -> Integers:
-        """First window, end window, first posting and end posting of each term in a segment: (4, terms)."""
+        """The windows and postings of each term in a segment, as an array (4, terms).
+
+        The rows are first window, end window, first posting and end posting. Ends are exclusive.
+        """
         first = _COUNTS + segment * _OF_SEGMENT
         return self.rows[first + 1 : first + _OF_SEGMENT]
 
     def at(self, terms: Integers) -> TermRows:
-        """The rows restricted to some of the terms, given by their columns."""
+        """The rows of some of the terms; `terms` are column numbers."""
         return TermRows(np.ascontiguousarray(self.rows[:, terms]))
 
 
 class _TermCache:
-    """The rows of terms that were looked up recently.
+    """A cache of the data of terms, since looking up a term in many segments takes longer than reading its postings.
 
-    Looking up a term in many segments takes longer than adding its postings.
+    It holds at most `most` terms and is emptied when it is full.
     """
 
     def __init__(self, segments: Sequence[Segment], most: int = 1 << 14) -> None:
@@ -90,7 +103,7 @@ class _TermCache:
         self._table = np.empty((self._most, _COUNTS + _OF_SEGMENT * len(self._segments)), np.int64)
 
     def look_up(self, terms: Sequence[str]) -> Integers:
-        """One row per term: the transpose of `TermRows.rows`."""
+        """The data of terms, with one row per term: the transpose of `TermRows.rows`."""
         row_of_term, table = self._row_of_term, self._table
         try:
             return table[[row_of_term[term] for term in terms]]
@@ -104,7 +117,7 @@ class _TermCache:
             if len(terms) > self._most:
                 return self._read(terms)
             if len(self._row_of_term) + len(new) > self._most:
-                # A new table, since other threads may still read the old one.
+                # A new table is made, since other threads may still read the old one.
                 self._empty()
                 new = list(dict.fromkeys(terms))
                 rows = self._read(new)
@@ -127,7 +140,10 @@ class _TermCache:
 
 
 class Snapshot:
-    """The index as one commit left it; later commits do not change it. Documents are numbered through all segments."""
+    """The index as one commit left it; later commits do not change it.
+
+    Documents are numbered consecutively through all segments, including deleted documents.
+    """
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
@@ -135,7 +151,8 @@ class Snapshot:
         if manifest.analysis.get("version") != ANALYSIS_VERSION:
             version = manifest.analysis.get("version")
             raise IndexFormatError(
-                f"{folder} was made with text analysis {version}, this program has {ANALYSIS_VERSION}: build the index again"
+                f"{folder} was made with version {version} of the text analysis, this program has version {ANALYSIS_VERSION}: "
+                "build the index again"
             )
         stemmer, stopwords = (manifest.analysis.get(name) for name in ("stemmer", "stopwords"))
         if not all(isinstance(word, str) for word in [stemmer, *(stopwords if isinstance(stopwords, list) else [stopwords])]):
@@ -145,7 +162,8 @@ class Snapshot:
         self.first_document = np.cumsum([0, *(segment.documents for segment in self.segments)])
         self._terms = _TermCache(self.segments)
         self.query_encoders: dict[str, Callable[[str], Any]] = {}
-        """Functions that encode queries, by vector store; `perikope.neural.models.set_query_encoder` adds one."""
+        """Functions that encode queries, by the name of the vector store. `perikope.neural.models.set_query_encoder`
+        adds one."""
         held = {language for segment in self.segments for language in segment.columns.facts["languages"]}
         self.languages = [manifest.language, *sorted(held - {manifest.language})]
         self.totals: Counts = sum((segment.totals for segment in self.segments), NO_COUNTS)
@@ -164,7 +182,7 @@ class Snapshot:
 
     @property
     def numbers(self) -> int:
-        """The number of document numbers; deleted documents keep theirs until a merge."""
+        """The number of documents, including deleted documents that no merge has removed yet."""
         return int(self.first_document[-1])
 
     def locate(self, document: int) -> tuple[Segment, int]:
@@ -178,7 +196,10 @@ class Snapshot:
         return segment.document_id(local)
 
     def by_id(self, documents: Integers, groups: Integers) -> Integers:
-        """The order of documents by group and, within a group, by id; `groups` is already in ascending order."""
+        """The order of documents by group and, within a group, by id, as indices into `documents`.
+
+        `groups` has the group of each document and is in ascending order.
+        """
         segment_of = np.searchsorted(self.first_document, documents, "right") - 1
         rows_of_segment = [np.flatnonzero(segment_of == i) for i in range(len(self.segments))]
         local = [documents[rows] - self.first_document[i] for i, rows in enumerate(rows_of_segment)]
@@ -195,7 +216,7 @@ class Snapshot:
         return order if order.size == documents.size else np.lexsort((*keys[::-1], groups)).astype(np.int64)
 
     def find_document(self, id: str) -> int:
-        """The number of the document with this id, or -1."""
+        """The number of the live document with this id, or -1 if there is none."""
         for base, segment in zip(self.first_document.tolist(), self.segments, strict=False):
             local = segment.document_number(id)
             if local >= 0:
@@ -203,14 +224,14 @@ class Snapshot:
         return -1
 
     def look_up(self, terms: Sequence[str]) -> TermRows:
-        """The counts of terms (`language:term`), and their numbers, windows and postings in each segment."""
+        """Look up terms (`language:term`): their counts, and their numbers, windows and postings in each segment."""
         return TermRows(np.ascontiguousarray(self._terms.look_up(terms).T))
 
     def terms_with_prefix(self, prefix: str, most: int) -> tuple[int, list[str]]:
-        """The number of terms that begin with `prefix`, and their sorted names; no names if there are more than `most`.
+        """The number of terms that begin with `prefix`, and their sorted names.
 
-        If a segment alone has more than `most`, the number is that of the segment with the most. Terms of deleted
-        documents count until a merge.
+        If there are more than `most` terms, the list of names is empty. If a single segment has more than `most`, the
+        number is the largest number in one segment. Terms of deleted documents are included until a merge.
         """
         numbers_by_segment = [segment.terms_with_prefix(prefix.encode("utf-8", "surrogatepass")) for segment in self.segments]
         longest = max((numbers.size for numbers in numbers_by_segment), default=0)
@@ -224,15 +245,15 @@ class Snapshot:
         return len(names), sorted(names) if len(names) <= most else []
 
     def statistics(self, terms: Sequence[str]) -> Statistics:
-        """The exact statistics of terms over all segments, without deleted documents."""
+        """The exact statistics of terms (`language:term`) over all segments, without deleted documents."""
         return self.statistics_of(self.look_up(terms))
 
     def statistics_of(self, terms: TermRows) -> Statistics:
-        """The exact statistics of terms that `look_up` returned."""
+        """The exact statistics of terms whose rows `look_up` returned."""
         return Statistics(*self.totals, *terms.counts)
 
     def part_statistics(self, terms: Sequence[str], part: str) -> tuple[Integers, Integers]:
-        """Document frequency and collection frequency of each term within one part."""
+        """The document frequencies and the collection frequencies of terms within one part, as two arrays."""
         counts = np.zeros((2, len(terms)), np.int64)
         for segment, numbers in zip(self.segments, self.look_up(terms).numbers, strict=True):
             for column in np.flatnonzero(numbers >= 0).tolist():

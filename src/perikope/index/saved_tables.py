@@ -1,11 +1,11 @@
-"""Learned tables, such as weights of tags, saved as JSON files and read by name.
+"""Learned tables, such as weights of tags. They are saved as JSON files and read by name.
 
 A name is looked up in the folder `tables` of the index, then among the tables that come with the program. A name that
-ends in `.json` is a path.
+ends in `.json` is the path of a file. A file looks like this:
 
     {"perikope": "table", "version": 1, "kind": "tags", "values": {"tags": {"b": 1.4, "title": 1.5}}}
 
-The reader of each kind checks the values.
+The code that uses a table checks its values.
 """
 
 from __future__ import annotations
@@ -29,28 +29,32 @@ VERSION = 1
 MAX_BYTES = 1 << 24
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
-"""Names that no file can have on Windows, whatever the extension; an index may be copied there."""
+"""Names that files cannot have on Windows, with any extension. They are refused, so that an index can be copied
+there."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedTable:
-    """A learned table with its kind, such as `tags` or `prior`."""
+    """A learned table. Its kind says what the values are, such as `tags` or `prior`."""
 
     name: str
     kind: str
     values: Mapping[str, Any]
 
     def damaged(self, what: str) -> InputError:
-        """The error for values that are wrong; `what` says how."""
-        return InputError(f"the table {self.name!r} cannot be used: {what}; repair the file or learn it again")
+        """Make the error for a table with wrong values; `what` says what is wrong."""
+        return InputError(f"the table {self.name!r} cannot be used: {what}; repair the file or learn the table again")
 
 
 def read_table(name: str, kind: str = "", folder: Path | None = None) -> SavedTable:
-    """The table with this name and kind; an empty `kind` accepts any. `folder` is that of the index, or None."""
+    """Read the table with this name or path. `folder` is the folder of the index, or None.
+
+    A table of another kind is an error; an empty `kind` accepts all kinds.
+    """
     if name.endswith(".json"):
         path: Traversable = Path(name)
         if not path.is_file():
-            raise UsageError(f"there is no table {name}; names without .json are looked for in the index")
+            raise UsageError(f"there is no file {name}; check the path, or leave out .json to name a table of the index")
     else:
         paths = _files_named(name, folder) if _NAME.fullmatch(name) else []
         if not paths:
@@ -59,12 +63,15 @@ def read_table(name: str, kind: str = "", folder: Path | None = None) -> SavedTa
     table = _load(name, path)
     if kind and table.kind != kind:
         known = ", ".join(table_names(kind, folder))
-        raise UsageError(f"the table {name!r} holds {table.kind}, not {kind}; there are: {known or '(none)'}")
+        raise UsageError(f"the table {name!r} holds {table.kind}, not {kind}; choose a table of {kind}: {known or '(none)'}")
     return table
 
 
 def write_table(folder: Path, name: str, kind: str, values: Mapping[str, Any]) -> Path:
-    """Save a table in an index, atomically and durably; a table with the same name is replaced."""
+    """Save a table in the index at `folder`, atomically and durably; returns its path.
+
+    A table of the index with the same name is replaced.
+    """
     check_name(name)
     path = folder / FOLDER / f"{name}.json"
     content = {"perikope": "table", "version": VERSION, "kind": kind, "values": dict(values)}
@@ -79,7 +86,7 @@ def write_table(folder: Path, name: str, kind: str, values: Mapping[str, Any]) -
 
 
 def check_name(name: str) -> None:
-    """Raise if a table cannot have this name."""
+    """Raise a `UsageError` if a table cannot have this name."""
     if not _NAME.fullmatch(name) or name.endswith((".json", ".")):
         raise UsageError(f"{name!r} cannot be the name of a table: use letters, digits, - and _, without .json at the end")
     if _DEVICE.match(name):
@@ -87,7 +94,7 @@ def check_name(name: str) -> None:
 
 
 def delete_table(folder: Path, name: str) -> None:
-    """Delete a table of an index."""
+    """Delete a table of the index at `folder`; a name that the index does not have is an error."""
     path = folder / FOLDER / f"{name}.json"
     if not _NAME.fullmatch(name) or not path.is_file():
         if _NAME.fullmatch(name) and _files_named(name, None):
@@ -101,7 +108,10 @@ def delete_table(folder: Path, name: str) -> None:
 
 
 def table_names(kind: str = "", folder: Path | None = None) -> list[str]:
-    """The sorted names of all readable tables of a kind; an empty `kind` accepts any."""
+    """The sorted names of all readable tables of a kind, in the index and in the program.
+
+    An empty `kind` accepts all kinds; `folder` is the folder of the index, or None.
+    """
     names = set()
     for tables in _folders(folder):
         for file in tables.iterdir():
@@ -115,7 +125,7 @@ def table_names(kind: str = "", folder: Path | None = None) -> list[str]:
 
 
 def _folders(folder: Path | None) -> list[Traversable]:
-    """The existing folders of tables: that of the index, then that of the program."""
+    """The folders that contain tables and exist: first the folder of the index, then the folder of the program."""
     of_index: list[Traversable] = [folder / FOLDER] if folder is not None else []
     return [path for path in (*of_index, resources.files("perikope").joinpath("data", FOLDER)) if path.is_dir()]
 
@@ -125,7 +135,7 @@ def _files_named(name: str, folder: Path | None) -> list[Traversable]:
 
 
 def _load(name: str, path: Traversable) -> SavedTable:
-    damaged = InputError("is not a table of perikope, or is damaged: restore it, or learn it again", path=path)
+    damaged = InputError("is not a table of perikope, or is damaged: restore the file, or learn the table again", path=path)
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -137,5 +147,7 @@ def _load(name: str, path: Traversable) -> SavedTable:
     if not isinstance(content, dict) or content.get("perikope") != "table" or not isinstance(content.get("values"), dict):
         raise damaged
     if content.get("version") != VERSION or not isinstance(content.get("kind"), str):
-        raise InputError(f"is a table of version {content.get('version')!r}, this program reads {VERSION}: learn it again", path=path)
+        raise InputError(
+            f"is a table of version {content.get('version')!r}, this program reads version {VERSION}: learn the table again", path=path
+        )
     return SavedTable(name, content["kind"], MappingProxyType(content["values"]))

@@ -1,4 +1,4 @@
-"""An open segment: reads documents, sections, passages, terms and postings from its columns."""
+"""Reads documents, sections, passages, terms and postings from a segment file."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ from perikope.kernels.strings import hash_strings
 from perikope.kernels.tokens import decode_tokens
 
 _REMEMBERED = 32
-"""The number of results that `Segment.remember` keeps; the mask of a filter takes one bit per document."""
+"""The number of results that `Segment.remember` keeps. The largest results are masks of one bit per document."""
 
 _COUNTED = ("documents", "tokens", "indexed_tokens", "passages", "passage_tokens")
 
 
 class Segment:
-    """An immutable, memory-mapped file of documents, numbered from 0; deleted documents keep their numbers."""
+    """An open segment: an immutable, memory-mapped file of documents.
+
+    Documents are numbered from 0; deleted documents keep their numbers. `entry` is the segment's entry in the manifest.
+    """
 
     def __init__(self, folder: Path, entry: Mapping[str, Any]) -> None:
         self.entry = entry
@@ -61,20 +64,23 @@ class Segment:
         return self.columns[column]
 
     def remember(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
-        """The value of `make(segment, key)`; the most recently used values are cached."""
+        """Return `make(segment, key)` from a cache of recently used results.
+
+        `make` must always return the same for a key.
+        """
         return self._remembered(make, key)
 
     def _make(self, make: Callable[[Segment, Any], Any], key: Hashable) -> Any:
         return make(self, key)
 
     def _totals(self) -> Counts:
-        """Documents, indexed tokens, passages and indexed tokens in passages, without deleted documents."""
+        """The counts of the segment without deleted documents. Tokens are counted without stop words."""
         facts = self.columns.facts
         counts = Counts(self.documents, facts["indexed_tokens"], facts["passages"], facts["passage_tokens"])
         return self._checked(counts - self.tombstones.totals if self.tombstones else counts)
 
     def find_terms(self, names: Sequence[bytes]) -> Integers:
-        """The number of each term (`language:term`), or -1 if the segment does not have it."""
+        """The number of each term (`language:term`) in the segment, or -1 if the segment does not have the term."""
         ends = np.cumsum([len(name) for name in names], dtype=np.int64)
         data = np.frombuffer(b"".join(names), np.uint8)
         numbers: Integers = find_names(data, ends, self["term_of_name"], self.terms.ends, self.terms.data)
@@ -92,19 +98,22 @@ class Segment:
         return in_order[first:end]
 
     def term_windows(self, terms: Integers) -> tuple[Integers, Integers]:
-        """First window and end window of each term; both are 0 for the number -1."""
+        """The first window and the end window (exclusive) of each term, as two arrays.
+
+        Both are 0 for the term number -1. A window is a block of 65,536 document numbers, see `kernels/postings.py`.
+        """
         return self.numbers("term.first_window", terms), self.numbers("term.first_window", np.where(terms >= 0, terms + 1, -1))
 
     def numbers(self, column: str, rows: Integers) -> Integers:
-        """The values of a column at these rows; 0 for a negative row."""
+        """The values of a column at these rows; the value is 0 if the row is negative."""
         values = self[column]
         numbers: Integers = read_all(values.view(np.uint8), values.itemsize, rows)
         return numbers
 
     def term_counts(self, terms: Integers) -> Integers:
-        """Documents, occurrences, passages and occurrences in passages of each term: (4, terms).
+        """The counts of each term without deleted documents, as an array (4, terms).
 
-        Deleted documents do not count.
+        The rows are documents, occurrences, passages and occurrences in passages.
         """
         first, end = self.term_windows(terms)
         counts = np.stack([
@@ -118,12 +127,12 @@ class Segment:
         return counts
 
     def postings(self, term: int) -> tuple[Array, Array]:
-        """The live documents that contain a term, in ascending order, and its frequency in each."""
+        """The live documents that contain a term, in ascending order, and the frequency of the term in each."""
         documents, frequencies, _ = self._postings(term)
         return self._alive(documents, frequencies)
 
     def large_frequencies(self) -> Integers:
-        """The postings whose frequency does not fit a byte, in ascending order."""
+        """The numbers of the postings whose frequency is `LARGE` (255) or more, in ascending order."""
         postings = self["posting.frequency.large_at"]
         in_order = not np.any(postings[:-1] >= postings[1:])
         if postings.size and (int(postings[0]) < 0 or int(postings[-1]) >= self["posting.document"].size or not in_order):
@@ -131,7 +140,7 @@ class Segment:
         return postings
 
     def documents_at(self, postings: Integers) -> Integers:
-        """The document of each posting, given by the postings' numbers."""
+        """The document of each posting; `postings` are numbers of postings in the segment."""
         first_posting = self["window.first_posting"]
         window = np.searchsorted(first_posting, postings.astype(first_posting.dtype), "right") - 1
         documents = (self["window.number"][window].astype(np.int64) << WINDOW_BITS) | self["posting.document"][postings]
@@ -140,7 +149,7 @@ class Segment:
         return documents
 
     def part_postings(self, term: int, part: str) -> tuple[Array, Array]:
-        """The live documents that contain a term in one part, in ascending order, and its frequency in that part."""
+        """The live documents that contain a term in one part, in ascending order, and its frequency there."""
         documents, frequencies, inside = self._postings(term)
         if part not in self.parts:
             return documents[:0], frequencies[:0]
@@ -152,7 +161,10 @@ class Segment:
         return self._alive(documents, frequencies)
 
     def part_sets(self, rows: Array | slice, stored: int) -> Array:
-        """The parts of postings as sets of bits; they are checked to have `stored` part frequencies."""
+        """The parts of postings, as one set of bits per posting.
+
+        `stored` is the number of part frequencies of these postings; sets that contradict it are an error.
+        """
         sets = self["posting.parts"][rows].astype(np.uint64)
         highest = np.uint64(len(self.parts) - 1)
         if np.any((sets >> highest) > 1) or np.any(sets == 0) or int(count_stored(sets)[-1]) != stored:
@@ -160,7 +172,10 @@ class Segment:
         return sets
 
     def frequencies(self, name: str, rows: Array) -> Array:
-        """The frequencies of a column at these rows; those above one byte come from the column of large values."""
+        """The frequencies of a column at these rows.
+
+        Frequencies of `LARGE` (255) or more are read from a second column.
+        """
         values = self[name][rows].astype(np.uint32)
         large_rows, large = self[f"{name}.large_at"], self[f"{name}.large"]
         full = np.flatnonzero(values == LARGE)
@@ -171,7 +186,7 @@ class Segment:
         return values
 
     def tokens(self, document: int) -> Array:
-        """The term of every token of a document, in reading order."""
+        """The term number of every token of a document, in reading order."""
         first, end = self._slice("document.first_code", document)
         expected = int(self["document.tokens"][document])
         tokens, count = decode_tokens(self["tokens"][first:end], expected + 1)
@@ -181,7 +196,7 @@ class Segment:
         return checked
 
     def document_number(self, id: str) -> int:
-        """The number of the live document with this id in the segment, or -1."""
+        """The number of the live document with this id in the segment, or -1 if there is none."""
         name = id.encode("utf-8", "surrogatepass")
         code = hash_strings(np.array([len(name)], np.uint64), np.frombuffer(name, np.uint8))[0]
         hashes, numbers = self["document_hash"], self["document_of_hash"]
@@ -205,7 +220,10 @@ class Segment:
             raise self.columns.damaged(f"has a damaged text (document {document})") from None
 
     def record(self, document: int) -> dict[str, Any]:
-        """Metadata, cited documents, internal references and source locations of a document, as stored."""
+        """The stored record of a document: metadata, cited documents, references, archive member, places and citations.
+
+        Keys without a value are missing.
+        """
         data = self.record_store[document]
         try:
             record: dict[str, Any] = dict(json.loads(data.decode("utf-8", "surrogatepass"))) if data else {}
@@ -214,14 +232,17 @@ class Segment:
         return record
 
     def metadata(self, document: int, record: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The metadata of a document. Pass its `record` if it was read before, which saves reading it again."""
+        """The metadata of a document. Pass the document's `record` if you have it, so that it is not read again."""
         metadata = (self.record(document) if record is None else record).get("metadata", {})
         if not isinstance(metadata, dict):
             raise self.columns.damaged(f"has damaged metadata (document {document})")
         return metadata
 
     def places(self, document: int, record: Mapping[str, Any] | None = None) -> dict[int, Place]:
-        """The locations of spans in the source file, by span number in the document; empty if the format has none."""
+        """The locations of spans in the source file, by span number in the document.
+
+        Empty if the format records none.
+        """
         listed = (self.record(document) if record is None else record).get("places", ())
         try:
             return {int(span): Place(str(path), int(start), int(end)) for span, path, start, end in listed}
@@ -229,7 +250,7 @@ class Segment:
             raise self.columns.damaged(f"has damaged places (document {document})") from None
 
     def citations(self, document: int, record: Mapping[str, Any] | None = None) -> dict[int, str]:
-        """The usual citations of spans, by span number in the document; empty if the format has none."""
+        """The customary citations of spans, by span number in the document; empty if the format records none."""
         listed = (self.record(document) if record is None else record).get("citations", ())
         try:
             return {int(span): str(citation) for span, citation in listed}
@@ -250,7 +271,10 @@ class Segment:
         return range(*self._slice("document.first_section", document))
 
     def span_of(self, column: str, document: int, number: int) -> int:
-        """The span (numbered in the segment) that a column has for a section or passage of a document; -1 for none."""
+        """The span that `column` has for a section or passage of a document, or -1 if there is none.
+
+        `number` and the returned span are numbered in the segment.
+        """
         span = int(self[column][number])
         first, end = self._slice("document.first_span", document)
         if span >= end - first:
@@ -258,24 +282,32 @@ class Segment:
         return first + span if span >= 0 else -1
 
     def span_id(self, document: int, span: int) -> str | None:
-        """The id that a span (numbered in the segment) has in the source, or None."""
+        """The id that a span (numbered in the segment) has in the source, or None if it has no id."""
         first, end = self._slice("document.first_id", document)
         rows = np.flatnonzero(self["id.span"][first:end] == span - int(self["document.first_span"][document]))
         return self._ids.text(first + int(rows[0])) if rows.size else None
 
     def span_namer(self, document: int) -> Callable[[int], str | None]:
-        """A function from a span number in the document to its id or None; faster than `span_id` for many spans."""
+        """A function that returns the id of a span, or None if it has no id.
+
+        It is faster than `span_id` for many spans.
+
+        Its argument is the number of the span in the document.
+        """
         first, end = self._slice("document.first_id", document)
         row_of_span = dict(zip(self["id.span"][first:end].tolist(), range(first, end), strict=True))
         return lambda span: self._ids.text(row_of_span[span]) if span in row_of_span else None
 
     def passage_id(self, document: int, passage: int) -> str:
-        """The id of a passage (numbered in the segment): that of the source, or its running number in the document."""
+        """The id of a passage (numbered in the segment).
+
+        It is the id in the source or, if there is none, the passage's number in the document, such as `@3`.
+        """
         id = self.span_id(document, self.span_of("passage.span", document, passage))
         return id if id is not None else running_number(passage - self.passages_of(document).start)
 
     def characters(self, span: int) -> slice:
-        """The characters of a span (numbered in the segment) in the text of its document."""
+        """The range of characters of a span (numbered in the segment) in the text of its document."""
         return slice(int(self["span.start"][span]), int(self["span.end"][span]))
 
     def label(self, property: str, span: int) -> str:
@@ -286,7 +318,10 @@ class Segment:
         return self.labels[number]
 
     def _postings(self, term: int) -> tuple[Array, Array, slice]:
-        """The documents and frequencies of a term, with deleted documents, and the rows of its postings."""
+        """The documents and the frequencies of a term's postings, and the range of these postings.
+
+        Includes deleted documents.
+        """
         first_window, end_window = self._windows(term)
         first_posting = self["window.first_posting"][first_window : end_window + 1].astype(np.int64)
         inside = slice(int(first_posting[0]), int(first_posting[-1]))
@@ -332,7 +367,10 @@ class Segment:
                 raise self.columns.damaged(f"has a column of the wrong type ({name})")
 
     def _check(self) -> None:
-        """Check offsets and sizes, which kernels rely on; the values they lead to are checked when they are read."""
+        """Check the offsets and sizes that kernels rely on.
+
+        The values in other columns are checked when they are read.
+        """
         terms = len(self.terms)
         offset_columns = [
             ("document.first_code", "tokens", self.documents),

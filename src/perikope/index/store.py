@@ -1,4 +1,4 @@
-"""A store of byte strings by number, in compressed blocks of about 64 KB. No string is split between blocks."""
+"""Stores numbered byte strings in compressed blocks of about 64 KB. No string is split between blocks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from perikope.index.columns import ColumnFile, ColumnWriter, narrow
 BLOCK_SIZE = 1 << 16
 _CACHED_BLOCKS = 64
 _MOST_DENSE = 16
-"""Binary logarithm of a bound on zstd's compression ratio: a block of 128 KB takes at least four bytes."""
+"""The binary logarithm of an upper bound on zstd's compression ratio. zstd needs at least four bytes per 128 KB."""
 
 
 class StoreWriter:
-    """Collects strings and compresses each block as soon as it is full. Every block has a checksum."""
+    """Collects byte strings and compresses each block as soon as it is full. Every block has a checksum."""
 
     def __init__(self) -> None:
         self._compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)
@@ -38,7 +38,10 @@ class StoreWriter:
             self._flush()
 
     def append_block(self, block: bytes, lengths: list[int]) -> None:
-        """Add a compressed block of another store unchanged; `lengths` are those of its strings, in bytes."""
+        """Add a compressed block of another store unchanged.
+
+        `lengths` are the lengths of the block's strings, in bytes.
+        """
         self._flush()
         self._first_string.append(len(self._lengths))
         self._lengths += lengths
@@ -46,16 +49,19 @@ class StoreWriter:
         self.compressed_size += len(block)
 
     def take_blocks(self) -> list[bytes]:
-        """Remove and return the blocks finished since the last call, to write them while more are added."""
+        """Remove and return the blocks that were finished since the last call."""
         blocks, self._blocks = self._blocks, []
         return blocks
 
     def write(self, name: str, columns: ColumnWriter) -> None:
-        """Write the columns of the store."""
+        """Write the columns of the store. `name` begins their names."""
         self.stream(name, columns, ())
 
     def stream(self, name: str, columns: ColumnWriter, steps: Iterable[object]) -> None:
-        """Write the columns of the store while iterating over `steps` fills it; memory holds the blocks of one step."""
+        """Write the columns of the store while iterating over `steps`, which adds strings to the store.
+
+        So only the blocks of one step are in memory.
+        """
         ends: list[int] = []
 
         def blocks() -> Iterator[np.ndarray[tuple[int], np.dtype[np.uint8]]]:
@@ -84,7 +90,7 @@ class StoreWriter:
 
 
 class Store:
-    """Reads strings by number; safe to use from many threads. The blocks used last stay decompressed."""
+    """Reads byte strings by number; safe to use from many threads. Recently used blocks are cached decompressed."""
 
     def __init__(self, name: str, columns: ColumnFile, strings: int) -> None:
         self._name = f"{columns.path}: {name}"
@@ -95,8 +101,8 @@ class Store:
         complete = self._ends.size == strings and self._first.size == len(self._blocks) and bool(strings) == bool(self._first.size)
         if not rising or not complete or (strings and (self._first[0] != 0 or self._first[-1] >= strings)):
             raise IndexFormatError(f"{self._name} is damaged: restore the index from a copy or build it again")
-        # `lru_cache` is safe with threads, and in a child that was forked while another thread was reading: no lock is
-        # needed.
+        # No lock is needed: `lru_cache` is safe with threads, and in a child that was forked while another thread was
+        # reading.
         self._block = lru_cache(maxsize=_CACHED_BLOCKS)(self._read_block)
 
     def __len__(self) -> int:
@@ -109,15 +115,15 @@ class Store:
 
     @property
     def blocks(self) -> int:
-        """The number of blocks."""
+        """The number of compressed blocks."""
         return len(self._blocks)
 
     def raw_block(self, block: int) -> tuple[bytes, range]:
-        """A block in compressed form, and the numbers of its strings."""
+        """The compressed data of a block, and the range of the numbers of its strings."""
         return self._blocks[block], self._strings_of(block)
 
     def lengths(self, strings: range) -> list[int]:
-        """The lengths in bytes of consecutive strings."""
+        """The lengths in bytes of the strings with these numbers."""
         ends = self._ends[strings.start : strings.stop].astype(np.int64)
         lengths: list[int] = np.diff(ends, prepend=self._end(strings.start - 1)).tolist()
         return lengths
@@ -134,9 +140,11 @@ class Store:
         size = self._end(strings[-1]) - self._end(strings[0] - 1)
         data = self._blocks[block]
         try:
-            # The decompressor allocates the size that the frame states, so that must be the size in the index.
+            # The decompressor allocates the size that the frame states, so this size must be the one in the index.
             if zstandard.frame_content_size(data) != size or size > len(data) << _MOST_DENSE:
-                raise zstandard.ZstdError("its size is not the one in the index")
+                raise zstandard.ZstdError("the block and the index state different sizes")
             return zstandard.ZstdDecompressor().decompress(data)
         except zstandard.ZstdError as error:
-            raise IndexFormatError(f"{self._name} is damaged in block {block}: {error}") from None
+            raise IndexFormatError(
+                f"{self._name} is damaged in block {block} ({error}): restore the index from a copy or build it again"
+            ) from None

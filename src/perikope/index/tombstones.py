@@ -1,7 +1,7 @@
-"""Tombstones: the deleted documents of a segment, and their share of its statistics.
+"""Tombstones: the deleted documents of a segment, and the counts to subtract from its statistics.
 
-A segment never changes. Deleting writes a small file beside it with the numbers of the deleted documents and, for each
-of their terms, the counts to subtract. So statistics stay exact without rewriting postings.
+A segment file never changes. Deleting documents writes a second, small file. It contains the numbers of the deleted
+documents and, for each of their terms, the counts to subtract. So statistics stay exact without rewriting postings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perikope.index.columns import ColumnFile, ColumnWriter, narrow
 
 
 class Counts(NamedTuple):
-    """Counts of a term, or of a segment, where all indexed tokens count as occurrences."""
+    """The counts of one term, or of a whole segment. For a segment, occurrences are all tokens except stop words."""
 
     documents: int
     occurrences: int
@@ -33,7 +33,7 @@ class Counts(NamedTuple):
 
 
 MOST = 1 << 56
-"""The largest count that is accepted from a file, so that sums over segments fit 64 bits."""
+"""The largest count that is accepted from a file, so that sums over segments fit into 64 bits."""
 
 
 def is_count(value: object) -> bool:
@@ -46,7 +46,11 @@ _OF_TERM = ("documents", "occurrences", "passages", "passage_occurrences")
 
 
 class Tombstones:
-    """The deleted documents of one segment."""
+    """The deleted documents of one segment.
+
+    `documents` and `terms` are numbers in the segment, in ascending order. `deltas` has one array per count, aligned
+    with `terms`: the count of each term in the deleted documents. `totals` are the counts of all deleted documents.
+    """
 
     def __init__(self, documents: Array, terms: Array, deltas: Mapping[str, Array], totals: Counts) -> None:
         self.documents = documents
@@ -56,7 +60,10 @@ class Tombstones:
 
     @classmethod
     def open(cls, folder: Path, entry: Mapping[str, Any], documents: int, terms: int) -> Tombstones:
-        """Read the tombstones of a manifest entry; `documents` and `terms` are the numbers of both in the segment."""
+        """Read the tombstones that a manifest entry names.
+
+        `documents` and `terms` are how many documents and terms the segment has.
+        """
         columns = ColumnFile(folder / entry["file"], entry)
         deleted, term = columns["documents"], columns["term"]
         deltas = {name: columns[f"term.{name}"] for name in _OF_TERM}
@@ -64,14 +71,14 @@ class Tombstones:
         typed = all(values.dtype.kind == "u" for values in columns.values())
         totals: Any = columns.facts.get("totals")
         counted = isinstance(totals, list) and len(totals) == len(_OF_TERM) and all(is_count(total) for total in totals)
-        # The file is small, so all checksums are verified: a lost deletion would show a deleted document again.
+        # The file is small, so all checksums are verified: a wrong byte could make a deleted document visible again.
         whole = not columns.damaged_columns()
         if not (whole and sized and typed and counted and _rising(deleted, documents) and _rising(term, terms)):
             raise columns.damaged("has damaged tombstones")
         return cls(deleted, term, deltas, Counts(*totals))
 
     def counts(self, terms: Integers) -> Integers:
-        """The counts of each term in the deleted documents: (4, terms), in the order of `_OF_TERM`."""
+        """The counts of each term in the deleted documents, as an array (4, terms). The rows are `_OF_TERM`."""
         at = np.searchsorted(self.terms, terms)
         known = np.flatnonzero(at < self.terms.size)
         known = known[self.terms[at[known]] == terms[known]]
@@ -95,7 +102,7 @@ def _rising(numbers: Array, limit: int) -> bool:
 
 
 def bury(segment: Any, documents: Array) -> Tombstones:
-    """Tombstones for these documents (numbered in the segment) and for those deleted before."""
+    """Make the tombstones for these documents (numbered in the segment) and for all that were deleted before."""
     before = segment.tombstones.documents if segment.tombstones else np.zeros(0, np.uint32)
     buried = np.union1d(before, documents).astype(np.uint32)
     # All deleted documents are counted anew, so that no error can accumulate over many deletions.

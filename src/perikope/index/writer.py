@@ -1,4 +1,4 @@
-"""Build one segment from documents: texts are analysed in batches, and all data is collected as columns."""
+"""Builds one segment from documents. Texts are analysed in batches, and all data is collected as columns."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ from perikope.kernels.tokens import encode_tokens
 from perikope.text.analysis import Analyzer, language_code
 
 BATCH_CHARACTERS = 1 << 20
-"""The size of a batch of texts that is analysed together, since a kernel call costs more than a short text."""
+"""The number of characters of texts that are analysed together. For a short text alone, the call would cost too
+much."""
 
 _BYTES_PER_TOKEN, _BYTES_PER_SPAN, _BYTES_PER_DOCUMENT, _BYTES_PER_TERM = 34, 150, 400, 400
-"""Peak memory, reached when the segment is written; measured (benchmarks/memory.py) and rounded up."""
+"""Peak memory in bytes, which is reached when the segment is written. The values were measured with
+benchmarks/memory.py and rounded up."""
 
 _SPAN_COLUMNS = ("kind", "tag", "parent", "start", "end", "part", "language")
 _NO_SPANS = Spans()
@@ -63,7 +65,7 @@ class SegmentBuilder:
 
     @property
     def memory(self) -> int:
-        """The estimated memory in bytes for building and writing the segment."""
+        """The estimated peak memory for building and writing the segment, in bytes."""
         return (
             _BYTES_PER_TOKEN * self._tokens + _BYTES_PER_SPAN * self._spans + _BYTES_PER_DOCUMENT * len(self)
             + _BYTES_PER_TERM * self._lexicon.size + 2 * (self._text.compressed_size + self._records.compressed_size)
@@ -86,7 +88,7 @@ class SegmentBuilder:
             self._analyse()
 
     def write(self, path: Path) -> dict[str, Any]:
-        """Write the segment; returns its entry for the manifest. The builder is empty afterwards."""
+        """Write the segment; returns its entry for the manifest. The builder cannot be used afterwards."""
         self._analyse()
         column = {name: np.concatenate(self._columns.pop(name)) for name in list(self._columns)}
         column |= {"document_source": np.array(self._document_source, np.uint32)}
@@ -136,11 +138,13 @@ class SegmentBuilder:
         writer.write("term.passage_occurrences", narrow(passage_occurrences))
 
     def _analyse(self) -> None:
-        """Turn the batch into columns and begin a new one."""
+        """Analyse the texts of the batch, collect their columns and begin a new batch."""
         if not self._batch.texts:
             return
         if len(self._labels) > 1 << 16:
-            raise InputError("there are more than 65,536 different tags, parts and languages; a tag is a kind of element, not a name")
+            raise InputError(
+                "there are more than 65,536 different tags, parts and languages; use tags for kinds of elements, not for names"
+            )
         labels = list(self._labels)
         columns = self._batch.columns(self._lexicon, lambda label: self._language(labels[label]), self._part)
         self._tokens += columns["tokens"].size
@@ -181,7 +185,7 @@ class _Batch:
         self._base_of_labels: dict[tuple[str, ...], int] = {}
 
     def add(self, document: Document, numbers: dict[str, int]) -> None:
-        """Add a document; new labels get the next numbers in `numbers`."""
+        """Add a document. `numbers` has the number of each label; new labels are added to it with the next numbers."""
         self.texts.append(document.text)
         self._first_character.append(self.characters)
         self.characters += len(document.text) + 1
@@ -195,7 +199,11 @@ class _Batch:
             column.extend(getattr(document.spans, name))
 
     def columns(self, lexicon: Lexicon, language_of_label: Callable[[int], int], part_of_label: Callable[[int], int]) -> dict[str, Array]:
-        """Analyse the texts and return the columns of the documents; positions and spans count within a document."""
+        """Analyse the texts; returns the columns of the documents by name.
+
+        Positions and spans are numbered within their document. The two functions map the number of a label to the
+        number of its language and of its part.
+        """
         span: dict[str, Array] = {name: np.array(column, np.int32) for name, column in self._spans.items()}
         document_of_span = np.repeat(np.arange(len(self.texts)), self._span_count)
         first_span = offsets(np.array(self._span_count))
@@ -228,25 +236,25 @@ class _Batch:
 
 
 def _renumber(labels: Array, number_of: Callable[[int], int]) -> Array:
-    """The values of `number_of` for an array of labels; it is called once per distinct label."""
+    """Apply `number_of` to every label of an array. The function is called once per distinct label."""
     distinct, inverse = np.unique(labels, return_inverse=True)
     return np.array([number_of(int(label)) for label in distinct], np.int32)[inverse]
 
 
 def _spread(values: Array, parent: Array, first_span: Array, first_token: Array, span_first: Array, span_end: Array) -> Array:
-    """Values of tokens from values of spans: a token has the value of the deepest span that contains it."""
+    """Give each token the value of the deepest span that contains it. `values` has one value per span."""
     roots = first_span[:-1]
     of_token = np.repeat(values[roots], np.diff(first_token)).astype(np.int32)
     document_start = np.repeat(roots, np.diff(first_span))
     of_parent = values[np.where(parent >= 0, document_start + parent, np.arange(values.size))]
-    # Only the few spans that differ from their parent matter. Deeper spans come later and overwrite.
+    # Only the few spans whose value differs from their parent's matter. Deeper spans come later and overwrite values.
     for i in np.flatnonzero(values != of_parent):
         of_token[span_first[i] : span_end[i]] = values[i]
     return of_token
 
 
 def _record(document: Document) -> bytes:
-    """What is stored about a document besides its text and tree, as JSON; empty if there is nothing."""
+    """The record of a document as JSON: all stored data except text and tree. Empty if there is no such data."""
     record: dict[str, object] = {}
     if document.metadata:
         record["metadata"] = document.metadata
@@ -264,7 +272,10 @@ def _record(document: Document) -> bytes:
 
 
 def _by_frequency(occurrences: Array, by_name: Array) -> Array:
-    """New numbers of terms: the stop term, then by decreasing frequency, so that most tokens have small numbers."""
+    """The new number of each term: 0 for the stop term, then by decreasing frequency.
+
+    So most tokens have small numbers. `by_name` lists the terms in the order of their names.
+    """
     order = by_name[np.argsort(-occurrences[by_name], kind="stable")]
     order = np.concatenate([[STOP], order[order != STOP]])
     number = np.empty(by_name.size, np.uint32)
@@ -280,7 +291,7 @@ def _write_terms(writer: ColumnWriter, names: list[bytes], by_name: Array, numbe
 
 
 def _write_structure(writer: ColumnWriter, column: dict[str, Array], tokens: Array, first_token: Array) -> dict[str, Any]:
-    """Write documents, spans, sections and passages; returns the facts about them."""
+    """Write the columns of documents, spans, sections and passages; returns the numbers of tokens and passages."""
     first_span = offsets(column["document_spans"])
     section_of_span, parent_of_section, span_of_section, title_of_section, span_of_passage, ends = derive_structure(
         column["span_kind"], column["span_parent"], first_span

@@ -67,7 +67,7 @@ def test_an_id_in_two_segments_is_found(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"'d3' is given twice by a\.jsonl and b\.jsonl"):
         build(str(tmp_path / "index"), sources, BuildOptions(workers=1))
     build(str(tmp_path / "index"), sources[:1])
-    with pytest.raises(InputError, match="'d3' is already there"):
+    with pytest.raises(InputError, match="'d3' is already in the index"):
         build(str(tmp_path / "index"), sources[1:], BuildOptions(workers=2, append=True))
     report = build(str(tmp_path / "index"), sources[1:], BuildOptions(workers=2, replace=True))
     assert (report.documents, report.added, report.deleted) == (200, 101, 1)
@@ -204,10 +204,10 @@ def test_of_several_documents_with_one_id_the_first_can_be_taken(tmp_path: Path)
     (tmp_path / "docs").mkdir()
     for name, text in (("a.jsonl", "first"), ("b.jsonl", "second")):
         (tmp_path / "docs" / name).write_text(json.dumps({"id": "d1", "passages": [text]}) + "\n", "utf-8")
-    with pytest.raises(InputError, match=r"'d1' is given twice by a\.jsonl and b\.jsonl: take the first of them \(--duplicates first\)"):
+    with pytest.raises(InputError, match=r"'d1' is given twice by a\.jsonl and b\.jsonl: keep only the first \(--duplicates first\)"):
         build(str(tmp_path / "idx"), [str(tmp_path / "docs")])
     report = build(str(tmp_path / "idx"), [str(tmp_path / "docs")], BuildOptions(duplicates="first"))
-    assert [str(problem) for problem in report.skipped] == ["b.jsonl: document 'd1' was in an earlier file"]
+    assert [str(problem) for problem in report.skipped] == ["b.jsonl: document 'd1' is skipped: an earlier document has the same id"]
     assert [hit.text for hit in Index.open(tmp_path / "idx").search("first second")] == ["first"]
     with pytest.raises(UsageError, match="unknown value of --duplicates 'last'"):
         build(str(tmp_path / "other"), [str(tmp_path / "docs")], BuildOptions(duplicates="last"))

@@ -26,7 +26,7 @@ def test_one_has_it_until_it_is_released(tmp_path):
         assert lock.held
         with pytest.raises(LockedError, match=r"is being written by another process: .* or wait for it \(--wait SECONDS\)"):
             take_lock(tmp_path)
-        with pytest.raises(LockedError, match=r"when it has finished$"):
+        with pytest.raises(LockedError, match=r"when that process has finished$"):
             take_lock(tmp_path, advice="")
     assert not lock.held
     lock.release()
@@ -112,6 +112,6 @@ def test_a_folder_that_cannot_be_written_or_locked_is_told(tmp_path, monkeypatch
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(locks, "_lock", refuse)
-    with pytest.raises(IndexFormatError, match=r"cannot lock .*: No locks available; use a file system that has locks") as raised:
+    with pytest.raises(IndexFormatError, match=r"cannot lock .*: No locks available; use a file system that supports locks") as raised:
         take_lock(tmp_path, 20)
     assert not isinstance(raised.value, LockedError)

@@ -42,7 +42,7 @@ def test_unknown_names_are_answered_with_those_there_are(tmp_path):
         read_table("my-prior", KIND, tmp_path)
     with pytest.raises(UsageError, match="unknown table"):
         read_table("../tables/my-tags", KIND, tmp_path)
-    with pytest.raises(UsageError, match="there is no table"):
+    with pytest.raises(UsageError, match="there is no file"):
         read_table(str(tmp_path / "absent.json"), KIND)
 
 

@@ -93,7 +93,7 @@ def test_explain_names_what_is_missing(index):
 
 
 def test_an_id_that_is_there_is_refused_and_nothing_is_lost(index):
-    with pytest.raises(InputError, match="'other' is already there"):
+    with pytest.raises(InputError, match="'other' is already in the index"):
         index.add([plain_document("new", "", "text"), plain_document("other", "", "text")])
     index.rollback()
     assert Index.open(index.folder).documents == 2
@@ -217,7 +217,7 @@ def test_half_of_what_was_meant_is_not_committed(tmp_path):
     index.rollback()
     index.commit()
     assert index.documents == 0
-    with pytest.raises(UsageError, match="this is a str"):
+    with pytest.raises(UsageError, match="cannot add a str"):
         index.add(["text"])
     index.rollback()
 

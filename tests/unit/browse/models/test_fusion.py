@@ -189,7 +189,7 @@ def test_what_does_not_fit_is_refused(values, complaint):
     with pytest.raises(InputError, match=re.escape(complaint)) as error:
         combination_of(SavedTable("mine", KIND, values))
     assert "'mine'" in str(error.value)
-    assert "learn it again" in str(error.value)
+    assert "learn the table again" in str(error.value)
 
 
 def test_a_good_tree_is_taken():
