@@ -1,1 +1,1 @@
-"""What is a document? One text and a tree of spans over it."""
+"""The document: one text and a tree of spans over it."""

@@ -1,11 +1,11 @@
-"""Segmenters: cut a document into passages other than those of its markup, inside its sections.
+"""Segmenters: functions that replace the passages of a document by sentences or by windows of words.
 
-    markup            the passages of the markup, as they are
-    sentences         one passage per sentence; a paragraph of several sentences becomes an element that holds them
-    words:N           N words per passage
-    windows:N/STEP    N words per passage, and a new passage every STEP words, so that neighbours overlap
+    markup            the passages of the file, unchanged
+    sentences         one passage per sentence; a passage of several sentences becomes an element around them
+    words:N           N words per passage, without overlap
+    windows:N/STEP    N words per passage; a passage begins every STEP words, so that neighbours overlap if STEP < N
 
-A passage never crosses the border of its section. The text of a document stays as it is; only spans change.
+A passage never crosses the border of its section. The text of a document does not change, only its spans do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WINDOWS = re.compile(r"words:(?P<words>[0-9]{1,9})|windows:(?P<length>[0-9]{1,9
 
 
 def segmenter(spec: str) -> Callable[[Document], Document]:
-    r"""The function that replaces the passages of a document, by its name.
+    r"""Return the function that replaces the passages of a document, from a name such as `words:100`.
 
     >>> from perikope.document.tree import TreeBuilder
     >>> builder = TreeBuilder("d1")
@@ -67,16 +67,18 @@ def _as_marked_up(document: Document) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A new passage: its characters, the old span that holds it, and the old span that must come before it."""
+    """A new passage: the characters `start` to `end` (exclusive) of the text."""
 
     start: int
     end: int
     holder: int
+    """The old span that holds the new passage."""
     after: int
+    """The old passage that the new one follows in the list of spans, and inherits part and language from."""
 
 
 def _split_sentences(document: Document) -> Document:
-    """Turn each passage of several sentences into an element that holds them."""
+    """Turn each passage of several sentences into an element that holds one passage per sentence."""
     spans = document.spans
     pieces: list[_Piece] = []
     for passage in document.of_kind(Kind.PASSAGE):
@@ -88,7 +90,7 @@ def _split_sentences(document: Document) -> Document:
 
 
 def _cut_windows(document: Document, *, length: int, step: int) -> Document:
-    """Cut each run of passages into windows of `length` words, one every `step` words."""
+    """Replace each run of passages by windows of `length` words; a window begins every `step` words."""
     words = _Words(document.text)
     pieces: list[_Piece] = []
     vanished = bytearray(len(document.spans))
@@ -106,9 +108,13 @@ def _cut_windows(document: Document, *, length: int, step: int) -> Document:
 
 @dataclass(slots=True)
 class _Run:
-    """Passages that follow each other in one section with nothing but white space and marks between them."""
+    """Passages that follow each other in one section, without words between them.
+
+    Ends are exclusive: the characters are `start` to `end`, the words are number `first_word` to `last_word`.
+    """
 
     holder: int
+    """The innermost span around all passages of the run that the windows do not replace."""
     passages: list[int]
     start: int
     end: int
@@ -117,7 +123,7 @@ class _Run:
 
 
 class _Words:
-    """The words of a document's text, by number."""
+    """Start and end of each word of a text, in characters; words are numbered from 0."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -126,15 +132,18 @@ class _Words:
         self.ends: list[int] = ends.tolist()
 
     def before(self, character: int) -> int:
-        """The number of words that start before a character."""
+        """The number of words that start before a position, given in characters."""
         return bisect_left(self.starts, character)
 
     def within(self, start: int, end: int) -> int:
-        """The number of words that start between two characters."""
+        """The number of words that start at `start` or later, and before `end`."""
         return self.before(end) - self.before(start)
 
     def windows(self, run: _Run, length: int, step: int) -> Iterator[tuple[int, int]]:
-        """Start and end of each window of a run; the last ends with the run, and none lies inside the one before."""
+        """Start and end (exclusive) of each window of a run, in characters.
+
+        The last window ends with the run. No window lies completely inside the window before it.
+        """
         first = run.first_word
         while True:
             last = first + length
@@ -148,14 +157,20 @@ class _Words:
             first += step
 
     def _border(self, word: int) -> int:
-        """Where to cut before a word: after the last white space, so that an opening bracket stays with its word."""
+        """The position at which to cut before a word: after the last white space.
+
+        So an opening bracket stays with the word that follows it.
+        """
         gap = self.text[self.ends[word - 1] : self.starts[word]]
         attached = len(gap) - max((at + 1 for at, character in enumerate(gap) if character.isspace()), default=len(gap))
         return self.starts[word] - attached
 
 
 def _transparent_elements(document: Document, words: _Words) -> bytearray:
-    """Flags of elements that consist of passages of one part and language, so that a run can go through them."""
+    """One flag per span: whether it is an element that consists only of passages of one part and one language.
+
+    A run of passages can continue across the border of such an element.
+    """
     spans = document.spans
     transparent = bytearray(len(spans))
     words_in_passages = [0] * len(spans)
@@ -178,7 +193,7 @@ def _transparent_elements(document: Document, words: _Words) -> bytearray:
 
 
 def _runs(document: Document, words: _Words, transparent: Sequence[int]) -> Iterator[_Run]:
-    """The runs of passages of a document, in reading order."""
+    """Group the passages of a document into runs, in reading order."""
     spans = document.spans
     run: _Run | None = None
     for i in range(len(spans)):
@@ -201,28 +216,32 @@ def _runs(document: Document, words: _Words, transparent: Sequence[int]) -> Iter
 
 
 def _continues(spans: Spans, run: _Run, passage: int, holder: int) -> bool:
-    """Whether a passage may join a run: same holder, same part, same language."""
+    """Whether a passage has the holder, the part and the language of a run, and so may join it."""
     first = run.passages[0]
     return run.holder == holder and spans.part[passage] == spans.part[first] and spans.language[passage] == spans.language[first]
 
 
 def _ancestors(spans: Spans, span: int, until: int) -> Iterator[int]:
-    """The spans around a span, innermost first, up to but without `until`."""
+    """The ancestors of a span, innermost first, up to `until` (exclusive)."""
     while (span := spans.parent[span]) != until:
         yield span
 
 
 def _rebuild(document: Document, pieces: Sequence[_Piece], vanished: Sequence[int], tag: str) -> Document:
-    """The document with new passages and without the vanished spans, whose references move to the spans around them."""
+    """Return the document with new passages and without the vanished spans.
+
+    `vanished` has one flag per span. A reference from a vanished span moves to the span around it. `tag` is the tag of
+    the new passages.
+    """
     if not pieces:
         return document
     old, new = document.spans, Spans()
     labels = document.labels if tag in document.labels else (*document.labels, tag)
     label = labels.index(tag)
     split = {piece.holder for piece in pieces if old.kind[piece.holder] == Kind.PASSAGE}
-    number = [-1] * len(old)  # the new number of an old span, or of the span that is now around it
+    number = [-1] * len(old)  # by old span: its new number; for a vanished span, the new number of the span around it
     span_ids: dict[int, str] = {}
-    # The pieces of a passage that is cut inherit its place in the file and the way it is cited.
+    # The new passages inherit the place in the file and the citation of the old passage.
     places: dict[int, Place] = {}
     citations: dict[int, str] = {}
     piece_number = -1
@@ -263,5 +282,5 @@ def _rebuild(document: Document, pieces: Sequence[_Piece], vanished: Sequence[in
 
 
 def _holds(piece: _Piece, spans: Spans, child: int) -> bool:
-    """Whether a child of the passage that was split lies inside this piece of it."""
+    """Whether the old span `child` is a child of the passage that the piece was cut from, and lies inside the piece."""
     return piece.holder == spans.parent[child] and piece.start <= spans.start[child] and spans.end[child] <= piece.end

@@ -1,9 +1,9 @@
 """Document: one text and a tree of spans over it, built by appending to arrays (no object per span).
 
-A document's `text` holds everything that can be read, titles included, in reading order; blocks are separated by
-a line feed. A span says that the characters `start` to `end` of it are a section, a passage, a title, another
-logical element (list, table …) or an inline mark (b, it, link …). Spans are stored parents first, in reading
-order, and span 0 is the document itself, a section.
+A document's `text` holds all readable text, titles included, in reading order. A line feed separates blocks. A span
+says that the characters `start` to `end` (exclusive) of the text are a section, a passage, a title, another logical
+element (list, table …) or an inline mark (b, it, link …). Spans are stored in reading order, parents before children.
+Span 0 is the document itself; its kind is section.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perikope.core.errors import InputError
 
 
 class Kind(IntEnum):
-    """What a span is."""
+    """The kind of a span; see the description of this module."""
 
     SECTION = 0
     PASSAGE = 1
@@ -27,16 +27,19 @@ class Kind(IntEnum):
     MARK = 4
 
 
-# Members of an enumeration are slow: looking one up and putting it into an array takes as long as adding a whole span.
+# Plain integers, because enumeration members are slow: appending one to an array takes as long as adding a whole span.
 _PASSAGE, _TITLE, _MARK = int(Kind.PASSAGE), int(Kind.TITLE), int(Kind.MARK)
 
 
 @dataclass(slots=True)
 class Spans:
-    """The tree, with one column per property; `tag`, `part` and `language` are indices into `Document.labels`.
+    """The tree of spans as arrays, one array per property and one item per span.
 
-    `part` and `language` are inherited: every span has the value that applies to it. The class is not frozen: the
-    columns grow anyway, and creating a frozen one takes a tenth of the time of creating a short document.
+    `tag`, `part` and `language` are indices into `Document.labels`. `parent` is the number of the span around, -1 for
+    span 0. `part` and `language` are already inherited: a span without its own value has the value of its parent.
+
+    The class is not frozen, because the arrays grow anyway, and because creating a frozen instance takes a tenth of the
+    time of creating a short document.
     """
 
     kind: array[int] = field(default_factory=lambda: array("B"))
@@ -51,7 +54,7 @@ class Spans:
         return len(self.kind)
 
     def append(self, kind: int, tag: int, parent: int, start: int, end: int, part: int, language: int) -> int:
-        """Add one span and return its number."""
+        """Add one span and return its number. Arguments are as in the arrays of this class."""
         number = len(self.kind)
         self.kind.append(kind)
         self.tag.append(tag)
@@ -65,47 +68,50 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a span stands in the file that it was read from."""
+    """The place of a span in the file that it was read from."""
 
     path: str
-    """The element that holds it, from the root down: `/article[1]/body[1]/sec[2]/p[3]`."""
+    """XPath of the element that holds the span: `/article[1]/body[1]/sec[2]/p[3]`."""
     start: int
     end: int
-    """Characters of the file's text, which is all of its text nodes one after the other, white space included."""
+    """`start` and `end` (exclusive) count characters of the document's text nodes, joined without change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with its tree of spans, metadata and references; formats yield it, the index takes it."""
+    """A text with its tree of spans, metadata and references. Formats produce documents, and the index stores them."""
 
     id: str
     text: str
     spans: Spans
     labels: tuple[str, ...]
+    """The texts that `Spans.tag`, `Spans.part` and `Spans.language` point to."""
     metadata: Mapping[str, object] = field(default_factory=dict)
     cites: tuple[str, ...] = ()
+    """Ids of the other documents that this document cites."""
     span_ids: Mapping[int, str] = field(default_factory=dict)
+    """Ids of spans by span number; spans without an id are missing."""
     references: tuple[tuple[int, str], ...] = ()
-    """Internal references: (span that refers, id of the span it refers to)."""
+    """References inside the document, as pairs: number of the span that refers, id of the span that it refers to."""
     places: Mapping[int, Place] = field(default_factory=dict)
-    """Where spans stand in the file, for formats whose files can be opened there."""
+    """Places of spans in the file, by span number; empty for formats that do not record places."""
     citations: Mapping[int, str] = field(default_factory=dict)
-    """How people cite spans of this document: `[0042]`, `claim 3`."""
+    """Texts by which people cite spans, by span number: `[0042]`, `claim 3`."""
     source: str = ""
-    """The file that the document was read from, by its default id; for a member of an archive, the archive."""
+    """The default id of the file that the document was read from; for a member of an archive, that of the archive."""
     member: str = ""
-    """The member of the archive, if `source` is an archive: `patents.zip/EP-1.xml`."""
+    """The archive and its member, if the document was read from an archive: `patents.zip/EP-1.xml`; else empty."""
     source_hash: str = ""
-    """The hash of that file's bytes, which shows whether it has changed; empty where hashes were not requested."""
+    """The hash of the file's bytes, which shows whether the file has changed; empty if hashes were not requested."""
 
     @property
     def title(self) -> str:
-        """The document's own title, or an empty text."""
+        """The title of the document; empty if it has none."""
         return next((self.text_of(i) for i in self.of_kind(Kind.TITLE) if self.spans.parent[i] == 0), "")
 
     @property
     def language(self) -> str:
-        """The language of the document as a whole."""
+        """The code of the document's language; single spans may have another language."""
         return self.labels[self.spans.language[0]]
 
     def of_kind(self, kind: Kind) -> Iterator[int]:
@@ -117,7 +123,7 @@ class Document:
         return self.text[self.spans.start[span] : self.spans.end[span]]
 
     def outline(self) -> str:
-        """The tree as indented lines, for golden tests and for inspecting what a format makes of a file."""
+        """The tree as text, one indented line per span; for tests, and to inspect how a format reads a file."""
         depth = [0] * len(self.spans)
         lines = []
         for i in range(len(self.spans)):
@@ -139,7 +145,7 @@ class Document:
 
 
 class TreeBuilder:
-    """Builds a document by opening and closing spans and adding text, as a parser meets them.
+    """Builds a document: a parser opens spans, adds text and closes spans, in reading order.
 
     >>> builder = TreeBuilder("d1", title="Pumps")
     >>> with builder.span(Kind.SECTION, "sec"):
@@ -188,7 +194,10 @@ class TreeBuilder:
             self.title(title)
 
     def open(self, kind: Kind, tag: str, *, id: str = "", part: str = "", language: str = "") -> int:
-        """Open a span inside the one that is open; part and language are inherited where not given."""
+        """Open a span inside the innermost open span and return its number.
+
+        Without `part` or `language` the span has the part or language of its parent.
+        """
         if kind != _MARK:
             self._needs_break = self._length > 0
         parent = self._open[-1] if self._open else -1
@@ -197,7 +206,7 @@ class TreeBuilder:
             kind,
             self._label(tag),
             parent,
-            # Before a block the line feed is not there yet: it is written with the block's first character.
+            # The line feed before a block is written together with the block's first character, so add 1 for it here.
             self._length + (1 if self._needs_break else 0),
             -1,
             self._label(part) if part or parent < 0 else spans.part[parent],
@@ -209,7 +218,7 @@ class TreeBuilder:
         return number
 
     def text(self, text: str) -> None:
-        """Add characters to the open spans."""
+        """Add characters at the end of the text; they belong to all open spans."""
         if text:
             if self._needs_break:
                 self._text.append("\n")
@@ -223,7 +232,7 @@ class TreeBuilder:
         number = self._open.pop()
         spans = self._spans
         if spans.start[number] > self._length:
-            # A block without text starts where a line feed would have been; it is empty all the same.
+            # In a block without text, `open` counted a line feed that was never written.
             spans.start[number] = self._length
             self._hollow = True
         spans.end[number] = self._length
@@ -233,13 +242,13 @@ class TreeBuilder:
 
     @contextmanager
     def span(self, kind: Kind, tag: str, *, id: str = "", part: str = "", language: str = "") -> Iterator[int]:
-        """Open a span for the length of a `with` block."""
+        """Open a span, close it at the end of the `with` block; the target of `with` is the span's number."""
         number = self.open(kind, tag, id=id, part=part, language=language)
         yield number
         self.close()
 
     def title(self, text: str, tag: str = "title") -> int:
-        """Add the title of the section that is open and return its number."""
+        """Add the title of the open section and return the number of the title's span."""
         return self._leaf(_TITLE, text, tag)
 
     def passage(
@@ -253,7 +262,11 @@ class TreeBuilder:
         marks: Sequence[tuple[str, int, int]] = (),
         refs: Sequence[str] = (),
     ) -> int:
-        """Add a whole passage; marks are (tag, start, end) in characters of it."""
+        """Add a whole passage and return its span's number.
+
+        Marks are (tag, start, end), in characters from the start of the passage; `end` is exclusive. `refs` are ids of
+        spans of this document that the passage refers to.
+        """
         number = self._leaf(_PASSAGE, text, tag, id, part, language)
         if marks:
             self._add_marks(number, self._length - len(text), marks)
@@ -262,7 +275,10 @@ class TreeBuilder:
         return number
 
     def heading(self, level: int, text: str, tag: str = "", *, id: str = "", part: str = "", language: str = "") -> int:
-        """Close the sections of headings of this level or deeper, open one with this title, and return its number."""
+        """Open a section with the title `text` and return the section's number.
+
+        Sections that headings of this level or a deeper one have opened are closed first.
+        """
         self.close_headings(level)
         number = self.open(Kind.SECTION, tag or f"h{level}", id=id, part=part, language=language)
         self._headings.append((level, number))
@@ -270,7 +286,10 @@ class TreeBuilder:
         return number
 
     def close_headings(self, level: int = 0, *, since: int = 0) -> None:
-        """Close the sections of headings of `level` or deeper, except those with a span number below `since`."""
+        """Close the sections that headings of `level` or deeper have opened, from the innermost outwards.
+
+        A section with a span number below `since` stays open, and so do the sections around it.
+        """
         while self._headings:
             opened_by, number = self._headings[-1]
             if opened_by < level or number < since:
@@ -284,22 +303,26 @@ class TreeBuilder:
         return len(self._spans)
 
     def refer(self, target: str, span: int | None = None) -> None:
-        """Note that a span (by default the open one) refers to another span of this document, by its id."""
+        """Add a reference to the span with the id `target`, from `span` or else from the innermost open span."""
         self._references.append((self._open[-1] if span is None else span, target))
 
     def hold(self, id: str, span: int) -> None:
-        """Note that the element with this id is no span but lies in one; references to it then lead to that span."""
+        """Record that the element with this id has no span and lies inside `span`; references to it go to `span`."""
         self._held[id] = span
 
     def build(self) -> Document:
-        """Close all open spans and return the document; a text without any letter or digit is an error."""
+        """Close all open spans and return the document.
+
+        Raises `InputError` if the document has no id, or if its text has no letter or digit.
+        """
         self._headings.clear()
         while self._open:
             self.close()
         if self._hollow:
             self._settle_empty_spans()
         if self._held:
-            # A span without an id gets that of the first element that lies in it. No span refers to itself.
+            # A span without an id gets the id of the first element that lies inside it. References of a span to itself
+            # are dropped.
             names = {id: self._span_ids.setdefault(span, id) for id, span in self._held.items()}
             others = [(span, target) for span, target in self._references if self._held.get(target) != span]
             self._references = list(dict.fromkeys((span, names.get(target, target)) for span, target in others))
@@ -326,7 +349,7 @@ class TreeBuilder:
         )
 
     def _leaf(self, kind: int, text: str, tag: str, id: str = "", part: str = "", language: str = "") -> int:
-        # The same as open, text and close, in one step: most spans are leaves.
+        # Has the effect of `open`, `text` and `close` in one step. Most spans are leaves, so this saves time.
         spans, parent = self._spans, self._open[-1]
         if not text:
             self._hollow = True
@@ -357,11 +380,11 @@ class TreeBuilder:
         enclosing = [passage]
         for tag, first, last in sorted(marks, key=lambda mark: (mark[1], -mark[2])):
             while len(enclosing) > 1 and spans.end[enclosing[-1]] < start + last:
-                enclosing.pop()  # ends before this one does, so it does not hold it
+                enclosing.pop()  # the enclosing mark ends before this mark does, so it is not the parent
             enclosing.append(spans.append(_MARK, self._label(tag), enclosing[-1], start + first, start + last, part, language))
 
     def _name_title(self) -> None:
-        # If the document has parts, its title is one of them.
+        # If any span has a part, the document's title gets the part `title`.
         spans = self._spans
         if any(spans.part):
             for number, (kind, parent) in enumerate(zip(spans.kind, spans.parent, strict=True)):
@@ -369,8 +392,8 @@ class TreeBuilder:
                     spans.part[number] = self._label("title")
 
     def _settle_empty_spans(self) -> None:
-        # An empty block that closed before its parent's first character lies before the parent. One pass moves all of
-        # them, because parents come first.
+        # An empty block that closed before its parent's first character lies before the parent: move it inside. One
+        # pass is enough, because parents come before children.
         start, end = self._spans.start, self._spans.end
         for number, parent in enumerate(self._spans.parent):
             if parent >= 0:

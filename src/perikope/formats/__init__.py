@@ -1,11 +1,11 @@
-"""Formats: each reads files of one kind and yields documents, which all have the same form.
+"""Formats: each format reads one kind of file and yields documents.
 
-A format is one file in this package with one function:
+A format is one module of this package with one registered function:
 
     @reader("text", suffixes=(".txt",))
     def read(source: Source) -> Iterator[Document]: ...
 
-Packed files and archives are opened here: a format reads a stream and does not know its origin.
+This package opens packed files and archives. A format reads a stream of unpacked bytes and need not know its origin.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 CHUNK = 4 << 20
-"""Bytes of lines that one worker gets at a time: about a thousand documents, so that transferring them costs little."""
+"""Bytes per piece that a worker gets: about a thousand documents, so that the transfer costs little per document."""
 
 Reader = Callable[[Source], Iterator[Document]]
 Splitter = Callable[[Source, int], Iterator[Source]]
@@ -50,35 +50,39 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file: its name, the suffixes it is known by, and the function that reads it."""
+    """A file format: its name, the suffixes of its files, and the function that reads them."""
 
     name: str
     suffixes: tuple[str, ...]
     read: Reader
     summary: str
     split: Splitter | None = None
-    """Cuts a file into pieces of whole documents, for several workers; None if a file is one document."""
+    """Cuts a file into pieces of whole documents, for several workers; None if each file holds one document."""
     takes: tuple[str, ...] = ()
-    """Suffixes of files that are read as this format only if the user names the format."""
+    """Further suffixes; files with them are read as this format only if the user names the format."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file on disk to be read."""
+    """A file on disk that is to be read."""
 
     id: str
-    """The default id of its document, and `Document.source` of all of its documents."""
+    """The default id of the file's document, and the value of `Document.source` for all documents of the file."""
     path: str
     format: str
-    """A format's name, or `tar` or `zip`."""
+    """The name of the format; `tar` or `zip` for an archive."""
     named: bool = True
+    """Whether the user named the file itself, and not the folder that holds it."""
 
 
 FORMATS: Registry[Format] = Registry("format", "perikope.formats")
 
 
 def reader(name: str, *, suffixes: tuple[str, ...], split: Splitter | None = None) -> Callable[[Reader], Reader]:
-    """Register a function as the reader of a format; the first line of its docstring is the summary."""
+    """Decorator that registers a function as the reader of a format.
+
+    The first line of the function's docstring becomes `Format.summary`.
+    """
 
     def register(function: Reader) -> Reader:
         summary = (function.__doc__ or "").strip().partition("\n")[0]
@@ -97,10 +101,14 @@ def read(
     on_ignored: OnIgnored | None = None,
     hashes: bool = True,
 ) -> Iterator[Document]:
-    """Read the documents of files, archives and folders, in order.
+    """Yield the documents of files, archives and folders, in the given order.
 
-    `on_problem` is called for files in folders that cannot be read; without it they are errors. `on_ignored` is called
-    with the path of every file in a folder or an archive that has another format.
+    `on_problem` is called with the error for each file in a folder or an archive that cannot be read, and for each file
+    that can be read only in part. Without `on_problem` the error is raised. If a file in `paths` itself cannot be read
+    at all, the error is always raised.
+
+    `on_ignored` is called with the path of each file in a folder or an archive that is not of a wanted format. If
+    `hashes` is false, `Document.source_hash` is empty, which saves time.
 
     >>> read("missing.md")
     Traceback (most recent call last):
@@ -120,11 +128,11 @@ def sources(
     hashes: bool = True,
     select: Callable[[FileEntry, str], bool] | None = None,
 ) -> Iterator[Source]:
-    """The sources that `read` reads, each with its format.
+    """Yield the sources whose documents `read` yields: one source per file or member of an archive.
 
-    A wrong argument raises an error at once, before any source is read. `select` decides for each file, from its entry
-    and hash, whether it is read. A member of an archive can be read only until the next source is taken; see
-    `Source.portable`.
+    A wrong argument raises an error at once, before any source is read. `select` gets the entry and the hash of each
+    file (the hash is empty without `hashes`) and returns whether to read the file. A member of an archive can be read
+    only until the next source is taken; `Source.carried` returns a copy without this limit.
     """
     entries = files(paths, format=format, on_problem=on_problem, on_ignored=on_ignored)
     return sources_of(entries, format=format, language=language, on_problem=on_problem, on_ignored=on_ignored, hashes=hashes, select=select)
@@ -140,7 +148,7 @@ def sources_of(
     hashes: bool = True,
     select: Callable[[FileEntry, str], bool] | None = None,
 ) -> Iterator[Source]:
-    """The same as `sources`, but for the entries that `files` returned, so that a folder is walked only once."""
+    """Yield the sources of the entries that `files` returned, so that folders are listed only once; see `sources`."""
     code = language_or_nothing(language)
     if not code:
         raise UsageError(f"{language!r} is not a language code; use one such as en, fr or de")
@@ -150,7 +158,10 @@ def sources_of(
 def files(
     paths: Path | Iterable[Path], *, format: str = "auto", on_problem: OnProblem | None = None, on_ignored: OnIgnored | None = None
 ) -> Iterator[FileEntry]:
-    """The files on disk that `read` opens, an archive as one file; their `file_hash` shows which have changed."""
+    """Yield an entry for each file on disk that `read` opens; an archive is one file.
+
+    Arguments are as for `read`. Wrong arguments raise an error at once.
+    """
     if format != "auto":
         format_named(format)
     given = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
@@ -163,7 +174,7 @@ def files(
 
 
 def format_named(name: str) -> Format:
-    """The format with a name, or that of the XML profile in a file whose name ends in `.toml`."""
+    """The format with a name. A name that ends in `.toml` is the path of an XML profile, which describes a format."""
     if name.endswith(".toml"):
         from perikope.formats.xml import format_of
 
@@ -174,13 +185,13 @@ def format_named(name: str) -> Format:
 
 
 def documents(source: Source) -> Iterator[Document]:
-    """The documents of one source: a file, a member of an archive, or a chunk.
+    """Yield the documents of one source: a file, a member of an archive, or a piece of a file.
 
     Raises `InputError` if the source cannot be read.
     """
     try:
         for document in format_named(source.format).read(source):
-            # A builder sets it; a format that makes documents without one does not.
+            # `Source.finish` sets `source`; a format that does not call it leaves `source` empty.
             if document.source != source.source:
                 document = replace(document, source=source.source, source_hash=source.source_hash)
             yield document
@@ -191,10 +202,10 @@ def documents(source: Source) -> Iterator[Document]:
 
 
 def line_chunks(source: Source, size: int = CHUNK) -> Iterator[Source]:
-    """Cut a source that is read by lines into portable pieces for several workers.
+    """Cut a source whose documents are lines into portable pieces for several workers.
 
-    Each piece is a source of whole lines with the number of its first line; all but the last have at least `size`
-    bytes.
+    Each piece is a source that holds whole lines and the number of its first line. All pieces but the last have at
+    least `size` bytes.
     """
     has_lines, line = False, 1
     try:
@@ -237,7 +248,7 @@ def _sources(
 ) -> Iterator[Source]:
     for entry in entries:
         try:
-            # The hash is taken before reading: a change in between is noticed at the next comparison.
+            # The hash is computed before the file is read: a change in between is then noticed at the next comparison.
             digest = file_hash(entry.path) if hashes else ""
             if select is not None and not select(entry, digest):
                 continue
@@ -285,7 +296,7 @@ def _named(path: str, asked: str) -> FileEntry:
         format = asked
     if not format:
         names = ", ".join(FORMATS.names())
-        raise UsageError(f"cannot tell the format of {path} by its name; say it with --format (format= in Python), one of: {names}")
+        raise UsageError(f"cannot tell the format of {path} by its name; name it with --format (format= in Python), one of: {names}")
     return FileEntry(document_id(os.path.basename(path)), path, format)
 
 
@@ -305,31 +316,31 @@ def _in_folder(folder: str, asked: str, on_problem: OnProblem, on_ignored: OnIgn
 
 
 def _format_of(path: str, asked: str) -> str:
-    """The format or kind of archive of a file in a folder or an archive; empty where the file is ignored."""
+    """The format or kind of archive (`tar`, `zip`) of a file in a folder or an archive; empty if it is ignored."""
     name = stem(os.path.basename(path)).lower()
     by_suffix = next((format.name for _, format in FORMATS.items() if name.endswith(format.suffixes)), "")
     if not by_suffix and (kind := _archives.archive_kind(path)):
         return kind
-    # A format that the user names also reads files of unknown suffix, but not those of another format.
+    # A format that the user names also reads files of unknown suffix, but not files with a suffix of another format.
     return by_suffix if asked == "auto" else asked if by_suffix in ("", asked) or name.endswith(format_named(asked).takes) else ""
 
 
 def _known_suffixes() -> str:
     suffixes = ", ".join(sorted(suffix for _, known in FORMATS.items() for suffix in known.suffixes))
-    return f"suffixes known: {suffixes} (also with .gz, .bz2 or .xz, and in .zip and .tar archives)"
+    return f"known suffixes: {suffixes} (also with .gz, .bz2 or .xz, and in .zip and .tar archives)"
 
 
 def _pass_over(path: str) -> None:
-    """Ignore a file of another format."""
+    """Do nothing; the default of `on_ignored`."""
 
 
 def _reporter(on_problem: OnProblem | None) -> OnProblem:
-    """The function that reports a file in a folder that cannot be read; without `on_problem` it raises."""
+    """Return a function that passes the error for a file to `on_problem`, or raises it if `on_problem` is None."""
 
     def report(problem: UnreadableFile) -> None:
         if on_problem is None:
             raise problem
-        # Without its traceback: the frames hold the content of the file.
+        # The traceback is dropped, because its frames keep the content of the file in memory.
         problem.__cause__ = problem.__context__ = None
         on_problem(problem.with_traceback(None))
 

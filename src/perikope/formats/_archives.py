@@ -1,7 +1,7 @@
-"""Archives: reads the files in a `.zip` or `.tar` one after the other, as streams; nothing is written to disk.
+"""Archives: reads the files in a `.zip` or `.tar` one after the other, as streams, without writing to disk.
 
-A tar is read from beginning to end, so that it can come from a decompressor; a zip is read in the order of its
-directory. Both may be hostile: names, sizes and nesting are checked here, amounts of unpacked bytes by `Bound`.
+A tar is read from beginning to end, so that it can come from a decompressor. A zip is read in the order of its
+directory. Archives may be hostile: this module checks names, sizes and nesting, and `Bound` limits the unpacked bytes.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from perikope.formats._source import MAX_BYTES, document_id, open_regular, unrea
 from perikope.formats._unpack import DAMAGE, Bound, BoundedStream, read_up_to, stem, unpacked
 
 MAX_NESTING = 2
-"""The deepest level of archives: collections of weekly deliveries have two, archives made to do harm have more."""
+"""The deepest nesting of archives in archives. Collections of weekly deliveries have two levels, hostile ones more."""
 
 MAX_HEADER = 1 << 20
-"""The most bytes of a header of a tar, which is held in memory; paths have a few thousand characters at most."""
+"""The largest header in a tar, in bytes. Headers are held in memory; real ones have a few thousand bytes."""
 
 KINDS = ("tar", "zip")
 
 _SHORT = {".tgz": ".gz", ".tbz2": ".bz2", ".txz": ".xz"}
-# Errors that Python's code raises for wrong numbers and names in the header of a tar.
+# `DAMAGE`, and errors that Python's tarfile raises for wrong numbers and names in the header of a tar.
 _DAMAGE = (*DAMAGE, ValueError, OverflowError, IndexError, NotImplementedError, RecursionError)
 
 
@@ -39,13 +39,15 @@ class Member:
     """A file in an archive, with a stream that can be read until the next member is taken."""
 
     path: str
+    """Path of the archive, a slash, and the name of the member; for messages."""
     id: str
+    """Default id of the member's document: id of the archive, a slash, and the name of the member."""
     format: str
     stream: BoundedStream
 
 
 def archive_kind(path: str) -> str:
-    """The kind of archive that a file name belongs to; empty where it is none.
+    """The kind of archive, `tar` or `zip`, by the file name; empty if the file is no archive.
 
     >>> archive_kind("a.tar.gz"), archive_kind("b.tgz"), archive_kind("c.zip"), archive_kind("d.md.gz")
     ('tar', 'tar', 'zip', '')
@@ -65,10 +67,11 @@ def members(
     on_problem: Callable[[UnreadableFile], None],
     on_ignored: Callable[[str], None],
 ) -> Iterator[Member]:
-    """The files in an archive, and in archives inside it, that `format_of` gives a format.
+    """Yield the files in an archive, and in archives inside it, for which `format_of` returns a format.
 
-    `on_ignored` is called with the paths of the others, `on_problem` for members that cannot be read. An archive that
-    cannot be read is an error.
+    `format_of` gets the name of a member and returns its format, or "" to ignore it. `on_ignored` is called with the
+    path of each ignored member, `on_problem` with the error for each member that cannot be read. If the outermost
+    archive cannot be read, the error is raised.
     """
     try:
         with open_regular(path) as file:
@@ -84,9 +87,10 @@ class _Entry:
 
     name: str
     refusal: str
+    """The reason why the member is not read; empty if it is read."""
     open: Callable[[], IO[bytes] | None]
     packed: int | None = None
-    """Bytes that it takes in the archive; None where members are not packed one by one."""
+    """Size of the packed member in bytes; None in a tar, whose members are not packed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +107,12 @@ class _Reading:
             for entry in entries(stream, path):
                 yield from self.member(entry, path, id, bound, depth)
                 if bound.spent or (isinstance(stream, BoundedStream) and stream.bound.spent):
-                    return  # the reader of the last member has reported it; all others would report the same
+                    return  # the last member has reported the exceeded limit; all further members would report the same
         except _DAMAGE as error:
             raise unreadable(path, error) from error
 
     def member(self, entry: _Entry, path: str, id: str, bound: Bound, depth: int) -> Iterator[Member]:
-        # Some programs on Windows write backslashes.
+        # Some Windows programs write backslashes between folders.
         parts = [part for part in entry.name.replace("\\", "/").split("/") if part not in ("", ".")]
         name = "/".join(parts)
         if any(part.startswith(".") and part != ".." for part in parts):
@@ -146,7 +150,7 @@ def _opened(entry: _Entry, path: str, bound: Bound) -> BoundedStream:
 
 def _zip_entries(stream: IO[bytes], path: str) -> Iterator[_Entry]:
     if not stream.seekable():
-        # The directory is at the end, so a zip inside an archive has to be held in memory.
+        # The directory is at the end of a zip, so a zip inside an archive must be read into memory.
         data = read_up_to(stream, MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise UnreadableFile(f"is an archive of more than {MAX_BYTES >> 20} MB inside another; unpack the outer one first", path=path)
@@ -155,7 +159,7 @@ def _zip_entries(stream: IO[bytes], path: str) -> Iterator[_Entry]:
     with zipfile.ZipFile(stream) as archive:
         for info in archive.infolist():
             if not info.is_dir():
-                # A false header cannot claim a packed size of more than the whole file.
+                # A false header must not claim a packed size larger than the whole file.
                 yield _Entry(info.filename, _zip_refusal(info), partial(archive.open, info), min(info.compress_size, size))
 
 
@@ -164,7 +168,7 @@ def _zip_refusal(info: zipfile.ZipInfo) -> str:
         return "is encrypted; decrypt the archive first"
     if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
         return "is not a regular file; pack the file itself"
-    # For the rarer methods Python does not limit the bytes that one read unpacks.
+    # For other methods, Python does not limit the number of bytes that one read unpacks.
     return "" if info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) else "is packed by a rare method; pack it with deflate"
 
 
@@ -180,18 +184,18 @@ def _tar_entries(stream: IO[bytes], path: str) -> Iterator[_Entry]:
 
 
 def _next(archive: tarfile.TarFile, onward: _Onward, path: str) -> tarfile.TarInfo | None:
-    # Not `archive.next`: it keeps every member in memory, and treats a damaged header as the end.
+    # `archive.next` is not used: it keeps every member in memory, and treats a damaged header as the end.
     onward.seek(archive.offset)
     try:
         return tarfile.TarInfo.fromtarfile(archive)
     except tarfile.HeaderError as error:
         if onward.last == bytes(tarfile.BLOCKSIZE):
             return None
-        raise UnreadableFile(f"is cut off or damaged ({error}); everything after this point is lost", path=path) from None
+        raise UnreadableFile(f"is cut off or damaged ({error}): the rest cannot be read; replace the archive", path=path) from None
 
 
 class _Onward(io.RawIOBase):
-    """A stream with the interface that tarfile needs of a file, read from beginning to end only."""
+    """Makes a stream that can only be read from beginning to end usable as a file for tarfile."""
 
     def __init__(self, stream: IO[bytes], path: str) -> None:
         self._stream = stream
@@ -203,16 +207,18 @@ class _Onward(io.RawIOBase):
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        # Members are read in small pieces: a large read is a header, which tarfile would hold in memory as a whole.
+        # Members are read in small pieces. So a large read is a header, which tarfile would hold in memory as a whole.
         if not 0 <= size <= MAX_HEADER:
-            raise UnreadableFile(f"holds a header of more than {MAX_HEADER >> 20} MB; it is damaged or no tar archive", path=self._path)
+            raise UnreadableFile(
+                f"holds a header of more than {MAX_HEADER >> 20} MB: it is damaged or not a tar; replace it", path=self._path
+            )
         self.last = self._stream.read(size)
         self._position += len(self.last)
         return self.last
 
     def seek(self, position: int, whence: int = os.SEEK_SET) -> int:
         if position < self._position:
-            raise UnreadableFile("holds a member of negative size; it is damaged or no tar archive", path=self._path)
+            raise UnreadableFile("holds a member of negative size: it is damaged or not a tar; replace it", path=self._path)
         while self._position < position and self.read(min(position - self._position, MAX_HEADER)):
             pass
         return self._position

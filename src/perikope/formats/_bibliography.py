@@ -1,4 +1,4 @@
-"""Bibliographic data of patents: what a profile says where to find, in the one form that all schemas share."""
+"""Bibliographic data of patents: read from XML as the profile says, and converted to one form for all schemas."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from perikope.patents.uspto_numbers import application, publication
 
 @dataclass(slots=True)
 class Bibliography:
-    """What a file says about a patent; all lists are in the order of the file."""
+    """The bibliographic data of one patent. Lists are in the order of the profile's fields, then of the file."""
 
     publication: PatentNumber | None = None
     application: PatentNumber | None = None
     priorities: list[PatentNumber] = field(default_factory=list)
     family: str = ""
     titles: list[tuple[str, Element]] = field(default_factory=list)
-    """Language, as the file writes it, and element of each title."""
+    """For each title: its language as the file writes it, and its element."""
     ipc: list[str] = field(default_factory=list)
-    """Classification codes as the file writes them, or in normal form."""
+    """IPC codes as the file writes them; `metadata` normalises the codes of `ipc`, `cpc` and `ecla`."""
     cpc: list[str] = field(default_factory=list)
     ecla: list[str] = field(default_factory=list)
     uspc: list[str] = field(default_factory=list)
-    """Codes of the US classification in the form 15/327.6; they are not normalised further."""
+    """Codes of the US classification in the form 15/327.6; they need no normalisation."""
     applicants: list[tuple[str, Element]] = field(default_factory=list)
-    """Name and the element that holds it."""
+    """For each applicant: the name, and the element that holds it. Inventors and assignees have the same form."""
     inventors: list[tuple[str, Element]] = field(default_factory=list)
     assignees: list[tuple[str, Element]] = field(default_factory=list)
     cites: list[PatentNumber] = field(default_factory=list)
     literature: list[str] = field(default_factory=list)
 
     def metadata(self) -> dict[str, object]:
-        """The metadata of the document; fields without a value are left out."""
+        """The metadata of the patent's document; fields without a value are left out."""
         publication, application = self.publication, self.application
         dated = sorted((priority for priority in self.priorities if priority.date), key=lambda priority: priority.date)
         earliest = dated[0] if dated else None
@@ -64,7 +64,7 @@ class Bibliography:
         return {key: value for key, value in fields.items() if value}
 
     def title_in(self, language: str) -> Element | None:
-        """The title in a language; else in English; else the first; None where there is no title."""
+        """The element of the title in a language, else in English, else the first one; None if there is no title."""
         titles = [(language_or_nothing(written), element) for written, element in self.titles]
         for wanted in (language_or_nothing(language), "en"):
             for code, element in titles:
@@ -74,7 +74,7 @@ class Bibliography:
 
 
 def bibliography(keys: PatentKeys, root: Element) -> Bibliography:
-    """Read the bibliographic data of a document as the table `[patent]` of its profile says."""
+    """Read the bibliographic data below `root`, as `keys` (the table `[patent]` of the profile) says."""
     filed = next(_applications(keys, keys.application, root), None)
     return Bibliography(
         publication=next(publications(keys, keys.publication, root), None),
@@ -95,7 +95,7 @@ def bibliography(keys: PatentKeys, root: Element) -> Bibliography:
 
 
 def publications(keys: PatentKeys, fields: Sequence[NumberField], element: Element) -> Iterator[PatentNumber]:
-    """The publications whose numbers fields find in an element."""
+    """Yield the numbers of publications that the fields find in an element, in normal form."""
     for numbers in fields:
         for parts in numbers.values(element):
             if number := _in_words(parts) if numbers.words else _publication(keys, parts):
@@ -103,7 +103,7 @@ def publications(keys: PatentKeys, fields: Sequence[NumberField], element: Eleme
 
 
 def normal_codes(texts: Iterable[str]) -> list[str]:
-    """Classification codes in normal form, each once; texts that are no codes are left out.
+    """Classification codes in normal form, each code once; texts that are no codes are left out.
 
     >>> normal_codes(["B28B   1/29        20060101A I20051008RMEP", "B28B 1/29", "B28B   5/02B2", "x"])
     ['B28B1/29', 'B28B5/02B2']
@@ -141,7 +141,7 @@ def _application(keys: PatentKeys, parts: Parts) -> PatentNumber | None:
 
 def _priorities(keys: PatentKeys, root: Element, filed: PatentNumber | None) -> Iterator[PatentNumber]:
     for number in _applications(keys, keys.priorities, root):
-        # The US office lists the application itself among the earlier ones.
+        # The US office lists the application itself among the earlier applications.
         if keys.numbers != "uspto" or number != filed:
             yield number
 
@@ -151,7 +151,7 @@ def _values(fields: Sequence[Field], root: Element) -> list[str]:
 
 
 def _people(paths: Sequence[etree.XPath], name: Sequence[Field], root: Element) -> list[tuple[str, Element]]:
-    """Names and the elements that hold them, from the first XPath that finds anybody."""
+    """Pairs of a name and the element that holds it, from the first XPath that finds any name."""
     for path in paths:
         people = [person for element in elements(path, root) if (person := _person(name, element))]
         if people:
@@ -167,4 +167,4 @@ def _person(name: Sequence[Field], element: Element) -> tuple[str, Element] | No
 
 
 _ESCAPED = re.compile(r"&(?:amp|lt|gt|quot|apos);")
-"""Characters that the file has escaped twice, as in `Smith &amp;amp; Co`."""
+"""A character that the file escaped twice, as in `Smith &amp;amp; Co`; this is what is left after parsing."""

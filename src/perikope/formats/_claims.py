@@ -1,4 +1,4 @@
-"""Claims of a patent: their numbers and ids, and lists of claims in one element, which are cut apart."""
+"""Claims of a patent: numbers and ids of claims, and cutting an element that holds several claims."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from perikope.patents.mentions import claim_starts
 
 
 class ClaimSet(NamedTuple):
-    """Claims in one language; a patent may have several sets in one language, for several states."""
+    """A set of claims in one language. A patent may have several sets per language, for different states."""
 
     language: str
-    """Code of the language; empty where it is the document's own."""
+    """Code of the language; empty if it is the document's language or unknown."""
     rank: int
-    """Number of the set among those in this language, from 1."""
+    """Number of the set among the sets in this language, from 1."""
 
     def claim(self, number: int) -> Claim:
-        """The claim with a number."""
+        """The claim of this set with a number; its id is `claim-3`, or `claim-3-fr-2` in the second French set."""
         ending = (self.language, str(self.rank) if self.rank > 1 else "")
         return Claim(number, "-".join(("claim", str(number), *filter(None, ending))), self)
 
 
 class Claim(NamedTuple):
-    """A claim by its number in its set."""
+    """A claim: its number in its set, its id, and the set."""
 
     number: int
     id: str
@@ -38,11 +38,11 @@ class Claim(NamedTuple):
 
 
 class ListOfClaims(NamedTuple):
-    """One element that holds all claims of a set as its lines."""
+    """The content of one element that holds all claims of a set; the children of the element are its lines."""
 
     set: ClaimSet
     starts: Sequence[tuple[int, int, int]]
-    """Number, line and position in the line of each claim, as `claim_starts` finds them."""
+    """For each claim its number, the index of its first line, and the position in the line; see `claim_starts`."""
 
 
 _ONLY_SET = ClaimSet("", 1)
@@ -53,16 +53,24 @@ class Claims:
     """All claims of a document."""
 
     of_element: dict[Element, Claim] = field(default_factory=dict)
+    """Claims by their elements, if each claim has its own element."""
     lists: dict[Element, ListOfClaims] = field(default_factory=dict)
+    """Elements that hold several claims."""
     by_id: dict[str, Claim] = field(default_factory=dict)
     by_file_id: dict[str, Claim] = field(default_factory=dict)
-    """The claims by the ids that their elements have in the file."""
+    """Claims by the ids of their elements in the file; `by_id` has the ids of `Claim.id`."""
     main_set: ClaimSet = _ONLY_SET
-    """The set that the description means by a claim: the first in the document's language, else the first of all."""
+    """The set that mentions of claims in the description refer to.
+
+    This is the first set in the document's language, else the first set.
+    """
 
 
 def numbered_claims(profile: Profile, root: Element, language: str) -> Claims:
-    """Number all claims of a document before it is read, since the last one can be mentioned before it comes."""
+    """Find and number all claims of a document; `language` is the document's language.
+
+    This happens before the text is read, because the text can mention a claim before the claim appears.
+    """
     claims = Claims()
     counts: dict[str, int] = {}
     sets: list[ClaimSet] = []
@@ -96,31 +104,33 @@ def _add_set(claims: Claims, claim_set: ClaimSet, profile: Profile, elements: Se
 
 
 class Line(NamedTuple):
-    """One line of a list of claims."""
+    """One line of an element that holds several claims."""
 
     path: str
-    """XPath of its element."""
+    """XPath of the line's element."""
     offset: int
-    """Where it begins in the text nodes of the file, in characters."""
+    """Offset of the line in the text nodes of the document, in characters."""
     raw: str
-    """Its text as the file has it."""
+    """The text as in the file, with its white space."""
     run: Run
+    """The same text with collapsed white space, and its marks."""
 
 
 class ClaimText(NamedTuple):
-    """What a list of claims says between two starts."""
+    """The text of one claim, cut from a list of claims."""
 
     number: int
-    """Number of the claim; 0 for what stands before the first."""
+    """Number of the claim; 0 for the text before the first claim."""
     run: Run
     path: str
-    """XPath of the only line that holds it; empty where it goes over several."""
+    """XPath of the line that holds the text; empty if several lines hold it."""
     start: int
     end: int
+    """`start` and `end` (exclusive) are offsets in the text nodes of the document, in characters."""
 
 
 def cut_claims(lines: Sequence[Line], starts: Sequence[tuple[int, int, int]]) -> Iterator[ClaimText]:
-    """Cut a list of claims apart at the starts of the claims; what has no text is left out."""
+    """Cut lines at the starts of claims (see `claim_starts`) and yield the text of each claim, unless it is empty."""
     borders = [(0, 0), *((line, position) for _, line, position in starts), (len(lines), 0)]
     for number, begin, end in zip((0, *(number for number, _, _ in starts)), borders, borders[1:], strict=False):
         pieces = []
@@ -138,9 +148,9 @@ def cut_claims(lines: Sequence[Line], starts: Sequence[tuple[int, int, int]]) ->
 
 
 def cut(run: Run, raw: str, first: int, last: int) -> Run:
-    """The part of a run that comes from the characters `first` to `last` of its raw text.
+    """The part of a run that comes from the characters `first` to `last` (exclusive) of its raw text.
 
-    Raw text and run differ in white space only.
+    The text of the run and the raw text differ in white space only. All references of the run are kept.
 
     >>> cut(Run("1. A pump. 2. A rotor.", [("b", 14, 21)], []), "1. A\\n pump. 2. A rotor.", 12, 24)
     Run(text='2. A rotor.', marks=[('b', 3, 10)], refs=[])
@@ -156,7 +166,7 @@ def cut(run: Run, raw: str, first: int, last: int) -> Run:
 
 
 def _position(text: str, count: int) -> int:
-    """The position of the character before which stand `count` characters that are no white space."""
+    """The position of the character that follows `count` others, not counting white space; the end if there is none."""
     for position, character in enumerate(text):
         if not character.isspace():
             if count == 0:
@@ -166,7 +176,7 @@ def _position(text: str, count: int) -> int:
 
 
 def joined(runs: Sequence[Run]) -> Run:
-    """Join runs as the lines of one run."""
+    """Join runs into one run; each becomes a line of its text."""
     text, marks, refs = "", [], []
     for run in runs:
         shift = len(text) + 1 if text else 0

@@ -1,4 +1,4 @@
-"""Inline content: collects the text, marks and references of one passage; resolves the targets of links."""
+"""Inline content: collects the text, marks and references of a passage, and resolves the targets of links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _SPACE = re.compile(r"[ \t\n\r\f\v\xa0\u2028\u2029]+")
 
 
 class Run(NamedTuple):
-    """A text, the marks inside it as (tag, start, end), and the ids that it refers to."""
+    """A text with its marks and references.
+
+    Marks are (tag, start, end), in characters of the text; `end` is exclusive. `refs` are ids that the text refers to.
+    """
 
     text: str
     marks: list[tuple[str, int, int]]
@@ -19,7 +22,7 @@ class Run(NamedTuple):
 
 
 class Inline:
-    r"""Collects the pieces of one passage; white space is collapsed unless `keep` is given.
+    r"""Collects the text, marks and references of a passage piece by piece.
 
     >>> inline = Inline()
     >>> inline.text("The "); inline.open("b"); inline.text(" big\n"); inline.close(); inline.text(" pump ")
@@ -39,11 +42,11 @@ class Inline:
         self._refs: dict[str, None] = {}
 
     def text(self, text: str | None, *, keep: bool = False) -> None:
-        """Add characters, with their white space collapsed or kept."""
+        """Add characters; runs of white space become one space unless `keep` is set."""
         if not text:
             return
         if not keep:
-            # Printable text without two spaces in a row is collapsed already; this is the most frequent case.
+            # The most frequent case needs no change: printable text without two spaces in a row.
             if "  " in text or not text.isprintable():
                 text = _SPACE.sub(" ", text)
             if self._after_space:
@@ -54,45 +57,48 @@ class Inline:
             self._after_space = text[-1] in " \n"
 
     def line(self) -> None:
-        """Start a new line unless at the start of one."""
+        """Start a new line, unless the text is empty or already at the start of a line."""
         if self._pieces and not self._pieces[-1].endswith("\n"):
             if self._pieces[-1].endswith(" "):
-                # The length stays the same, so that positions of marks stay right.
+                # The length does not change, so that the positions of marks remain right.
                 self._pieces[-1] = self._pieces[-1][:-1] + "\n"
             else:
                 self.text("\n", keep=True)
 
     def separate(self) -> None:
-        """Write the separator between two cells of a row, unless at the start of a line."""
+        """Write ` | `, which separates two cells of a row, unless at the start of a line."""
         if self._pieces and not self._pieces[-1].endswith("\n"):
             self.text(" | ")
 
     def open(self, tag: str, refers_to: str = "") -> None:
-        """Start a mark; `refers_to` is the id in this document that it links to."""
+        """Start a mark; `refers_to` is the id in this document that the mark links to, if any."""
         self._open.append((tag, self._length, refers_to))
 
     def refer(self, target: str) -> None:
-        """Note an id that the text refers to."""
+        """Add an id that the text refers to; an empty id is ignored."""
         if target:
             self._refs[target] = None
 
     def close(self) -> None:
-        """End the mark that was opened last; a mark without text is dropped."""
+        """End the mark that was opened last; a mark without text is dropped, together with its reference."""
         tag, start, target = self._open.pop()
         if start < self._length:
             self._marks.append((tag, start, self._length))
             self.refer(target)
 
     def take(self, *, keep: bool = False) -> Run:
-        """Return what was collected, without white space around it; open marks continue in the next run."""
+        """Return the collected run and begin a new one; marks that are still open continue in the new run.
+
+        White space around the text is removed. With `keep`, the indentation of the first line stays.
+        """
         still_open = self._open
         self._open = still_open.copy()
         while self._open:
             self.close()
         text = "".join(self._pieces).rstrip()
-        # Preformatted text loses only empty lines: the indentation of its first line has a meaning.
+        # Preformatted text loses only empty lines at its start: the indentation of its first line has a meaning.
         first = len(text) - len(text.lstrip("\n" if keep else None))
-        # The outer of two marks is closed last, but must come first to become the parent.
+        # An outer mark closes after an inner one, but must come before it in the list, to become its parent.
         marks = [mark for mark in (_trimmed(text, first, *mark) for mark in reversed(self._marks)) if mark[1] < mark[2]]
         run = Run(text[first:], marks, list(self._refs))
         self._clear()
@@ -110,10 +116,10 @@ def _trimmed(text: str, first: int, tag: str, start: int, end: int) -> tuple[str
 
 
 def link_target(href: str, document: str) -> tuple[str, str]:
-    """The id inside the document that a link leads to, and the document that it cites; one or both are empty.
+    """Resolve a link: return the id inside this document that it leads to, and the id of the document that it cites.
 
-    A relative link is resolved against the document's id, which is a path, so that the result is the id of the other
-    one.
+    At least one of the two is empty. `document` is the id of this document, a path. A relative link is resolved against
+    it, so that the result is the id of the other document.
 
     >>> link_target("#claims", "a/b.md"), link_target("../c.md#x", "a/b.md"), link_target("b.md#x", "a/b.md")
     (('claims', ''), ('', 'c.md'), ('x', ''))

@@ -1,4 +1,4 @@
-"""The table `[patent]` of a profile: where a schema has its bibliographic data, its description and its claims."""
+"""The table `[patent]` of a profile: where a file has the bibliographic data, the description and the claims."""
 
 from __future__ import annotations
 
@@ -29,21 +29,25 @@ from perikope.formats._xpaths import (
 from perikope.patents.mentions import cited_patents
 
 Parts = tuple[str, str, str, str]
-"""Country, number, kind and date of a publication or an application, as the file has them."""
+"""Country, number, kind and date of a publication or an application, as the file writes them."""
 _NUMBER_KEYS = ("path", "country", "number", "kind", "date", "words")
 
 
 @dataclass(frozen=True, slots=True)
 class NumberField:
-    """Where numbers of patents stand: in elements whose parts XPaths find, or in the words of a text."""
+    """Where a file has numbers of patents: in elements with one child per part, or in running text."""
 
     path: etree.XPath
     parts: tuple[etree.XPath, etree.XPath, etree.XPath, etree.XPath]
-    """XPaths of country, number, kind and date inside each element."""
+    """XPaths of country, number, kind and date, relative to each element that `path` finds."""
     words: bool = False
+    """Whether the numbers stand in running text, such as `EP-A-0 619 947`; `parts` is then ignored."""
 
     def values(self, root: Element) -> list[Parts]:
-        """The parts of each number; if an element holds several, the second date belongs to the second number."""
+        """The parts of each number that is found.
+
+        If an element holds several numbers, the second country, kind and date belong to the second number, and so on.
+        """
         if self.words:
             return [(*parts, "") for element in elements(self.path, root) for parts in cited_patents(text_of(element))]
         return [parts for element in elements(self.path, root) for parts in self._in(element)]
@@ -55,20 +59,20 @@ class NumberField:
 
 
 def _at(values: list[str], index: int) -> str:
-    """The value that belongs to the number with this index; one value belongs to all."""
+    """The value that belongs to the number with this index; a single value belongs to all numbers; empty if missing."""
     return values[0] if len(values) == 1 else values[index] if index < len(values) else ""
 
 
 @dataclass(eq=False, repr=False)
 class NumberValue(ValueKind):
-    """An XPath, or a table of `path`, `country`, `number`, `kind`, `date` and `words`."""
+    """Where numbers stand: an XPath, or a table with `path`, `country`, `number`, `kind`, `date` and `words`."""
 
     def describe(self) -> str:
         """The accepted values, in words."""
         return f"an XPath or a table with the keys {', '.join(_NUMBER_KEYS)}"
 
     def check(self, name: str, value: Any) -> NumberField:
-        """The compiled field; the parts are by default the children `country`, `doc-number`, `kind` and `date`."""
+        """The compiled field. By default the parts are the children `country`, `doc-number`, `kind` and `date`."""
         content = table_of_path(name, value, _NUMBER_KEYS)
         country, number, kind, date = (
             XPATH.check(f"{name} ({key})", content.get(key, child))
@@ -84,26 +88,26 @@ class NumberValue(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class TitleField:
-    """Where titles stand, and what says their language."""
+    """Where a file has titles, and XPaths that find the language of a title."""
 
     path: etree.XPath
     language: tuple[etree.XPath, ...] = ()
 
     def values(self, root: Element) -> list[tuple[str, Element]]:
-        """The language, as the file writes it, and the element of each title that has text."""
+        """For each title that has text: its language as the file writes it (empty if missing), and its element."""
         return [(first_text(self.language, element), element) for element in elements(self.path, root) if text_of(element)]
 
 
 @dataclass(eq=False, repr=False)
 class TitleValue(ValueKind):
-    """An XPath, or a table of `path` and `language`."""
+    """Where titles stand: an XPath, or a table with `path` and `language`."""
 
     def describe(self) -> str:
         """The accepted values, in words."""
         return "an XPath or a table with the keys path, language"
 
     def check(self, name: str, value: Any) -> TitleField:
-        """The compiled field; the language is by default in the attribute `lang`."""
+        """The compiled field. By default the attribute `lang` has the language."""
         content = table_of_path(name, value, ("path", "language"))
         return TitleField(XPATH.check(name, content["path"]), XPATHS.check(f"{name} (language)", content.get("language", "@lang")))
 
@@ -118,46 +122,60 @@ TITLES = PathList(TitleValue(), "XPaths or tables of a path")
 
 @dataclass(frozen=True, kw_only=True)
 class PatentKeys(Table):
-    """The keys of the table `[patent]`. XPaths start at the root unless their sentence names another element."""
+    """The keys of the table `[patent]`. XPaths are relative to the root unless the text names another element."""
 
     numbers: str = option(
-        "docdb", OneOf(("docdb", "uspto")), "How numbers are written: as in DOCDB, or in the fixed widths of the US office."
+        "docdb", OneOf(("docdb", "uspto")), "How the file writes numbers: `docdb`, or `uspto` for the fixed widths of the US patent office."
     )
     publication: tuple[NumberField, ...] = option((), NUMBERS, "Number of the publication; the first number found is used.")
     application: tuple[NumberField, ...] = option((), NUMBERS, "Number of the application; the first number found is used.")
-    priorities: tuple[NumberField, ...] = option((), NUMBERS, "Applications whose date the patent claims; all values are used.")
-    family: tuple[Field, ...] = option((), FIELDS, "Number of the family; by default the earliest priority, else the application.")
-    titles: tuple[TitleField, ...] = option((), TITLES, "Titles with their languages; the one in the document's language is its title.")
+    priorities: tuple[NumberField, ...] = option((), NUMBERS, "Applications whose priority the patent claims; all values are used.")
+    family: tuple[Field, ...] = option((), FIELDS, "Id of the patent family; by default the earliest priority, else the application.")
+    titles: tuple[TitleField, ...] = option(
+        (), TITLES, "Titles with their languages; the title in the document's language becomes the document's title."
+    )
     ipc: tuple[Field, ...] = option((), FIELDS, "Codes of the International Patent Classification (IPC); all values are used.")
     cpc: tuple[Field, ...] = option((), FIELDS, "Codes of the Cooperative Patent Classification (CPC); all values are used.")
     ecla: tuple[Field, ...] = option((), FIELDS, "Codes of the European Classification (ECLA); all values are used.")
     uspc: tuple[Field, ...] = option((), FIELDS, "Codes of the US classification, in the form 15/327.6; all values are used.")
-    applicants: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the applicants; the first XPath that finds any is used.")
-    inventors: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the inventors; the first XPath that finds any is used.")
-    assignees: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the assignees; the first XPath that finds any is used.")
+    applicants: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the applicants; the first XPath that finds a name is used.")
+    inventors: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the inventors; the first XPath that finds a name is used.")
+    assignees: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the assignees; the first XPath that finds a name is used.")
     name: tuple[Field, ...] = option(
-        (Field(compiled(".")),), FIELDS, "Name inside the element of a person or an organisation; the first value that has text is used."
+        (Field(compiled(".")),),
+        FIELDS,
+        "Name, from the element of an applicant, inventor or assignee; the first value that has text is used.",
     )
     cites: tuple[NumberField, ...] = option((), NUMBERS, "Patents that the bibliographic data cite; all values are used.")
     cites_in_text: tuple[NumberField, ...] = option(
         (), NUMBERS, "Patents that a passage cites, from the element of the passage; all values are used."
     )
-    literature: tuple[Field, ...] = option((), FIELDS, "Other documents that the patent cites; all values are used.")
+    literature: tuple[Field, ...] = option((), FIELDS, "Cited documents that are no patents; all values are used.")
 
-    bibliography: tuple[str, ...] = option(("bibliographic-data",), TEXTS, "Tags of the bibliographic data; they become one section.")
-    description: tuple[str, ...] = option(("description",), TEXTS, "Tags of the description, which must be sections.")
+    bibliography: tuple[str, ...] = option(
+        ("bibliographic-data",), TEXTS, "Tags that hold the bibliographic data, which becomes one section."
+    )
+    description: tuple[str, ...] = option(("description",), TEXTS, "Tags of the description; the profile must list them under sections.")
     paragraphs: tuple[str, ...] = option(
-        ("p",), TEXTS, "Tags of paragraphs, which must be passages. Those of the description are numbered, and may be headings."
+        ("p",),
+        TEXTS,
+        "Tags of paragraphs; the profile must list them under passages. In the description, paragraphs have numbers and may be headings.",
     )
     paragraph_number: tuple[etree.XPath, ...] = option(
-        (compiled("@num"),), XPATHS, "Number of a paragraph, from the element of the paragraph; digits only."
+        (compiled("@num"),), XPATHS, "Number of a paragraph, from its element; a value that is not all digits is ignored."
     )
-    printed: etree.XPath = option(compiled("true()"), XPATH, "Whether paragraphs are printed with their numbers, so that people cite them.")
-    heading_level: str = option("", Text(), "Attribute with the level of a heading; ignored if all headings of a document have the same.")
-    claim_sets: tuple[str, ...] = option(("claims",), TEXTS, "Tags of the claims in one language, which must be sections.")
-    claims: tuple[str, ...] = option(("claim",), TEXTS, "Tags of a claim, which must be passages.")
+    printed: etree.XPath = option(
+        compiled("true()"), XPATH, "Whether the publication is printed with paragraph numbers, so that people cite by them."
+    )
+    heading_level: str = option(
+        "", Text(), "Attribute with the level of a heading; ignored if all headings of a document have the same value."
+    )
+    claim_sets: tuple[str, ...] = option(
+        ("claims",), TEXTS, "Tags of a set of claims in one language; the profile must list them under sections."
+    )
+    claims: tuple[str, ...] = option(("claim",), TEXTS, "Tags of a claim; the profile must list them under passages.")
     claim_number: tuple[etree.XPath, ...] = option(
-        (compiled("@num"),), XPATHS, "Number of a claim, from the element of the claim; by default claims are counted."
+        (compiled("@num"),), XPATHS, "Number of a claim, from its element; without a number, claims are counted."
     )
     claim_references: Mapping[str, str] = free_table(
         FilledText(), "Tags that refer to claims, with the attribute that holds the claim's id."

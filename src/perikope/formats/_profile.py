@@ -1,11 +1,11 @@
 """Profiles: TOML files that say what the tags of an XML schema mean. `ProfileKeys` declares their keys.
 
-For each role a profile lists the tags that have it. A tag is written alone (`p`), or with the tags around it:
-`table-wrap/caption` is a caption directly inside a table-wrap, and `front/*` is any element directly inside a front. If
-several entries fit, the longest one counts; of two with the same length, the one without the star.
+A profile lists the tags of each role (section, passage, title …). A tag is written alone (`p`), or with the tags around
+it: `table-wrap/caption` is a caption directly inside a table-wrap, and `front/*` is any element directly inside a
+front. If several entries match an element, the longest entry is used; of two with the same length, the one without the
+star. A tag without a role is transparent: its text belongs to the text around it.
 
-Values (id, title, language, cites, metadata) are XPaths, or tables of `path`, `join`, `between` and `form`. A tag
-without a role is transparent: its text belongs to the text around it.
+Values (id, title, language, cites, metadata) are XPaths, or tables with `path`, `join`, `between` and `form`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from perikope.formats._source import language_or_nothing
 from perikope.formats._xpaths import FIELD, FIELDS, XPATH, Element, Field, Pattern, attribute_name
 
 WHAT = "a profile"
-"""What errors call the file."""
+"""The name of this kind of file in error messages."""
 
 
 class Role(Enum):
-    """What a tag means."""
+    """The role of a tag: what its elements become in the document."""
 
     SECTION = auto()
     ELEMENT = auto()
@@ -54,76 +54,92 @@ _LISTS = {
     "sections": Role.SECTION, "elements": Role.ELEMENT, "titles": Role.TITLE, "labels": Role.LABEL, "names": Role.NAME,
     "passages": Role.PASSAGE, "rows": Role.ROW, "cells": Role.CELL, "skipped": Role.SKIPPED, "breaks": Role.BREAK,
 }  # fmt: skip
-"""The keys that list tags of one role."""
+"""The keys of a profile that are lists of tags, with the role of these tags."""
 BLOCKS = frozenset((Role.SECTION, Role.ELEMENT, Role.TITLE, Role.HEADING, Role.PASSAGE, Role.ROW))
 LIFTED = frozenset((Role.SECTION, Role.ELEMENT, Role.HEADING))
 _TAG = re.compile(r"[^\W\d][\w.-]*")
 _GAP = re.compile(r"\{([\w:.-]+?)(:d)?\}")
-"""An attribute in a form: `{num}`, or `{num:d}` for a number without zeros in front."""
+"""A placeholder for an attribute in a citation: `{num}`, or `{num:d}` for a number without leading zeros."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileKeys(Table):
-    """The keys of a profile's file."""
+    """The keys of a profile."""
 
     name: str = option("", Text(), "Name of the profile; by default the name of its file.")
-    format: str = option("", Text(), "Name of the format; several profiles may belong to one format. By default the name of the profile.")
+    format: str = option("", Text(), "Name of the format, by default the name of the profile. Several profiles may belong to one format.")
     summary: str = option("", Text(), "Summary in one line, for `perikope formats`.")
-    walk: str = option("general", Notation(parser="perikope.formats.walks:walk_named", required=True), "Walk that reads the schema.")
-    roots: tuple[str, ...] = option((), TEXTS, "Root elements of the schema; by default any.")
-    when: etree.XPath | None = option(None, XPATH, "XPath that must find something, to tell schemas with the same root apart.")
+    walk: str = option(
+        "general",
+        Notation(parser="perikope.formats.walks:walk_named", required=True),
+        "Name of the walk that reads the documents: general, patent, or one for a schema.",
+    )
+    roots: tuple[str, ...] = option((), TEXTS, "Tags of root elements that the profile is for; by default all.")
+    when: etree.XPath | None = option(
+        None, XPATH, "XPath that must find something in a document of the profile; distinguishes schemas with the same root."
+    )
     id: tuple[Field, ...] = option((), FIELDS, "Id of the document; the first value that has text is used.")
     title: tuple[Field, ...] = option((), FIELDS, "Title of the document; the first value that has text is used.")
     language: tuple[Field, ...] = option((), FIELDS, "Language of the document; the first value that has text is used.")
-    cites: tuple[Field, ...] = option((), FIELDS, "Ids of the documents that this one cites; all values are used.")
+    cites: tuple[Field, ...] = option((), FIELDS, "Ids of the documents that the document cites; all values are used.")
     languages: tuple[str, ...] = option(("xml:lang", "lang"), TEXTS, "Attributes with the language of an element.")
     ids: tuple[str, ...] = option(("id", "xml:id"), TEXTS, "Attributes with the id of an element.")
     semantic: str = option(
-        "", Text(), "Attribute: elements that have it are marks, or elements if they hold blocks, whatever their tags are."
+        "", Text(), "Attribute; an XML element that has it becomes a mark, or an element if it holds blocks, whatever its tag."
     )
-    sections: tuple[str, ...] = option((), TEXTS, "Parts of the document that can have a title.")
-    elements: tuple[str, ...] = option((), TEXTS, "Other blocks that hold blocks and can be results: lists, tables, figures.")
-    titles: tuple[str, ...] = option((), TEXTS, "Title of the section around it; `section/@title` if an attribute holds it.")
-    leading_titles: dict[str, str] = free_table(FilledText(), "Titles directly before their section, with the tag of that section.")
+    sections: tuple[str, ...] = option((), TEXTS, "Tags of sections, which can have a title.")
+    elements: tuple[str, ...] = option(
+        (), TEXTS, "Tags of other blocks that hold blocks and can be results, such as lists, tables and figures."
+    )
+    titles: tuple[str, ...] = option(
+        (), TEXTS, "Tags that hold the title of the section around them; `section/@title` if an attribute of the section holds it."
+    )
+    leading_titles: dict[str, str] = free_table(
+        FilledText(), "Tags of titles that stand directly before their section, with the tag of the section."
+    )
     labels: tuple[str, ...] = option(
-        (), TEXTS, "Number of the block that follows, written before its text; `head/@n` if an attribute of a title holds it."
+        (), TEXTS, "Tags that hold the number of the next block, which goes before its text; `head/@n` if an attribute of a title holds it."
     )
     names: tuple[str, ...] = option(
-        (), TEXTS, "Name of the element around it, such as `Figure 2`: no text, but its passages are cited by it."
+        (), TEXTS, "Tags that hold the name of the element around them, such as `Figure 2`. Its passages are cited by the name."
     )
     headings: dict[str, int] = free_table(
-        Whole(Range(1, 9)), "Tags that begin a section, with its level; it ends at the next heading of its level or above."
+        Whole(Range(1, 9)), "Tags that begin a section, with its level; the section ends at the next heading of the same level or above."
     )
-    passages: tuple[str, ...] = option((), TEXTS, "Passages. Inside another passage such a tag begins a new line.")
+    passages: tuple[str, ...] = option((), TEXTS, "Tags of passages. Inside another passage such a tag begins a new line.")
     whole: tuple[str, ...] = option(
-        (), TEXTS, "Passages that keep sections and elements inside them as lines; else these follow the passage."
+        (), TEXTS, "Tags of passages that keep sections and elements inside them as lines; otherwise these follow the passage."
     )
-    preformatted: tuple[str, ...] = option((), TEXTS, "Passages whose white space is kept.")
-    rows: tuple[str, ...] = option((), TEXTS, "Passages whose cells are joined with a bar.")
-    cells: tuple[str, ...] = option((), TEXTS, "Cells of rows.")
+    preformatted: tuple[str, ...] = option((), TEXTS, "Tags of passages whose white space is kept.")
+    rows: tuple[str, ...] = option((), TEXTS, "Tags of table rows: each row is a passage, with a bar between its cells.")
+    cells: tuple[str, ...] = option((), TEXTS, "Tags of the cells of table rows.")
     notices: dict[str, re.Pattern[str]] = free_table(
-        Pattern(), "Passages that are skipped if a regular expression matches their whole text."
+        Pattern(), "Tags of passages, with a regular expression; a passage is skipped if the expression matches its whole text."
     )
-    marks: dict[str, str] = free_table(FilledText(), "Inline tags, with the name of their mark.")
+    marks: dict[str, str] = free_table(FilledText(), "Inline tags, with the tag of the mark that they become.")
     references: dict[str, str] = free_table(FilledText(), "Inline tags, with the attribute that holds the ids that they refer to.")
-    filled: tuple[str, ...] = option((), TEXTS, "References that, if empty, read as the title of their target, else as its id.")
+    filled: tuple[str, ...] = option(
+        (), TEXTS, "Tags listed under references. An element without text gets the title of its target as text, or the target's id."
+    )
     skipped: tuple[str, ...] = option((), TEXTS, "Tags that are skipped, with everything inside them.")
-    breaks: tuple[str, ...] = option((), TEXTS, "A new line; in a row, a space.")
+    breaks: tuple[str, ...] = option((), TEXTS, "Tags that begin a new line; in a table row they become a space.")
     parts: dict[str, str] = free_table(FilledText(), "Tags that begin a part of the document, with its name.")
-    citations: dict[str, str] = free_table(FilledText(), "Tags, with the text that people cite them by; `{num}` is an attribute.")
-    tags: dict[str, str] = free_table(FilledText(), "Tags, with another tag that their spans get.")
+    citations: dict[str, str] = free_table(
+        FilledText(), "Tags, with the text by which people cite their elements; `{num}` stands for the attribute `num`."
+    )
+    tags: dict[str, str] = free_table(FilledText(), "Tags, with the tag that their spans get instead.")
     metadata: dict[str, Field] = free_table(FIELD, "Metadata of the document; several values become a list.")
-    patent: PatentKeys = table(PatentKeys, "Where a patent has its bibliographic data, its description and its claims.")
+    patent: PatentKeys = table(PatentKeys, "Where a patent has its bibliographic data, description and claims.")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one tag, perhaps inside others, means."""
+    """What a tag, or a path of tags such as `list/p`, means."""
 
     role: Role | None = None
     mark: str = ""
     refers_by: str = ""
-    """The attribute that holds the ids that it refers to."""
+    """The attribute that holds the ids of the targets of a reference."""
     level: int = 0
     part: str = ""
     citation: str = ""
@@ -132,14 +148,17 @@ class Rule:
     labelled_by: str = ""
     """The attribute that holds the number of a title."""
     leads: str = ""
-    """The tag of the section that follows a title and has it."""
+    """The tag of the section that a title stands before and belongs to."""
     notice: re.Pattern[str] | None = None
     filled: bool = False
     whole: bool = False
     preformatted: bool = False
 
     def citation_of(self, element: Element) -> str:
-        """How people cite an element: the form with its attributes; empty where one of them is missing."""
+        """The text by which people cite an element: `citation` with the attributes filled in.
+
+        It is empty if an attribute is missing, or is not a number where `citation` needs one.
+        """
         values = [(element.get(name) or "", number) for name, number in _GAP.findall(self.citation)]
         if not all(value.isdecimal() if number else value for value, number in values):
             return ""
@@ -168,21 +187,24 @@ class Profile:
     ids: tuple[str, ...]
     semantic: str
     rules: Rules
-    """By tag: the tags around it, innermost first, and what it then means; the longest first. `*` is any other tag."""
+    """By tag: pairs of the tags around it, innermost first, and the rule that then applies. `*` stands for other tags.
+
+    The first pair that matches is used; longer paths come first.
+    """
     tags: Mapping[str, str]
     metadata: Mapping[str, Field]
     patent: PatentKeys
 
     def fits(self, root: Element) -> bool:
-        """Whether the profile describes documents with this root."""
+        """Whether the profile describes the document with this root, by `roots` and `when`."""
         return (not self.roots or root.tag in self.roots) and (self.when is None or bool(self.when(root)))
 
     def rule(self, element: Element) -> Rule:
-        """What an element means."""
+        """The rule for an element; an empty rule if no entry of the profile matches."""
         return self.rule_of(element)[0]
 
     def rule_of(self, element: Element) -> tuple[Rule, bool]:
-        """What an element means, and whether every element with its tag and its parent's tag means the same."""
+        """Return the rule for an element, and whether it applies to all elements with the same tag and parent tag."""
         if self.semantic and element.get(self.semantic) is not None:
             return SEMANTIC, False
         is_general = not self.semantic
@@ -198,7 +220,10 @@ class Profile:
         return NOTHING, is_general
 
     def found(self, key: str, root: Element) -> list[str]:
-        """The values of `id`, `title` or `language`: those of the first field that has any; of `cites` all."""
+        """The values of a key: `id`, `title`, `language` or `cites`.
+
+        For `cites` these are the values of all fields, for the other keys those of the first field that has values.
+        """
         values: list[str] = []
         for field in self.paths[key]:
             values += field.values(root)
@@ -207,18 +232,18 @@ class Profile:
         return values
 
     def language_of(self, element: Element) -> str:
-        """The code of the language that the attributes of an element name; empty where they name none."""
+        """The code of the language in the attributes of an element; empty if they have no known language."""
         for attribute in self.languages:
             if (value := element.get(attribute)) and (code := language_or_nothing(value)):
                 return code
         return ""
 
     def id_of(self, element: Element) -> str:
-        """The id that the attributes of an element give it; empty where it has none."""
+        """The id in the attributes of an element; empty if it has none."""
         return next((id for attribute in self.ids if (id := element.get(attribute))), "")
 
     def tag_of(self, element: Element) -> str:
-        """The tag that the span of an element gets."""
+        """The tag of an element's span: as `tags` says, else the tag of the element."""
         return self.tags.get(element.tag) or str(element.tag)
 
 
@@ -228,10 +253,13 @@ def load(path: Path) -> Profile:
 
 
 def parse(content: Mapping[str, Any], name: str, path: object = None) -> Profile:
-    """Make a profile of the content of its file; `name` is used where the content has none."""
+    """Make a profile from the parsed content of its file.
+
+    `name` is used if the content has no name. `path` is the file's path for error messages.
+    """
     keys = ProfileKeys.read(content, Location(path, WHAT))
     if not keys.passages and not keys.rows and not keys.preformatted:
-        raise keys.wrong("passages", "must list at least one tag")
+        raise keys.wrong("passages", "must list at least one tag, unless rows or preformatted does")
     if "patent" in keys.given and keys.walk == "general":
         raise keys.wrong("walk", 'must name a walk that reads [patent]: write walk = "patent"')
     name, rules = keys.name or name, _rules(keys)
@@ -255,7 +283,7 @@ def parse(content: Mapping[str, Any], name: str, path: object = None) -> Profile
 
 
 def _rules(keys: ProfileKeys) -> Rules:
-    """What each tag means, from all keys that name it."""
+    """The rule of each tag, gathered from all keys of the profile that name the tag."""
     properties = _Properties(keys)
     _add_roles(keys, properties)
     _add_inline(keys, properties)
@@ -264,7 +292,7 @@ def _rules(keys: ProfileKeys) -> Rules:
 
 
 class _Properties:
-    """What the keys of a profile say about each tag, or path of tags, gathered key by key."""
+    """Gathers the properties of each tag, or path of tags, from the keys of a profile."""
 
     def __init__(self, keys: ProfileKeys) -> None:
         self.keys = keys
@@ -272,16 +300,18 @@ class _Properties:
         self._key_of_role: dict[str, str] = {}
 
     def add(self, key: str, path: str, **values: Any) -> None:
-        """Add properties of a path; a second role is an error."""
+        """Add properties, which `key` gives to a path of tags; a second, different role is an error."""
         properties = self.of.setdefault(path, {})
         if "role" in values and properties.get("role", values["role"]) is not values["role"]:
-            raise self.keys.wrong(key, f"names {path!r}, which {self._key_of_role[path]} names too; a tag has one role")
+            raise self.keys.wrong(
+                key, f"names {path!r}, which {self._key_of_role[path]} names too; a tag has one role, so remove one of the two entries"
+            )
         if "role" in values:
             self._key_of_role.setdefault(path, key)
         properties.update(values)
 
     def has(self, path: str, **values: Any) -> bool:
-        """Whether a path has these properties."""
+        """Whether a path of tags has all of these properties."""
         return values.items() <= self.of.get(path, {}).items()
 
 
@@ -312,18 +342,18 @@ def _add_inline(keys: ProfileKeys, properties: _Properties) -> None:
         properties.add("references", path, refers_by=attribute_name(attribute))
     for path in keys.filled:
         if path not in keys.references:
-            raise keys.wrong("filled", f"names {path!r}, which is not listed under references")
+            raise keys.wrong("filled", f"names {path!r}, which is not listed under references; add it there")
         properties.add("filled", path, filled=True)
 
 
 def _add_details(keys: ProfileKeys, properties: _Properties) -> None:
     for path in keys.whole:
         if not properties.has(path, role=Role.PASSAGE):
-            raise keys.wrong("whole", f"names {path!r}, which is not listed under passages")
+            raise keys.wrong("whole", f"names {path!r}, which is not listed under passages; add it there")
         properties.add("whole", path, whole=True)
     for path, notice in keys.notices.items():
         if not properties.has(path, role=Role.PASSAGE):
-            raise keys.wrong("notices", f"names {path!r}, which is not listed under passages")
+            raise keys.wrong("notices", f"names {path!r}, which is not listed under passages; add it there")
         properties.add("notices", path, notice=notice)
     for path, part in keys.parts.items():
         properties.add("parts", path, part=part)
@@ -332,7 +362,7 @@ def _add_details(keys: ProfileKeys, properties: _Properties) -> None:
 
 
 def _by_tag(keys: ProfileKeys, properties: Mapping[str, Mapping[str, Any]]) -> Rules:
-    """The rules by the innermost tag, the longest path first."""
+    """The rules by the innermost tag of their paths, longest path first; see `Profile.rules`."""
     rules: dict[str, list[tuple[tuple[str, ...], Rule]]] = {"*": []}
     for path, values in properties.items():
         _check_attributes(keys, path, values)
@@ -348,9 +378,9 @@ def _by_tag(keys: ProfileKeys, properties: Mapping[str, Mapping[str, Any]]) -> R
 
 def _check_attributes(keys: ProfileKeys, path: str, values: Mapping[str, Any]) -> None:
     if "titled_by" in values and not (values.get("role") is Role.SECTION or ("part" in values and "role" not in values)):
-        raise keys.wrong("titles", f"takes the title of {path!r} from an attribute, but {path!r} is not listed under sections")
+        raise keys.wrong("titles", f"takes the title of {path!r} from an attribute, but {path!r} is not listed under sections; add it")
     if "labelled_by" in values and values.get("role") is not Role.TITLE:
-        raise keys.wrong("labels", f"takes the number of {path!r} from an attribute, but {path!r} is not listed under titles")
+        raise keys.wrong("labels", f"takes the number of {path!r} from an attribute, but {path!r} is not listed under titles; add it")
 
 
 def _check_patent(keys: PatentKeys, rules: Rules) -> None:
@@ -359,4 +389,4 @@ def _check_patent(keys: PatentKeys, rules: Rules) -> None:
     for key in keys.given & roles.keys():
         for tag in getattr(keys, key):
             if not any(rule.role is roles[key] for _, rule in rules.get(tag, ())):
-                raise keys.wrong(key, f"names {tag!r}, which is not listed under {roles[key].name.lower()}s")
+                raise keys.wrong(key, f"names {tag!r}, which is not listed under {roles[key].name.lower()}s; add it there")

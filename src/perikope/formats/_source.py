@@ -1,4 +1,4 @@
-"""Source: one file to be read, or one member of an archive; it knows nothing about formats.
+"""Source: one file, or one member of an archive, as bytes or text. This module does not depend on formats.
 
 Input may be hostile: only regular files are opened, and sizes are limited.
 """
@@ -21,32 +21,32 @@ from perikope.document.tree import Document, TreeBuilder
 from perikope.formats._unpack import DAMAGE, BoundedStream, read_up_to, unpacked
 
 MAX_BYTES = 1 << 28
-"""The largest document, unpacked: 256 MB. Offsets have 32 bits, and a small archive must not fill the memory."""
+"""The largest document, in unpacked bytes: 256 MB. Offsets have 32 bits, and a small archive must not fill memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file, with the id and language that its document gets unless the file has its own.
+    """A file to read, with the default id and the default language of its document.
 
-    A member of an archive is a source, too. It has an open stream, which can be read once, until the next source is
-    taken; it cannot be pickled, but the result of `carried` can. All other sources are portable.
+    A member of an archive is a source, too. It has an open stream, which can be read once, before the next source is
+    taken. It cannot be pickled, but the result of `carried` can. All other sources are portable.
     """
 
     path: str
-    """The path in messages; for a member the archive's path, a slash and the member's name."""
+    """The path for messages; for a member of an archive, the path of the archive, a slash and the member's name."""
     id: str
     language: str = "en"
     format: str = "auto"
     named: bool = True
-    """Whether the user named the file itself, so that it is an error if it cannot be read."""
+    """Whether the user named the file itself (not its folder or archive); then failing to read it is an error."""
     source: str = ""
-    """The default id of the file on disk; for a member that of the archive, which is re-read as a whole."""
+    """The default id of the file on disk; for a member of an archive, the id of the archive."""
     source_hash: str = ""
-    """The `file_hash` of the file on disk; empty where it was not requested."""
+    """The `file_hash` of the file on disk; empty if hashes were not requested."""
     first_line: int = 0
-    """The number of the first line of a chunk of a file; 0 for a whole file."""
+    """The number of the first line, for a piece of a file; 0 for a whole file."""
     content: bytes | BoundedStream | None = field(default=None, repr=False, compare=False)
-    """Unpacked bytes; or the stream of a member, packed if its name says so; None for the file at `path`."""
+    """None for the file at `path`; else its unpacked bytes, or the stream of a member, packed if its name says so."""
 
     @property
     def portable(self) -> bool:
@@ -54,7 +54,10 @@ class Source:
         return not isinstance(self.content, BoundedStream)
 
     def carried(self) -> Source:
-        """The same source in portable form: a member of an archive with its bytes, which must fit into one document."""
+        """The same source in portable form: a member of an archive is read into memory.
+
+        Raises `UnreadableFile` if the member is larger than `MAX_BYTES`.
+        """
         try:
             return self if self.portable else replace(self, content=self.data())
         except DAMAGE as error:
@@ -62,19 +65,19 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """The bytes as a stream, unpacked where the name ends in `.gz`, `.bz2` or `.xz`."""
+        """Open the source as a stream of bytes, unpacked if the name ends in `.gz`, `.bz2` or `.xz`."""
         if isinstance(self.content, bytes):
             yield io.BytesIO(self.content)
         elif self.content is not None:
             if self.content.closed or self.content.tell():
-                raise UsageError(f"{self.path} is in an archive: read it once, before the next source is taken, or keep source.carried()")
+                raise UsageError(f"{self.path} is in an archive: read it once, before the next source is taken, or use source.carried()")
             yield unpacked(self.content, self.path)
         else:
             with open_regular(self.path) as file:
                 yield unpacked(file, self.path)
 
     def data(self) -> bytes:
-        """All bytes of a file that holds one document."""
+        """All bytes of the source, unpacked; more than `MAX_BYTES` are an error."""
         with self.open() as stream:
             data = read_up_to(stream, MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
@@ -82,7 +85,7 @@ class Source:
         return data
 
     def text(self) -> str:
-        """All characters of a UTF-8 file, with or without a byte order mark; lines end in a line feed."""
+        """The text of a UTF-8 source, without byte order mark; every line ending becomes a line feed."""
         data = self.data()
         if b"\0" in data:
             raise UnreadableFile("is not text: it holds zero bytes; remove it or convert it to UTF-8 text", path=self.path)
@@ -93,7 +96,7 @@ class Source:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def finish(self, builder: TreeBuilder) -> Document:
-        """Build the only document of this file; an empty document makes the file unreadable."""
+        """Build the only document of this source; raises `UnreadableFile` if the document is empty."""
         builder.source, builder.source_hash = self.source, self.source_hash
         builder.member = self.id if self.id != self.source else ""
         try:
@@ -105,8 +108,8 @@ class Source:
 @contextmanager
 def open_regular(path: str) -> Iterator[IO[bytes]]:
     """Open a file on disk as a stream of its bytes; pipes, devices and folders are refused."""
-    # O_NONBLOCK: a pipe must not block. The type is checked on the open file, since the name may be replaced in
-    # between.
+    # O_NONBLOCK: opening a pipe must not block. The type of the open file is checked, not that of the path, because the
+    # path may be replaced in between.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags), "rb", 1 << 16) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -115,12 +118,12 @@ def open_regular(path: str) -> Iterator[IO[bytes]]:
 
 
 def file_hash(path: str | os.PathLike[str]) -> str:
-    """The BLAKE2b hash of a file's bytes on disk, 128 bits in hexadecimal; files with the same hash are the same."""
+    """The 128-bit BLAKE2b hash of a file's bytes on disk, in hexadecimal."""
     path = os.fspath(path)
     try:
         digest = hashlib.blake2b(digest_size=16)
         with open_regular(path) as file:
-            # Not `hashlib.file_digest`: it clears a large buffer first, which takes longer than reading a small file.
+            # `hashlib.file_digest` would first clear a large buffer, which takes longer than reading a small file.
             while piece := file.read(1 << 17):
                 digest.update(piece)
         return digest.hexdigest()
@@ -130,12 +133,12 @@ def file_hash(path: str | os.PathLike[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def language_or_nothing(tag: str) -> str:
-    """The code of a language tag in a file; empty where the tag names no language, which is common.
+    """The language code of a tag in a file; empty if the tag names no known language, as is common.
 
     >>> language_or_nothing("de-CH"), language_or_nothing("klingon"), language_or_nothing("zz-ZZ")
     ('de', '', '')
     """
-    # Imported here because it imports numpy, which listing the formats does not need.
+    # Imported here, because the module imports numpy, which is slow and not needed to list the formats.
     from perikope.text.analysis import is_language, language_code
 
     try:
@@ -146,18 +149,20 @@ def language_or_nothing(tag: str) -> str:
 
 
 def unreadable(path: str, error: BaseException) -> UnreadableFile:
-    """The error for a file, with the reason that the operating system or a decompressor gives."""
+    """The `UnreadableFile` for a file, with the reason from an error of the operating system or a decompressor."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return UnreadableFile(f"cannot be read ({' '.join(reason.split())}); check the file and its permissions", path=path)
 
 
 def document_id(path: str) -> str:
-    """A relative path as an id: with forward slashes, and valid UTF-8 whatever bytes the name has."""
+    """The id for a relative path: with forward slashes; bytes that are not UTF-8 are escaped with a backslash."""
     return os.fsencode(path.replace(os.sep, "/")).decode("utf-8", "backslashreplace")
 
 
 def is_running_number(id: str) -> bool:
-    """Whether an id looks like the number of a passage without an id; no span may have such an id.
+    """Whether an id has the form `@3`, which stands for the number of a passage without an id.
+
+    No span may have such an id.
 
     >>> is_running_number("@3"), is_running_number("@3a"), is_running_number("3")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""The traversal of an XML document: goes through it once, asks profile and walk, and builds the document."""
+"""The traversal of an XML tree: visits each element once, asks the profile and the walk, and builds the document."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from perikope.formats.walks import Added, Block, Front, Heading, Replacement, Wa
 
 
 def read_document(walk: Walk, tree: XmlDocument, source: Source) -> Document:
-    """The document that a walk makes of a tree."""
+    """Build the document of an XML tree, with the decisions of a walk."""
     return _Traversal(walk, front_of(walk, tree, source), source).document()
 
 
 def front_of(walk: Walk, tree: XmlDocument, source: Source) -> Front:
-    """What a walk knows about a document before its text is read; without an id, the file and the line are the id."""
+    """The result of `walk.front()`, with an id in any case.
+
+    Without an id of its own, the first document of a file gets the source's id, and each other document gets the
+    source's id, a colon and the number of its first line.
+    """
     front = walk.front()
     return front if front.id else front._replace(id=source.id if tree.is_alone else f"{source.id}:{tree.first_line}")
 
@@ -52,10 +56,10 @@ class _Traversal:
         self._with_blocks = _around_blocks(self._profile, self._root) if self._profile.semantic else set()
         self._around: list[_Container] = []
         self._titles: dict[str, str] | None = None
-        """Titles by the ids of the elements that have them; None until one is needed."""
+        """Titles of elements by the ids of the elements; None until the first title is needed."""
 
     def document(self) -> Document:
-        """Go through all elements, then add what they refer to."""
+        """Visit all elements, then add references and citations, and return the document."""
         root = self._root
         path = f"/{root.tag}[1]"
         self._around.append(_Container(0, str(root.tag), path, bool(self._front.title)))
@@ -85,7 +89,7 @@ class _Traversal:
             counts[tag] = number = counts.get(tag, 0) + 1
             child_path, rule = f"{path}/{tag}[{number}]", rules.get(tag) or self._rule(child, rules)
             if rule.leads and self._leads(child, rule):
-                # The section that follows adds it.
+                # The title is added when the section that follows is opened.
                 leading = _LeadingTitle(child, child_path, self._offset)
                 self._offset += _length(child)
             else:
@@ -94,18 +98,18 @@ class _Traversal:
             self._loose(child.tail)
 
     def _rules_inside(self, element: Element) -> dict[str, Rule]:
-        """What tags mean directly inside an element, as far as they were met."""
+        """The cached rules, by tag, for children of elements with the same tag as `element`."""
         return self._rules.setdefault(element.tag, {})
 
     def _rule(self, element: Element, rules: dict[str, Rule]) -> Rule:
-        """What an element means; kept in `rules` if only its tag and its parent's tag decide."""
+        """The rule of an element; cached in `rules` if it depends only on the tags of the element and its parent."""
         rule, is_general = self._profile.rule_of(element)
         if is_general:
             rules[element.tag] = rule
         return rule
 
     def _block(self, element: Element, path: str, rule: Rule, leading: _LeadingTitle | None = None) -> None:
-        """Read an element among blocks; `leading` is a title before it that belongs to it."""
+        """Read an element that stands among blocks; `leading` is the title directly before it that belongs to it."""
         if element.tag in self._walk.replaced and (replacement := self._walk.replacement(element, path, self._offset, self._run_at)):
             self._replace(element, path, replacement)
             return
@@ -152,7 +156,7 @@ class _Traversal:
         start = self._offset
         kind = Kind.ELEMENT if rule.role in (Role.ELEMENT, Role.SEMANTIC) else Kind.SECTION
         if kind is Kind.SECTION and self._is_hollow(element, rule):
-            # A reference list without text, for example: an empty section cannot be found, nor referred to.
+            # A reference list without text, for example. An empty section can be neither a result nor a target.
             self._offset += _length(element)
             return
         number = self._builder.open(
@@ -180,7 +184,7 @@ class _Traversal:
         self._place(number, path, start)
 
     def _leads(self, title: Element, rule: Rule) -> bool:
-        """Whether the section that a title stands before follows it and has content."""
+        """Whether the next element is the section that the title belongs to, and has content."""
         section = title.getnext()
         return section is not None and section.tag == rule.leads and not self._is_hollow(section, self._profile.rule(section))
 
@@ -246,7 +250,7 @@ class _Traversal:
         self._added.append(Added(span, element, run.text, name, id, block.within, False))
 
     def _replace(self, element: Element, path: str, replacement: Replacement) -> None:
-        """Add what a walk has made of an element."""
+        """Add the passages that the walk returned in place of an element."""
         self._flush()
         start = self._offset
         section = self._builder.open(Kind.SECTION, replacement.section, part=replacement.section) if replacement.section else 0
@@ -277,27 +281,30 @@ class _Traversal:
         self._release()
 
     def _run_at(self, element: Element, path: str, offset: int) -> Run:
-        """The text and marks of an element that begins at an offset; see `RunOf`."""
+        """The text and marks of an element that begins at `offset`; the current offset does not change. See `RunOf`."""
         after, self._offset = self._offset, offset
         run = self._gathered(element, path)
         self._offset = after
         return run
 
     def _gathered(self, element: Element, path: str) -> Run:
-        """The text and marks of an element that becomes one block."""
+        """Read an element that becomes one block, and return its text and marks."""
         self._gather(element)
         self._settle_lifted(element, path)
         return self._inline.take(keep=self._keeps_space)
 
     def _settle_lifted(self, element: Element, path: str) -> None:
-        """Give the blocks that were met inside an element their XPaths; they are few, so these are not tracked."""
+        """Compute the XPaths of the blocks found inside an element.
+
+        Such blocks are rare, so XPaths are not tracked inside passages.
+        """
         if self._lifted_here:
             paths = _paths_inside(element, path)
             self._lifted += [(block, paths[block], offset) for block, offset in self._lifted_here]
             self._lifted_here = []
 
     def _release(self) -> None:
-        """Read the blocks that were met inside a passage after it: a passage holds no blocks."""
+        """Add the blocks found inside a passage after the passage, because a passage cannot hold blocks."""
         if not self._lifted:
             return
         lifted, self._lifted = self._lifted, []
@@ -309,7 +316,7 @@ class _Traversal:
         self._offset = after
 
     def _loose(self, text: str | None) -> None:
-        """Read text directly inside an element that holds blocks."""
+        """Collect text that stands directly inside an element that holds blocks."""
         if text:
             around = self._around[-1]
             if not around.loose_from:
@@ -321,14 +328,14 @@ class _Traversal:
             self._offset += len(text)
 
     def _run(self, element: Element, path: str, rule: Rule) -> None:
-        """Read an inline element among blocks."""
+        """Collect an inline element that stands among blocks; it belongs to the loose text there."""
         around = self._around[-1]
         around.loose_from = around.loose_from or self._offset + 1
         self._inside(element, rule)
         self._settle_lifted(element, path)
 
     def _flush(self) -> None:
-        """Make a passage of the loose text so far, if any."""
+        """Make a passage of the collected loose text, if there is any."""
         around = self._around[-1]
         if not around.loose_from:
             return
@@ -344,7 +351,7 @@ class _Traversal:
         self._release()
 
     def _gather(self, element: Element) -> None:
-        """Collect the text and marks of an element that becomes one block."""
+        """Collect the text and marks inside an element: its text, its children and their tails."""
         inline, text, keep = self._inline, element.text, self._keeps_space
         if text:
             inline.text(text, keep=keep)
@@ -360,12 +367,12 @@ class _Traversal:
                 self._offset += len(tail)
 
     def _inside(self, element: Element, rule: Rule) -> None:
-        """Collect the text and marks of an element inside a passage."""
+        """Collect the text and marks of an element inside a passage, as its rule says."""
         inline, role = self._inline, rule.role
         if role is None:
             self._gather(element)
         elif role is Role.CELL:
-            # Only cells with text are separated: empty ones have no content to find.
+            # A bar is written only before cells with text: an empty cell has nothing to find.
             if _has_text(element):
                 inline.separate()
             around, self._in_cell = self._in_cell, True
@@ -401,7 +408,7 @@ class _Traversal:
             inline.text(" ")
 
     def _gap(self) -> None:
-        """Begin a new line; in a row, which is one line, write a space."""
+        """Begin a new line; inside a table cell write a space, because a row is one line."""
         if self._in_cell:
             self._inline.text(" ")
         else:
@@ -415,14 +422,14 @@ class _Traversal:
             self._inline.text(", ".join(map(self._name_of, targets)))
 
     def _name_of(self, id: str) -> str:
-        """The title of the element with an id, else the id: what a style sheet prints for a reference."""
+        """The text of an empty reference to an id: the title of the element with this id, else the id."""
         if self._titles is None:
             self._titles = {}
             waiting = [self._root]
             while waiting:
                 element = waiting.pop()
                 rule = self._profile.rule(element)
-                # Skipped elements have no title: a reference to one reads as its id, `RFC2119`.
+                # Skipped elements have no title, so a reference to such an element becomes its id, such as `RFC2119`.
                 if rule.role is not Role.SKIPPED:
                     names = filter(None, map(element.get, self._profile.ids))
                     self._titles |= {name: self._title_of(element, rule) for name in names if name not in self._titles}
@@ -430,7 +437,7 @@ class _Traversal:
         return self._titles.get(id) or id
 
     def _title_of(self, element: Element, rule: Rule) -> str:
-        """The title of an element: directly inside it, or inside a transparent child."""
+        """The title of an element: an attribute, a child, or a child of a transparent child; empty if it has none."""
         if rule.titled_by and (title := element.get(rule.titled_by)):
             return " ".join(title.split())
         for child in element:
@@ -441,7 +448,7 @@ class _Traversal:
         return ""
 
     def _is_hollow(self, element: Element, rule: Rule) -> bool:
-        """Whether an element holds neither text nor anything that can be referred to."""
+        """Whether an element has no text and no id, and neither has any element inside it that is not skipped."""
         if rule.role is Role.SKIPPED:
             return True
         if _is_there(element.text) or rule.titled_by or any(map(element.get, self._profile.ids)):
@@ -449,7 +456,7 @@ class _Traversal:
         return all(not _is_there(child.tail) and self._is_hollow(child, self._profile.rule(child)) for child in element)
 
     def _labelled(self, run: Run) -> Run:
-        """The run with the label before it, if there is one."""
+        """The run with the pending label in front of its text, if there is a label; the label is then used up."""
         if not self._label:
             return run
         label, self._label = self._label, ""
@@ -459,18 +466,18 @@ class _Traversal:
         return Run(f"{label} {run.text}", [(tag, start + shift, end + shift) for tag, start, end in run.marks], run.refs)
 
     def _leave_label(self) -> None:
-        """Make a passage of a label that nothing followed."""
+        """Make a passage of the pending label, if no block has followed it."""
         if self._label:
             self._builder.places[self._builder.passage(self._label, "label")] = self._label_place
             self._label = ""
 
     def _new_id(self, block: Block) -> tuple[str, str]:
-        """The id that the walk gives a block, and the same if it can be used."""
+        """Return the id that the walk gives a block, and the id that the block gets: the same, or "" if not free."""
         name = self._walk.id_of(block)
         return name, self._free_id(name)
 
     def _free_id(self, id: str) -> str:
-        """Take an id; empty where another block has it already, or where it looks like the number of a passage."""
+        """Reserve an id and return it; empty if another block has it, or if it looks like the number of a passage."""
         if not id or id in self._ids or is_running_number(id):
             return ""
         self._ids.add(id)
@@ -485,7 +492,7 @@ class _Traversal:
 
 
 class _LeadingTitle(NamedTuple):
-    """A title directly before the section that has it."""
+    """A title that stands directly before the section it belongs to."""
 
     element: Element
     path: str
@@ -494,17 +501,18 @@ class _LeadingTitle(NamedTuple):
 
 @dataclass(slots=True)
 class _Container:
-    """An open element."""
+    """An XML element that is being read and whose span is open."""
 
     number: int
+    """The number of the span."""
     tag: str
     path: str
     has_title: bool
-    """Whether it has a title, or text, after which a title is a passage."""
+    """Whether a title or text was added; a further title then becomes a passage."""
     loose_from: int = 0
-    """The offset where loose text begins that is no passage yet, plus 1; 0 where there is none."""
+    """The offset at which pending loose text begins, plus 1; 0 if there is no loose text."""
     name: str = ""
-    """What people call it, such as `Figure 2`; empty where it has no name."""
+    """The name that people cite it by, such as `Figure 2`; empty if it has no name."""
 
 
 def _is_there(text: str | None) -> bool:
@@ -521,7 +529,7 @@ def _has_text(element: Element) -> bool:
 
 
 def _paths_inside(element: Element, path: str) -> dict[Element, str]:
-    """The XPath of every element inside one."""
+    """The XPaths of an element, whose XPath is `path`, and of all elements inside it."""
     paths = {element: path}
     counts: dict[tuple[Element, str], int] = {}
     for inner in element.iterdescendants():
@@ -533,7 +541,7 @@ def _paths_inside(element: Element, path: str) -> dict[Element, str]:
 
 
 def _around_blocks(profile: Profile, root: Element) -> set[Element]:
-    """The elements that hold blocks."""
+    """The elements below `root`, `root` included, that hold blocks."""
     holders: set[Element] = set()
     for element in root.iter():
         if profile.rule(element).role in BLOCKS:

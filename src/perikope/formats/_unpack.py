@@ -1,4 +1,4 @@
-"""Unpacking: streams of packed files with a limit that is checked while they are read, since headers may be false."""
+"""Unpacking of compressed files as streams. A limit is checked while reading, because headers may be false."""
 
 from __future__ import annotations
 
@@ -15,42 +15,46 @@ from typing import IO, cast
 from perikope.core.errors import UnreadableFile
 
 MAX_RATIO = 200
-"""The most unpacked bytes per packed byte: text has 3 to 30, tables of zeros 100, hostile files over 1000."""
+"""The most unpacked bytes per packed byte. Text has 3 to 30, tables of zeros have 100, hostile files over 1000."""
 
 FREE_BYTES = 10 << 20
-"""Bytes that may be unpacked at any ratio: 10 MB do no harm, and short files of blanks have such ratios."""
+"""Bytes that may be unpacked whatever the ratio: 10 MB do no harm, and short files of blanks have high ratios."""
 
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
-"""Errors of the operating system and the decompressors for a file that cannot be read to its end."""
+"""Errors that the operating system and the decompressors raise for a file that cannot be read to its end."""
 
 _BUFFER = 1 << 17
 
 
 class Bound:
-    """The limit of what a packed file may unpack to: a ratio, not a size, since a good archive may have any size."""
+    """The limit on the unpacked bytes of a packed file: `MAX_RATIO` times its packed bytes.
+
+    The limit is a ratio and not a size, because a harmless archive may have any size. `packed` returns the number of
+    packed bytes; `parent` is the limit of the archive around the file.
+    """
 
     __slots__ = ("_packed", "_parent", "_path", "_spent", "_unpacked")
 
     def __init__(self, path: str, packed: Callable[[], int], parent: Bound | None = None) -> None:
         self._path = path
         self._packed = packed
-        # The unpacked bytes also count for the archive around this one: hostile files are packed several times.
+        # Unpacked bytes are also counted for the archive around, because hostile files are packed several times.
         self._parent = parent
         self._unpacked = 0
         self._spent = False
 
     @property
     def spent(self) -> bool:
-        """Whether the limit was exceeded, here or in an archive around: nothing more can be read."""
+        """Whether this limit, or that of an archive around, was exceeded; nothing more can then be read."""
         return self._spent or (self._parent is not None and self._parent.spent)
 
     def spend(self, count: int) -> None:
-        """Count unpacked bytes; too many for the packed bytes read so far make the file unreadable."""
+        """Count unpacked bytes, and raise `UnreadableFile` if the limit is exceeded."""
         self._unpacked += count
         if self._unpacked > FREE_BYTES and self._unpacked > MAX_RATIO * self._packed():
             self._spent = True
             raise UnreadableFile(
-                f"unpacks to more than {MAX_RATIO} times its size, as files made to fill a disk do; if you trust it, unpack it first",
+                f"unpacks to more than {MAX_RATIO} times its size, as hostile files do; if you trust it, unpack it first",
                 path=self._path,
             )
         if self._parent is not None:
@@ -78,7 +82,7 @@ class _BoundedStream(io.RawIOBase):
         return self._count
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        # In pieces, however much is requested: so at most one piece is unpacked before it is counted.
+        # At most one buffer is read, however much is requested, so that little is unpacked before it is counted.
         data = self._stream.read1(min(len(buffer), _BUFFER))
         buffer[: len(data)] = data
         self._count += len(data)
@@ -94,7 +98,10 @@ _DECOMPRESSORS: dict[str, Callable[..., object]] = {".gz": gzip.open, ".bz2": bz
 
 
 def unpacked(stream: IO[bytes], path: str, suffix: str = "") -> IO[bytes]:
-    """The stream, unpacked if the suffix (by default that of the path) is `.gz`, `.bz2` or `.xz`."""
+    """Return a stream of the unpacked bytes if the suffix is `.gz`, `.bz2` or `.xz`, else `stream` itself.
+
+    By default the suffix is that of `path`.
+    """
     decompress = _DECOMPRESSORS.get(suffix or path[len(stem(path)) :].lower())
     if decompress is None:
         return stream
@@ -104,7 +111,10 @@ def unpacked(stream: IO[bytes], path: str, suffix: str = "") -> IO[bytes]:
 
 
 def read_up_to(stream: IO[bytes], count: int) -> bytes:
-    """Read `count` bytes of a stream, or all that it has; in pieces, since `read` allocates `count` bytes."""
+    """Read `count` bytes of a stream, or fewer if it ends before.
+
+    The bytes are read in pieces, because `stream.read(count)` may allocate `count` bytes at once.
+    """
     pieces = []
     while count > 0 and (piece := stream.read(min(count, _BUFFER))):
         pieces.append(piece)
@@ -113,7 +123,7 @@ def read_up_to(stream: IO[bytes], count: int) -> bytes:
 
 
 def stem(path: str) -> str:
-    """A file name without the suffix of packed files.
+    """A path without the suffix `.gz`, `.bz2` or `.xz`.
 
     >>> stem("a/notes.md.gz"), stem("a/notes.md")
     ('a/notes.md', 'a/notes.md')

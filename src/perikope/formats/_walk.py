@@ -1,4 +1,4 @@
-"""The folder walk: lists files in sorted order, follows no link out of the folder, knows no formats."""
+"""Lists the files in a folder and its subfolders, in sorted order, without following links out of the folder."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from perikope.formats._source import unreadable
 
 
 def walk(folder: str, on_problem: Callable[[UnreadableFile], None]) -> Iterator[tuple[str, str]]:
-    """Relative paths of the files under a folder, sorted, each with the reason why it cannot be opened or "".
+    """Yield the relative path of each file under a folder, sorted, and the reason why it cannot be opened, or "".
 
-    Hidden files and links out of the folder are left out.
+    Hidden files, links to folders and links out of the folder are left out. `on_problem` is called with the error for
+    each folder that cannot be read.
     """
     root = os.path.realpath(folder)
-    # A stack rather than recursion: folders may nest deeper than Python's calls. It holds the names of the folders that
-    # are open and nothing else, so that a walk over a million files costs the memory of its largest folder.
+    # A stack, not recursion, because folders may be nested deeper than Python's limit on calls. It holds only the names
+    # in the open folders, so that a million files take about the memory of the largest folder.
     levels = [_entries(folder, "", root, on_problem)]
     while levels:
         for relative, refusal in levels[-1]:
@@ -29,7 +30,10 @@ def walk(folder: str, on_problem: Callable[[UnreadableFile], None]) -> Iterator[
 
 
 def _entries(folder: str, relative: str, root: str, on_problem: Callable[[UnreadableFile], None]) -> Iterator[tuple[str, str | None]]:
-    """Relative paths of what a folder holds, each with the reason why it cannot be opened or ""; None for a folder."""
+    """The relative path of each entry of a folder, sorted, and the reason why it cannot be opened.
+
+    The reason is "" for a file that can be opened, and None for a folder.
+    """
     path = os.path.join(folder, relative)
     names: list[str] = []
     refusals: dict[str, str | None] = {}
@@ -51,7 +55,7 @@ def _entries(folder: str, relative: str, root: str, on_problem: Callable[[Unread
 
 
 def _leads_away(link: os.DirEntry[str], root: str) -> bool:
-    # Links to folders are never followed: their content is listed under its own path, and they can form cycles.
+    # Links to folders are not followed: they can form cycles, and folders inside `root` are listed anyway.
     target = os.path.realpath(link.path)
     return os.path.isdir(target) or (os.path.exists(target) and not target.startswith(os.path.join(root, "")))
 

@@ -1,15 +1,18 @@
-"""Safe reading of XML: files become trees of elements, and nothing in them makes the parser read or expand anything.
+"""Safe reading of XML: turns files into trees of elements without loading other files or expanding entities.
 
 The document type declaration is removed before the parser sees it, so that no entity is declared, no DTD is loaded and
 no file is opened. Named characters, which DTDs define, are replaced from the table in `_entities.py`. The parser limits
-the depth and the size of a text node; this module limits the size of a document and the number of its tags.
+the depth of elements and the size of a text node. This module limits the size of a document and the number of its tags.
 
 One file may hold many documents one after the other, each with its own declaration, as the patent offices publish them.
 
-A document that is not well-formed is refused, since a parser may return only half of it. Four faults are common and are
-repaired without loss: white space before the XML declaration; a namespace prefix that is not declared, which gets a
-namespace; characters that XML does not allow (`&#0;`, `&#x1F;`, a form feed), which become U+FFFD; and a declared
-encoding of two bytes per character where the declaration itself has one (`encoding="UTF-16"` in a file of UTF-8).
+A document that is not well-formed is refused, because a parser could return only half of it. Four common faults are
+repaired without loss of text:
+
+- white space before the XML declaration is ignored;
+- a namespace prefix that is not declared gets a namespace;
+- characters that XML does not allow (`&#0;`, `&#x1F;`, a form feed) become U+FFFD;
+- a declared encoding of UTF-16 or UTF-32 is ignored if the declaration itself is written in single bytes.
 """
 
 from __future__ import annotations
@@ -30,21 +33,23 @@ from perikope.formats._source import Source, unreadable
 from perikope.formats._unpack import DAMAGE
 
 MAX_BYTES = 1 << 26
-"""The largest XML document: 64 MB. Its tree takes about ten times as much memory."""
+"""The largest XML document, in bytes: 64 MB. Its tree takes about ten times as much memory."""
 
 MAX_TAGS = 1 << 22
-"""The most tags and attributes of one document: each takes 120 to 250 bytes in the tree, however short it is. Real
-files have one per 20 bytes or fewer."""
+"""The most tags and attributes of one document.
+
+Each takes 120 to 250 bytes in the tree, however short it is. Real files have at most one per 20 bytes.
+"""
 
 MAX_DOCTYPE = 1 << 20
-"""The longest document type declaration: 1 MB. One with all its entities has about 50 KB."""
+"""The longest document type declaration, in bytes: 1 MB. One that lists all entities has about 50 KB."""
 
 MAX_REPLACEMENT = 16
-"""The most characters of an entity that a document declares: with more, a short file could become a long text."""
+"""The longest value of an entity that a document declares, in characters; so a short file cannot become a long text."""
 
 _BLOCK = 1 << 20
 
-# These expressions need linear time: none looks ahead further than a name, white space or the end of its own match.
+# These expressions take linear time: none looks ahead further than a name, white space or the end of its own match.
 _SPACE = re.compile(rb"\s*")
 _IN_DOCTYPE = re.compile(rb"""<!--|<\?|["'\[\]>]""")
 _CLOSING = {b"<!--": b"-->", b"<?": b"?>", b"<![CDATA[": b"]]>", b'"': b'"', b"'": b"'"}
@@ -71,7 +76,7 @@ _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
 _EBCDIC = "<?xm".encode("cp037")
-# Not every codec of Python is safe here: some need quadratic time, some write markup in other characters.
+# Only these codecs of Python are allowed: others take quadratic time, or encode markup in other characters.
 _BY_BYTES = re.compile(
     r"utf-8(?:-sig)?|ascii|iso8859-\d+|cp\d+|koi8-\w|mac-\w+|euc_\w+|shift_jis\w*|gbk?\d*|big5\w*|johab|tis-620|kz1048|ptcp154|hp-roman8"
 )
@@ -80,11 +85,11 @@ _SHIFTED = re.compile(r"iso2022_\w+|hz")
 _UNDECLARED = {b"xlink": b"http://www.w3.org/1999/xlink"}
 _PLACE = re.compile(r"(?:,? line \d+(?:, column \d+)?| \(<string>[^)]*\))")
 _INVALID = "\ufffd"
-_ENDLESS = f"has a document type declaration that does not end, or is longer than {MAX_DOCTYPE >> 20} MB; mend it"
+_ENDLESS = f"has a document type declaration that does not end or is longer than {MAX_DOCTYPE >> 20} MB; close or shorten it"
 
 
 class XmlDocument(NamedTuple):
-    """One document of a file."""
+    """One XML document of a file, as a tree."""
 
     root: etree._Element
     first_line: int
@@ -94,7 +99,11 @@ class XmlDocument(NamedTuple):
 
 
 class Problems:
-    """Collects the errors of documents that cannot be read, until all others of the file are read."""
+    """Collects the errors for documents that cannot be read, while the other documents of the file are read.
+
+    Used as `with problems:` around the reading of one document. `read` is the number of documents that were read; the
+    user of this class counts them.
+    """
 
     def __init__(self) -> None:
         self.read = 0
@@ -107,14 +116,14 @@ class Problems:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
         if not isinstance(error, UnreadableFile):
             return False
-        # Without its traceback: the frames hold the document.
+        # The traceback is dropped, because its frames keep the document in memory.
         error.__cause__ = error.__context__ = None
         self._first = self._first or error.with_traceback(None)
         self._count += 1
         return True
 
     def report(self) -> None:
-        """Raise the collected errors as one error."""
+        """Raise the first error, with the number of documents that were left out; do nothing if there was no error."""
         if self._first is None:
             return
         if self._count == 1 and not self.read:
@@ -125,9 +134,10 @@ class Problems:
 
 
 def trees(source: Source, problems: Problems | None = None) -> Iterator[XmlDocument]:
-    """The documents of a file as trees of elements, without comments, processing instructions and namespaces.
+    """Yield the XML documents of a file as trees, without comments, processing instructions and namespaces of tags.
 
-    Documents that cannot be read are collected in `problems`; without it, they are an error after all others are read.
+    Errors for documents that cannot be read are collected in `problems`. Without `problems`, they are raised as one
+    error after the other documents.
     """
     collected = problems or Problems()
     for number, (data, line) in enumerate(_pieces(source)):
@@ -141,9 +151,9 @@ def trees(source: Source, problems: Problems | None = None) -> Iterator[XmlDocum
 
 
 def chunks(source: Source, size: int) -> Iterator[Source]:
-    """Cut a file into portable pieces of whole documents; all but the last have at least `size` bytes."""
+    """Cut a file into portable pieces of whole documents; all pieces but the last have at least `size` bytes."""
     waiting: list[bytes] = []
-    # The first piece has the line 0, as a whole file has: its first document may get the file's path as its id.
+    # The first piece has the line 0, as a whole file has, because its first document may get the file's id.
     waiting_size, first_line, next_line = 0, 0, 0
     try:
         for data, line in _pieces(source):
@@ -162,13 +172,13 @@ def chunks(source: Source, size: int) -> Iterator[Source]:
 
 
 def whole_text(element: etree._Element) -> str:
-    """All text inside an element, with its white space."""
+    """All text inside an element, with its white space unchanged."""
     # The parser has dropped comments and processing instructions.
     return cast(str, _TEXT(element))
 
 
 def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:
-    """The bytes of each document in a file, in an encoding that contains ASCII, and the line in which it begins."""
+    """Yield the bytes of each document in a file and the number of its first line; the encoding extends ASCII."""
     line, is_empty = source.first_line or 1, True
     with source.open() as stream:
         block = stream.read(_BLOCK)
@@ -180,7 +190,7 @@ def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:
         while True:
             while (data := cutter.document(at_end, line)) is not None:
                 if encoding and (declared := _declared_encoding(data)):
-                    # The declared encoding is no longer true: the file was decoded.
+                    # The file was converted to UTF-8, so the declared encoding is removed.
                     data = data[: declared.start(1)] + data[declared.end(1) :]
                 if data[_begin(data) :]:
                     is_empty = False
@@ -196,10 +206,10 @@ def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:
 
 
 class _Cutter:
-    """Cuts a file, which arrives in blocks, into its documents.
+    """Cuts a file, which is read block by block, into its documents.
 
-    A document begins with an XML or document type declaration after the root of the document before. Inside a comment,
-    processing instruction or CDATA section a declaration is text.
+    A new document begins at an XML declaration or document type declaration that follows a root element. Inside a
+    comment, processing instruction or CDATA section, such a declaration is ignored.
     """
 
     def __init__(self, data: bytes, path: str) -> None:
@@ -216,7 +226,10 @@ class _Cutter:
         self._data += block
 
     def document(self, at_end: bool, line: int) -> bytes | None:
-        """The next document; None where the file has no other, or where the next block is needed first."""
+        """The next document; None if the file has no further document, or if the next block must be added first.
+
+        `at_end` says that all blocks were added. `line` is the line at which the document begins, for errors.
+        """
         end = self._next(line)
         if end < 0:
             if len(self._data) - self._begin > MAX_BYTES:
@@ -231,14 +244,14 @@ class _Cutter:
         return document
 
     def _next(self, line: int) -> int:
-        """Where the next document begins; -1 where it is not in the blocks so far."""
+        """The position at which the next document begins; -1 if it is not in the blocks added so far."""
         data = self._data
         while True:
             if self._has_root and not self._may_hold_next():
                 return -1
             match = (_ASIDE if self._has_root else _ASIDE_OR_ROOT).search(data, self._at)
             if match is None:
-                # The end of a block may cut a declaration in two.
+                # A declaration may begin in this block and end in the next one.
                 self._at = max(self._at, len(data) - 9)
                 return -1
             start, opening = match.start(), match[0]
@@ -262,7 +275,7 @@ class _Cutter:
             self._at = end
 
     def _may_hold_next(self) -> bool:
-        """Whether there is another declaration anywhere: most files have none, and need not be searched further."""
+        """Whether the blocks hold a further declaration. Most files have none, so a closer search is not needed."""
         searched = max(self._at, self._searched)
         if match := _DECLARATION.search(self._data, searched):
             self._searched = match.start()
@@ -272,7 +285,7 @@ class _Cutter:
 
 
 def _begin(data: bytes) -> int:
-    """Where a document begins, after a byte order mark and white space."""
+    """The position at which a document begins, after byte order marks and white space."""
     at = 0
     while True:
         begin = at + 3 if data.startswith(codecs.BOM_UTF8, at) else at
@@ -283,7 +296,7 @@ def _begin(data: bytes) -> int:
 
 
 def _first_encoding(data: bytes, path: str) -> str:
-    """The encoding of a file that must be decoded before it is cut, from its first bytes; empty for all other files."""
+    """The encoding of a file, if it must be decoded before it is cut into documents; else empty."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return encoding
@@ -322,7 +335,7 @@ def _declared_encoding(data: bytes) -> re.Match[bytes] | None:
 
 
 def _codec(data: bytes) -> tuple[str, str]:
-    """The encoding that a document declares, as written and as Python names it (empty where unknown)."""
+    """The declared encoding of a document: as written, and as Python names it (empty if unknown). Default is UTF-8."""
     match = _declared_encoding(data)
     written = match[2].decode() if match else "utf-8"
     try:
@@ -336,19 +349,19 @@ def _in_utf8(data: bytes, line: int, path: str) -> bytes:
     if name in ("utf-8", "ascii") or _WIDE.fullmatch(name):
         return data
     if not _BY_BYTES.fullmatch(name):
-        raise UnreadableFile(f"is in the unknown encoding {written!r}; convert it to UTF-8", path=path, line=line)
+        raise UnreadableFile(f"declares the unknown encoding {written!r}; convert it to UTF-8", path=path, line=line)
     try:
         text = data.decode(name)
     except UnicodeError as error:
         position = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
         raise UnreadableFile(f"is not {written} text{position}; convert it to UTF-8", path=path, line=line) from None
     if not text.startswith("<"):
-        raise UnreadableFile(f"is not {written} text, though it says so; convert it to UTF-8", path=path, line=line)
+        raise UnreadableFile(f"is not {written} text, though it declares this encoding; convert it to UTF-8", path=path, line=line)
     return text.encode("utf-8", "replace")
 
 
 def _root_at(data: bytes, at: int = 0) -> int:
-    """Where the content begins after white space, comments and processing instructions."""
+    """The position after white space, comments and processing instructions, from `at` on."""
     while True:
         at = cast(re.Match[bytes], _SPACE.match(data, at)).end()
         opening = next((opening for opening in (b"<?", b"<!--") if data.startswith(opening, at)), b"")
@@ -361,7 +374,10 @@ def _root_at(data: bytes, at: int = 0) -> int:
 
 
 def _doctype_end(data: bytes | bytearray, start: int) -> int:
-    """Where the document type declaration that begins at `start` ends; -1 where it does not end."""
+    """The end (exclusive) of the document type declaration that begins at `start`.
+
+    It is -1 if the declaration does not end, or is longer than `MAX_DOCTYPE`.
+    """
     at, is_inside = start, False
     while match := _IN_DOCTYPE.search(data, at, start + MAX_DOCTYPE):
         token, at = match[0], match.end()
@@ -387,7 +403,7 @@ def _parse(data: bytes, line: int, path: str) -> etree._Element:
         if end < 0:
             raise UnreadableFile(_ENDLESS, path=path, line=line + data.count(b"\n", 0, start))
         doctype = data[start:end]
-        # Line feeds stay, so that messages name the right line of the file.
+        # Line feeds are kept, so that messages name the right line of the file.
         data = data[:start] + b"\n" * doctype.count(b"\n") + data[end:]
     if b"&" in data:
         data = _with_characters(data, doctype, line, path)
@@ -418,7 +434,7 @@ def _parser() -> etree.XMLParser:
 
 
 def _reason(error: Exception, data: bytes) -> str:
-    # The parser counts lines from the beginning of the document, not of the file.
+    # The line in the parser's message is dropped: it counts from the start of the document, not of the file.
     message = _PLACE.sub("", str(error).strip().partition("\n")[0])
     lowered = message.lower()
     if "excessive depth" in lowered or "nested too deep" in lowered:
@@ -429,11 +445,11 @@ def _reason(error: Exception, data: bytes) -> str:
         return "is not UTF-8 text; name its encoding in the XML declaration, or convert it"
     if b"\0" in data:
         return "is not text: it holds zero bytes; remove it or convert it to UTF-8 text"
-    return f"cannot be read as XML ({message}); mend it"
+    return f"cannot be read as XML ({message}); correct the file"
 
 
 def _mended(data: bytes) -> bytes:
-    """A refused document after the repairs that lose nothing; the same bytes where none of them applies."""
+    """A document that the parser refused, after repairs without loss of text; the same bytes if no repair applies."""
     data = _NOT_ALLOWED.sub(_INVALID.encode(), data)
     return _with_prefixes(_NUMBERED.sub(_allowed, data))
 
@@ -449,7 +465,10 @@ def _allowed(match: re.Match[bytes]) -> bytes:
 
 
 def _with_prefixes(data: bytes) -> bytes:
-    """The document with every prefix declared at its root; declarations of inner elements keep their meaning there."""
+    """The document with every namespace prefix declared at its root.
+
+    Declarations in inner elements still apply there.
+    """
     root = _TAG_NAME.match(data, _root_at(data))
     if not root:
         return data
@@ -463,7 +482,7 @@ def _with_prefixes(data: bytes) -> bytes:
 
 
 def _with_characters(data: bytes, doctype: bytes, line: int, path: str) -> bytes:
-    # Most files use only the names that XML defines, and do not change.
+    # Most files use only the names that XML defines, and are returned unchanged.
     if not _OTHER_NAME.search(data):
         return data
     known = characters()
@@ -482,10 +501,14 @@ def _with_characters(data: bytes, doctype: bytes, line: int, path: str) -> bytes
             value = declared.get(name)
             value = known.get(name) if value is None else value
             if value is None:
-                fault = "stands in another file; put it in" if name in declared else "names no known character; write the character itself"
+                fault = (
+                    "is declared in another file; write its text instead"
+                    if name in declared
+                    else "names no known character; write the character itself"
+                )
                 at = line + data.count(b"\n", 0, match.start())
                 raise UnreadableFile(f"uses &{name};, which {fault}", path=path, line=at)
-            # As character references: the character may have a meaning in XML.
+            # Written as character references, because the character may have a meaning in XML.
             replacement = "".join(letter if letter.isascii() and letter.isalnum() else f"&#{ord(letter)};" for letter in value).encode()
             replacements[written] = replacement
         size += len(replacement) - len(written) - 2
@@ -497,7 +520,10 @@ def _with_characters(data: bytes, doctype: bytes, line: int, path: str) -> bytes
 
 
 def _declared_by(doctype: bytes) -> dict[str, str | None]:
-    """The entities that a document declares: a few characters each, or None for entities in other files."""
+    """The declared entities of a document by name: the value, or None for an entity in another file.
+
+    Entities with longer values than `MAX_REPLACEMENT` are left out.
+    """
     declared: dict[str, str | None] = {}
     for match in _ENTITY.finditer(doctype):
         value = (match[3] or match[4] or b"").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""XPaths of profiles: the values that they find in a document, and the kinds of values that a profile holds."""
+"""XPaths in profiles: evaluates them on a document, and checks them when a profile is read."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from perikope.patents.uspto_numbers import ipc, us_class
 Element = etree._Element
 
 NAMESPACES = {"xml": "http://www.w3.org/XML/1998/namespace", "xlink": "http://www.w3.org/1999/xlink"}
-"""Prefixes that attributes may have in a profile."""
+"""Namespaces of the prefixes that attributes may have in a profile."""
 
 
 def text_of(element: Element) -> str:
-    """The text of an element in one line."""
+    """The text of an element as one line, with collapsed white space."""
     return " ".join(whole_text(element).split())
 
 
 def items(path: etree.XPath, element: Element) -> list[Element | str]:
-    """What an XPath finds: elements, or texts where it finds attributes or computes a value."""
+    """The results of an XPath on an element: elements, or texts if it finds attributes or text, or computes a value."""
     try:
         result = path(element)
     except etree.XPathError as error:
@@ -38,18 +38,18 @@ def items(path: etree.XPath, element: Element) -> list[Element | str]:
 
 
 def texts(path: etree.XPath, element: Element) -> list[str]:
-    """What an XPath finds as texts of one line each, without empty ones."""
+    """The results of an XPath as texts of one line each, without empty texts."""
     lines = (text_of(item) if isinstance(item, etree._Element) else " ".join(item.split()) for item in items(path, element))
     return [line for line in lines if line]
 
 
 def elements(path: etree.XPath, element: Element) -> list[Element]:
-    """The elements that an XPath finds; other results are ignored."""
+    """The elements that an XPath finds; results of other types are ignored."""
     return [item for item in items(path, element) if isinstance(item, etree._Element)]
 
 
 def first_text(paths: tuple[etree.XPath, ...], element: Element) -> str:
-    """The first text that the first successful XPath finds; empty where none finds any."""
+    """The first text that the first successful XPath finds; empty if no XPath finds a text."""
     return next((text for path in paths for text in texts(path, element)), "")
 
 
@@ -60,33 +60,36 @@ def attribute_name(name: str) -> str:
 
 
 def compiled(path: str) -> etree.XPath:
-    """A compiled XPath; a syntax error, an unknown function or an unknown prefix is a `UsageError`."""
+    """Compile an XPath; raises `UsageError` for a syntax error, an unknown function or an unknown prefix."""
     try:
         xpath = etree.XPath(path, namespaces={"xlink": NAMESPACES["xlink"]}, smart_strings=False)
         # libxml2 looks up functions and prefixes only when the expression is evaluated.
         xpath(etree.Element("nothing"))
     except etree.XPathError as error:
-        raise UsageError(f"{path!r} is not an XPath ({error})") from None
+        raise UsageError(f"{path!r} is not an XPath ({error}); correct it") from None
     return xpath
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Where a value stands, and the form that it gets."""
+    """Where a file has a value, and how the value is converted."""
 
     path: etree.XPath
     join: tuple[etree.XPath, ...] = ()
+    """XPaths inside each element that `path` finds; their first texts are joined. By default the whole text is used."""
     between: str = " "
+    """The text between joined texts."""
     form: Callable[[str], str] = str
+    """Converts a text to the value; an empty result is left out."""
     is_raw: bool = False
-    """Whether `form` needs the white space of the file, as codes in fixed width do."""
+    """Whether `form` gets the text with its white space, as codes in fixed width need; else it is collapsed."""
 
     def values(self, element: Element) -> list[str]:
-        """The values in an element, without empty ones."""
+        """The values that the field finds in an element, without empty values."""
         return [value for value, _ in self.located(element)]
 
     def located(self, element: Element) -> list[tuple[str, Element | None]]:
-        """The values with the elements that `path` finds; None where it finds an attribute or computes a value."""
+        """Pairs of a value and the element that holds it; None for the element if `path` finds a text."""
         values = []
         for item in items(self.path, element):
             holder = item if isinstance(item, etree._Element) else None
@@ -113,7 +116,10 @@ _KEYS = ("path", "join", "between", "form")
 
 
 def table_of_path(name: str, value: object, keys: tuple[str, ...]) -> Mapping[str, Any]:
-    """The table that describes a value: an XPath alone, or a table with `path` and some of the other keys."""
+    """Check a value that is an XPath or a table with `path` and some of `keys`, and return it as a table.
+
+    `name` is the key of the profile, for errors.
+    """
     content = {"path": value} if isinstance(value, str) else value
     if not isinstance(content, Mapping):
         raise UsageError(f"{name} must be an XPath or a table with the keys {', '.join(keys)}")
@@ -121,13 +127,13 @@ def table_of_path(name: str, value: object, keys: tuple[str, ...]) -> Mapping[st
         if key not in keys:
             raise UsageError(f"{name} has an {unknown('key', key, keys)}")
     if "path" not in content:
-        raise UsageError(f"{name} has no path; give the XPath of the value")
+        raise UsageError(f"{name} has no path; add path with the XPath of the value")
     return content
 
 
 @dataclass(eq=False, repr=False)
 class XPathText(ValueKind):
-    """An XPath."""
+    """The kind of values that are XPaths."""
 
     def describe(self) -> str:
         """The accepted values, in words."""
@@ -151,11 +157,11 @@ class XPathText(ValueKind):
 
 @dataclass(eq=False, repr=False)
 class PathList(ListOf):
-    """A list of XPaths, or of values that XPaths find; one alone may be given without a list."""
+    """A list of XPaths or of tables with a path; a single one may be given without a list."""
 
     def check(self, name: str, value: Any) -> tuple[Any, ...]:
-        """The compiled values."""
-        # A single XPath that is wrong must be reported as such: it is no wrong list.
+        """The compiled items of the list, as a tuple."""
+        # The error for a single wrong XPath must be about the XPath, not about a list.
         return super().check(name, value) if isinstance(value, list | tuple) else (self.item.check(name, value),)
 
 
@@ -165,14 +171,14 @@ XPATHS = PathList(XPATH, "XPaths")
 
 @dataclass(eq=False, repr=False)
 class FieldValue(ValueKind):
-    """An XPath, or a table of `path`, `join`, `between` and `form`."""
+    """Where a value stands: an XPath, or a table with `path`, `join`, `between` and `form`."""
 
     def describe(self) -> str:
         """The accepted values, in words."""
         return f"an XPath or a table with the keys {', '.join(_KEYS)}"
 
     def check(self, name: str, value: Any) -> Field:
-        """The compiled field."""
+        """The field with compiled XPaths."""
         content = table_of_path(name, value, _KEYS)
         join, form = XPATHS.check(f"{name} (join)", content.get("join", ())), content.get("form", "{}")
         between = Text().check(f"{name} (between)", content.get("between", " "))
@@ -191,13 +197,13 @@ def _form(name: str, form: object) -> Callable[[str], str]:
     if isinstance(form, str) and form in _FORMS:
         return _FORMS[form]
     if not isinstance(form, str) or form.count("{}") != 1:
-        raise UsageError(f"{name} must be {', '.join(_FORMS)} or a text with {{}} in place of the value")
+        raise UsageError(f"{name} must be {', '.join(_FORMS)} or a text with {{}} once, in place of the value")
     return lambda text: form.replace("{}", text)
 
 
 @dataclass(eq=False, repr=False)
 class Pattern(ValueKind):
-    """A regular expression."""
+    """The kind of values that are regular expressions."""
 
     def describe(self) -> str:
         """The accepted values, in words."""
@@ -210,7 +216,7 @@ class Pattern(ValueKind):
         try:
             return re.compile(value)
         except (re.error, RecursionError) as error:
-            raise UsageError(f"{name} is not a regular expression ({error})") from None
+            raise UsageError(f"{name} is not a regular expression ({error}); correct it") from None
 
     def schema(self) -> dict[str, Any]:
         """A string."""

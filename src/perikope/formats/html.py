@@ -1,9 +1,9 @@
 """HTML: headings open nested sections, blocks and loose text become passages, and marked boilerplate is left out.
 
-The section of a heading ends at the next heading of the same level or above, or with the section, article, aside, nav
-or main around it. Hidden elements, buttons and other controls are no text.
+The section of a heading ends at the next heading of the same level or above, or with the `section`, `article`, `aside`,
+`nav` or `main` around it. Hidden elements, buttons and other controls are left out.
 
-The page is traversed by events and not by recursion, so that nesting cannot exhaust the stack; the parser refuses more
+The page is traversed by events and not by recursion, so that nesting cannot exhaust the stack. The parser refuses more
 than about 250 levels.
 """
 
@@ -38,9 +38,9 @@ _BLOCKS = frozenset((
 _MARKS = {
     "b": "b", "strong": "b", "i": "it", "em": "it", "a": "link", "code": "code", "kbd": "code", "samp": "code", "sub": "sub", "sup": "sup",
 }  # fmt: skip
-# "descendant::x", because ".//x" takes libxml2 quadratic time if x is inside x.
+# "descendant::x" is used, because ".//x" takes libxml2 quadratic time if x is nested in x.
 _VISIBLE_TEXT = etree.XPath(f"descendant::text()[not({' or '.join(f'ancestor::{tag}' for tag in sorted(_SKIPPED))})]")
-# The button that folds a section is inside the section's heading and holds its title.
+# Buttons inside headings are kept: the button that folds a section holds the section's title.
 _BUTTONS = etree.XPath(f"descendant::button[not({' or '.join(f'ancestor::{tag}' for tag in _HEADINGS)})]")
 _PERHAPS_HIDDEN = etree.XPath("descendant::*[@hidden or @aria-hidden or @style][not(self::body or self::main)]")
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\s*(?:[;!]|$)", re.IGNORECASE)
@@ -49,7 +49,7 @@ _METADATA = frozenset(("author", "description", "keywords", "date"))
 
 @reader("html", suffixes=(".html", ".htm", ".xhtml"))
 def read(source: Source) -> Iterator[Document]:
-    """HTML pages; headings become nested sections, navigation is left out where main or article is marked."""
+    """HTML pages; headings become nested sections, navigation is left out if the page marks main or article."""
     root = _parse(source)
     _clear_hidden(root)
     roots = _content(root)
@@ -72,14 +72,15 @@ def _parse(source: Source) -> html.HtmlElement:
     except (etree.LxmlError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UnreadableFile(f"cannot be read as HTML ({reason}); check the file", path=source.path) from None
-    # At its limits the parser stops and returns what it has; half a page must not be taken for the whole.
+    # At its limits the parser stops and returns a partial page, which must not be taken for the whole page.
     if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
         raise UnreadableFile("is nested too deeply or holds one text of over 10 MB; split or flatten the page", path=source.path)
     return root
 
 
 def _encoding(data: bytes) -> str | None:
-    # Valid UTF-8 beyond ASCII is UTF-8, whatever a page declares; the parser would guess Latin-1. It detects the rest.
+    # Valid non-ASCII UTF-8 is taken as UTF-8, whatever the page declares, because the parser would guess Latin-1. The
+    # parser detects other encodings.
     if data.isascii():
         return None
     try:
@@ -90,8 +91,8 @@ def _encoding(data: bytes) -> str | None:
 
 
 def _clear_hidden(root: html.HtmlElement) -> None:
-    """Empty hidden elements and buttons, and give them tags that are skipped."""
-    # Body and main are never hidden: a script shows a page that hides all of itself.
+    """Empty hidden elements and buttons, and change their tags to tags that are skipped."""
+    # Body and main count as visible: if a page hides them, a script shows them later.
     perhaps = cast(list[html.HtmlElement], _PERHAPS_HIDDEN(root))
     buttons = cast(list[html.HtmlElement], _BUTTONS(root))
     for element, tag in [*((button, "input") for button in buttons), *((hidden, "template") for hidden in filter(_is_hidden, perhaps))]:
@@ -101,14 +102,14 @@ def _clear_hidden(root: html.HtmlElement) -> None:
 
 
 def _is_hidden(element: html.HtmlElement) -> bool:
-    # Text that is hidden "until-found" is folded, and meant to be found.
+    # Text with hidden="until-found" is only folded, and a search is meant to find it.
     if (element.get("hidden") or "").strip().lower() != "until-found" and "hidden" in element.attrib:
         return True
     return (element.get("aria-hidden") or "").strip().lower() == "true" or bool(_HIDING_STYLE.search(element.get("style") or ""))
 
 
 def _content(root: html.HtmlElement) -> list[html.HtmlElement]:
-    """The elements that hold the content: main, else the articles, else the body."""
+    """The elements that hold the content: `main`, else each outermost `article`, else `body`."""
     for path in ("descendant::*[self::main or @role='main']", "descendant::article"):
         candidates: list[html.HtmlElement] = root.xpath(path)
         inside = set(candidates)
@@ -120,7 +121,11 @@ def _content(root: html.HtmlElement) -> list[html.HtmlElement]:
 
 
 def _title(root: html.HtmlElement, roots: list[html.HtmlElement]) -> tuple[str, html.HtmlElement | None]:
-    """The title, or an empty text and the heading that is the title: the only h1, if it is the first heading."""
+    """The title of the page, and the heading that replaces it: (title, None) or ("", heading).
+
+    A heading replaces the title if it is the only h1 and the first heading, and if the title is missing, contains the
+    heading or is contained in it.
+    """
     title = _collapsed(root.findtext(".//title") or "")
     headings = [heading for element in roots for heading in element.iter(*_HEADINGS)]
     if not headings or [heading.tag for heading in headings].count("h1") != 1 or headings[0].tag != "h1":
@@ -128,7 +133,7 @@ def _title(root: html.HtmlElement, roots: list[html.HtmlElement]) -> tuple[str, 
     outside = _CONTAINERS | _BOILERPLATE | _SKIPPED
     if not _has_words(headings[0]) or any(parent.tag in outside for parent in headings[0].iterancestors()):
         return title, None
-    # The title is often the heading with the name of the site added: then the heading is the better title.
+    # The title is often the heading plus the name of the site. The heading is then the better title.
     first, second = (" ".join(["", *re.findall(r"\w+", text.casefold()), ""]) for text in (title, headings[0].text_content()))
     return ("", headings[0]) if not title or first in second or second in first else (title, None)
 
@@ -157,24 +162,24 @@ def _has_words(element: html.HtmlElement) -> bool:
 
 
 def _is_layout(table: html.HtmlElement) -> bool:
-    """Whether a table holds parts of the page rather than data."""
+    """Whether a table is used for layout: it holds headings or other tables."""
     return any(inner is not table for inner in table.iter("table", *_HEADINGS))
 
 
 @dataclass(slots=True)
 class _Frame:
-    """An open block, with the tag, language and id of the passage that text directly inside it becomes."""
+    """An open block, with the tag, language and id for the passage of the text directly inside it."""
 
     tag: str
     language: str
     id: str = ""
     is_element: bool = False
     first_span: int = 0
-    """The number of the first span inside a sectioning element: headings from there on end with the element."""
+    """The number of the first span inside the block; a sectioning element closes the headings from there on."""
 
 
 class _HtmlReader:
-    """Turns the start and end of elements into spans."""
+    """Builds spans from the start and end events of elements."""
 
     def __init__(self, source: Source, builder: TreeBuilder, title_heading: html.HtmlElement | None, boilerplate: frozenset[str]) -> None:
         self.source, self.builder, self.title_heading = source, builder, title_heading
@@ -186,11 +191,11 @@ class _HtmlReader:
         self.section_id = ""
         self.elements = 0
         self.whole: html.HtmlElement | None = None
-        """The open row, heading or preformatted block, which inner blocks do not divide; None where none is open."""
+        """The open row, heading or preformatted block, which inner blocks do not divide; None if there is none."""
         self.cells = 0
 
     def read(self, root: html.HtmlElement, language: str) -> None:
-        """Add the content of one element of the page."""
+        """Add the content of one element of the page, whose language is `language`."""
         self.frames = [_Frame("body", language)]
         walker = etree.iterwalk(root, events=("start", "end"))
         for event, element in walker:
@@ -209,11 +214,11 @@ class _HtmlReader:
         self.builder.close_headings()
 
     def start(self, element: html.HtmlElement) -> str:
-        """Open the spans of an element and return how `end` must close it."""
+        """Open the spans of an element, and return a word that tells `end` how to close it; `skip` leaves it out."""
         tag = element.tag
         if tag in self.skipped or (tag == "a" and self.is_permalink(element)):
             if tag in _CONTROLS:
-                self.inline.text(" ")  # a visible control separates words, as opposed to a script or a hidden element
+                self.inline.text(" ")  # a visible control separates words; a script or a hidden element does not
             return "skip"
         if tag in _MARKS:
             self.inline.open(_MARKS[tag], self.link(element))
@@ -290,7 +295,7 @@ class _HtmlReader:
         if element is self.title_heading:
             self.builder.title(run.text)
         elif run.text:
-            # Many generators put the id on the division around the heading.
+            # Many generators set the id on the `div` around the heading.
             id = self.claim(frame.id or self.section_id)
             self.builder.heading(int(element.tag[1]), run.text, id=id, language=frame.language)
             for target in run.refs:
@@ -300,7 +305,7 @@ class _HtmlReader:
         self.section_id = ""
 
     def flush(self) -> None:
-        """Make a passage of the text collected since the last block began or ended."""
+        """Make a passage of the text collected since the last start or end of a block, if there is any."""
         run = self.inline.take(keep=self.in_pre)
         self.whole = None
         if not run.text.strip(" |"):
@@ -311,7 +316,7 @@ class _HtmlReader:
         self.builder.passage(run.text, frame.tag, id=id, language=frame.language, marks=run.marks, refs=run.refs)
 
     def claim(self, id: str) -> str:
-        """Take an id; empty where another element has it already, or where it is a running number."""
+        """Reserve an id and return it; empty if another element has it, or if it has the form of a running number."""
         if id in self.ids or is_running_number(id):
             return ""
         self.ids.add(id)

@@ -1,13 +1,15 @@
-"""JSON Lines: the neutral input, with one document per line.
+"""JSON Lines: the format for data of any origin, with one document per line.
 
     {"id": "d1", "title": "…", "language": "en", "metadata": {"date": "2013-04-01"}, "cites": ["d7"],
      "sections": [{"id": "s1", "title": "1 Introduction", "tag": "sec", "part": "description",
                    "passages": ["plain text",
                                 {"id": "p2", "tag": "p", "text": "…", "marks": [["b", 4, 9]], "refs": ["p1"]}]}]}
 
-If passages and nested elements alternate, `content` holds them in order in place of `passages` and `sections`. Unknown
-keys are ignored, except those that look like a misspelt or misplaced key, or that other tools use for one of these
-keys: these are errors, since text would be lost silently. Null means the same as a missing key.
+If passages and nested sections alternate, use `content`, a list of both in order, instead of `passages` and `sections`.
+A key with the value null counts as missing.
+
+Unknown keys are ignored. A key is an error, however, if it looks like a misspelt or misplaced key, or if other tools
+use it for one of these keys, because text could be lost silently.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ from perikope.formats._source import MAX_BYTES, is_running_number, language_or_n
 from perikope.formats._unpack import stem
 
 MAX_DEPTH = 64
-"""The deepest nesting of sections: no text needs more, and a hostile line must not exhaust the stack."""
+"""The deepest nesting of sections and of metadata, so that a hostile line cannot exhaust the stack."""
 
 _CHILDREN = ("content", "passages", "sections")
 _DOCUMENT = frozenset(("id", "title", "language", "metadata", "cites", *_CHILDREN))
 _SECTION = frozenset(("id", "title", "tag", "part", "language", *_CHILDREN))
 _BEIR = frozenset(("_id", "title", "text", "metadata"))
-"""The keys of a line in a BEIR corpus, a form that many collections have."""
+"""The keys of a line in a corpus of the BEIR benchmark, a form that many collections use."""
 _PASSAGE = frozenset(("id", "tag", "text", "marks", "refs", "part", "language"))
 
 _NAMES_OF_TEXT = ("body", "contents", "paragraphs", "chunks")
@@ -59,12 +61,12 @@ _NAMES_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "lang": "language",
     },
 }
-"""Names of other tools for these keys. The `doc_id` of a passage is missing: it is the id of its document."""
+"""Keys of other tools, by kind of object, with our key. `doc_id` is no id of a passage: it names the document."""
 
 
 @reader("jsonl", suffixes=(".jsonl", ".ndjson"), split=line_chunks)
 def read(source: Source) -> Iterator[Document]:
-    """JSON Lines, the neutral input: one document per line with sections, passages and metadata."""
+    """JSON Lines: one document per line with sections, passages and metadata."""
     empty = True
     with source.open() as stream:
         for number, line in _lines(stream, source):
@@ -84,7 +86,7 @@ def read(source: Source) -> Iterator[Document]:
 
 
 class _RecordError(Exception):
-    """An error in a record; each level around it adds its own location."""
+    """An error in a record; each level around the error adds its location to `where`, innermost first."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -124,9 +126,9 @@ def _is_of_beir(record: object) -> bool:
 
 
 def _from_beir(record: Any, source: Source) -> dict[str, Any]:
-    """The record of a BEIR corpus as a record with one passage; empty where it has no text."""
+    """Convert a record of a BEIR corpus to a record with one passage; empty if the record has no text."""
     if stem(os.path.basename(source.path)) == "queries.jsonl":
-        raise _RecordError("these are the queries of a BEIR folder, no documents; index its corpus.jsonl alone")
+        raise _RecordError("the file holds the queries of a BEIR folder, not documents; index only its corpus.jsonl")
     title, text = _text(record, "title"), _text(record, "text")
     common = {"id": record["_id"], "metadata": record.get("metadata")}
     if not text.strip():
@@ -207,7 +209,7 @@ class _Record:
             raise _RecordError(f"a section must be an object, not {_name(item)}")
         _check_keys(item, _SECTION, "section")
         if depth >= MAX_DEPTH:
-            raise _RecordError(f"nested deeper than {MAX_DEPTH}; flatten the document")
+            raise _RecordError(f"sections are nested deeper than {MAX_DEPTH} levels; flatten the document")
         self.builder.open(kind, _text(item, "tag") or tag, id=self.id(item), part=_text(item, "part"), language=_language(item))
         title = _text(item, "title")
         if title:
@@ -223,7 +225,7 @@ class _Record:
         elif any(key in item for key in _CHILDREN):
             self.section(item, depth, Kind.ELEMENT, "div")
         else:
-            raise _RecordError('needs "text" to be a passage, or "content", "passages" or "sections" to be an element')
+            raise _RecordError('add "text" if this is a passage, or "content", "passages" or "sections" if it is an element')
 
     def id(self, item: dict[str, Any]) -> str:
         id = _text(item, "id")
@@ -231,7 +233,7 @@ class _Record:
             if is_running_number(id):
                 raise _RecordError(f"the id {id!r} cannot be used: ids of the form @3 are running numbers; change it or leave it out")
             if id in self.ids:
-                raise _RecordError(f"the id {id!r} is used twice in this document; ids must differ inside a document")
+                raise _RecordError(f"the id {id!r} is used twice in this document; change one of the two")
             self.ids.add(id)
         return id
 
@@ -286,28 +288,28 @@ def _check_keys(record: dict[str, Any], valid: frozenset[str], kind: str) -> Non
         ours = _NAMES_ELSEWHERE[kind].get(key.lower(), "")
         if _is_lost(record, key, ours) if ours else _looks_misplaced(key):
             use = f'use "{ours}"; ' if ours else ""
-            hint = '; data of your own belongs into "metadata"' if kind == "document" else ""
+            hint = '; put other data into "metadata"' if kind == "document" else ""
             raise _RecordError(f"a {kind} has no key {key!r}; {use}valid: {', '.join(sorted(valid))}{hint}")
 
 
 def _is_lost(record: dict[str, Any], key: str, ours: str) -> bool:
     """Whether a value is lost if `key`, another tool's name for our key `ours`, is ignored.
 
-    It is lost unless the record has a value under `ours`. Text and passages always count as lost.
+    It is lost unless the record also has a value under `ours`. Text and passages always count as lost.
     """
     return record[key] is not None and (ours in ("passages", "text") or record.get(ours) is None)
 
 
 @lru_cache(maxsize=1024)
 def _looks_misplaced(key: str) -> bool:
-    """Whether a key is valid elsewhere, or similar to a valid key."""
+    """Whether a key is valid for another kind of object, or similar to a valid key."""
     ours = _DOCUMENT | _SECTION | _PASSAGE
     return key in ours or bool(get_close_matches(key.lower(), ours, n=1, cutoff=0.75))
 
 
 def _check_depth(value: object, depth: int = 0) -> None:
     if depth > MAX_DEPTH:
-        raise _RecordError(f'"metadata" is nested deeper than {MAX_DEPTH}; flatten it')
+        raise _RecordError(f'"metadata" is nested deeper than {MAX_DEPTH} levels; flatten it')
     if isinstance(value, (dict, list)):
         for inner in value.values() if isinstance(value, dict) else value:
             _check_depth(inner, depth + 1)

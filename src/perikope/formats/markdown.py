@@ -16,7 +16,7 @@ from perikope.formats._inline import Inline, link_target
 from perikope.formats._source import language_or_nothing
 
 MAX_NESTING = 100
-"""The deepest nesting of lists and quotations; the parser drops deeper levels silently."""
+"""The deepest nesting of lists and quotations. The parser would drop deeper levels silently, so they are an error."""
 
 _PARSER = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
 _MARKS = {"em": "it", "strong": "b", "s": "s", "link": "link"}
@@ -34,7 +34,7 @@ def read(source: Source) -> Iterator[Document]:
 
 
 class _MarkdownReader:
-    """Turns the flat stream of tokens into spans."""
+    """Builds spans from the flat list of tokens of the Markdown parser."""
 
     def __init__(self, source: Source, front: dict[str, object]) -> None:
         self.source = source
@@ -103,7 +103,7 @@ class _MarkdownReader:
         self.containers -= 1
 
     def open_item(self, loose: bool) -> None:
-        # An item of a tight list is one passage; other blocks in it follow the passage, which holds no blocks.
+        # An item of a tight list is one passage. Other blocks in it follow, because a passage cannot hold blocks.
         self.items_opened.append(loose)
         if loose:
             self.open_container("li")
@@ -136,7 +136,7 @@ class _MarkdownReader:
             self.builder.title(run.text)
 
     def slug(self, heading: str) -> str:
-        """The id that GitHub gives a heading; a repeated one gets a number."""
+        """The id that GitHub gives a heading; if it is taken, a number is appended."""
         plain = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         slug, count = plain, 0
         while slug in self.slugs:
@@ -169,7 +169,10 @@ class _MarkdownReader:
 
 
 def _title_at(tokens: Sequence[Token]) -> int:
-    """The index of the heading that is the title: the only one of level 1, before all text; -3 where there is none."""
+    """The index of the token that opens the document's title; -3, which matches no token, if there is no title.
+
+    The title is the only heading of level 1, if no text comes before it.
+    """
     first = next((i for i, token in enumerate(tokens) if token.type != "html_block" or _html_text(token.content).strip()), -1)
     headings = [i for i, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h1" and token.level == 0]
     return first if headings == [first] else -3
@@ -193,7 +196,7 @@ def _alternative(image: Token) -> str:
 
 
 def front_matter(text: str) -> tuple[dict[str, object], str]:
-    r"""The `key: value` lines between two `---` at the top, and the text after them.
+    r"""Return the front matter (the `key: value` lines between two `---` at the top) and the text after it.
 
     >>> front_matter("---\ntitle: Pumps\ntags: [a, 'b c']\n---\nText")
     ({'title': 'Pumps', 'tags': ['a', 'b c']}, 'Text')

@@ -1,4 +1,4 @@
-"""Plain text: paragraphs only; headings cannot be told from short paragraphs, so none are guessed."""
+"""Plain text: each paragraph is a passage. Headings are not recognised, because they look like short paragraphs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""XML: the root of a document tells its schema. Each schema is a profile, which names the walk that reads it.
+"""XML: the root element of a document tells its schema. A profile describes a schema and names the walk to use.
 
-The format `xml` reads every document whose schema is known. A format with another name (`jats`, `uspto`) reads the
-schemas whose profiles belong to it, and the file of a user's own profile reads its schema.
+The format `xml` reads every document that a built-in profile fits. A format such as `jats` or `uspto` reads only the
+schemas of its own profiles. A format named by a file, `my.toml`, reads the schema of the profile in this file.
 """
 
 from __future__ import annotations
@@ -36,20 +36,23 @@ def read(source: Source) -> Iterator[Document]:
 
 
 def walk_for(tree: XmlDocument, source: Source) -> Walk:
-    """The walk through a document, by the first profile of the source's format that fits its root."""
+    """The walk for a document, from the first profile of the source's format that fits the document.
+
+    Raises `UnreadableFile` if no profile fits.
+    """
     known = profiles_of(source.format)
     profile = next((profile for profile in known if profile.fits(tree.root)), None)
     if profile is None:
         for_root = [profile.name for profile in known if not profile.roots or tree.root.tag in profile.roots]
         roots = ", ".join(dict.fromkeys(f"<{root}>" for profile in known for root in profile.roots))
-        why = f"but without what {' or '.join(for_root)} must hold" if for_root else f"none of {roots}"
+        why = f"but does not meet `when` of the profile {' or '.join(for_root)}" if for_root else f"which is none of {roots}"
         message = f"is XML with the root <{tree.root.tag}>, {why}; write a profile for it and give it as --format PROFILE.toml"
         raise UnreadableFile(message, path=source.path, line=tree.first_line)
     return WALKS[profile.walk](profile, tree.root)
 
 
 def profiles_of(format: str) -> list[Profile]:
-    """The profiles of a format: all for `xml`, those of its name, or the one in a user's file."""
+    """The profiles of a format: all built-in profiles for `xml`, one profile for a `.toml` file."""
     if format.endswith(".toml"):
         return [_of_file(format)]
     return [profile for profile in profiles().values() if format in ("xml", profile.format)]
@@ -57,7 +60,7 @@ def profiles_of(format: str) -> list[Profile]:
 
 @cache
 def profiles() -> dict[str, Profile]:
-    """The profiles that come with the program, by name."""
+    """The built-in profiles by name."""
     folder = files("perikope.formats") / "profiles"
     loaded = [load(Path(str(entry))) for entry in folder.iterdir() if entry.name.endswith(".toml")]
     return {profile.name: profile for profile in sorted(loaded, key=lambda profile: profile.name)}
@@ -73,16 +76,16 @@ def _of_file(path: str) -> Profile:
 
 @lru_cache(maxsize=16)
 def _loaded(path: str, changed: int, size: int) -> Profile:
-    """Load a profile once per state of its file, which may change while the program runs."""
+    """Load a profile; the cache key includes time and size of the file, which may change while the program runs."""
     return load(Path(path))
 
 
 def format_of(path: str) -> Format:
-    """The format that a user's own profile describes."""
+    """The format that the profile in a user's file describes."""
     return Format(path, (), read, _of_file(path).summary, chunks, SUFFIXES)
 
 
 for _profile in profiles().values():
-    # If a format has several schemas, the one with the format's name has its summary.
+    # If a format has several profiles, the profile with the format's name provides the summary.
     if _profile.name == _profile.format:
         FORMATS.add(_profile.format, Format(_profile.format, (), read, _profile.summary, chunks, SUFFIXES))

@@ -1,1 +1,1 @@
-"""Patents without an index: codes, numbers, families, headings, mentions, translation."""
+"""Rules about patents that need no index: codes, numbers, families, headings, mentions, translation."""

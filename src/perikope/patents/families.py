@@ -1,10 +1,11 @@
-"""Patents that are published more than once: merges the application (A1) and the granted patent (B1) on request.
+"""Merges the publications of a patent, such as the application (A1) and the granted patent (B1), into one document.
 
     with Index.create("patents.index") as index:
         index.add(merge_publications(read("patents/")))
 
-Publications of a patent repeat each other. Without merging, each of them can be a result, and `one_per="patent"` keeps
-the best one in a ranking. With merging, the collection holds each patent once, and statistics count it once.
+Publications of a patent repeat each other. Without merging, each publication can be a result; the option
+`one_per="patent"` keeps only the best publication per patent. With merging, the index holds each patent once, and
+collection statistics count it once.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ _PUBLICATION = re.compile(r"([A-Z]{2}-[A-Z0-9]+)-[A-Z][0-9]?")
 
 
 def merge_publications(documents: Iterable[Document]) -> Iterator[Document]:
-    """The same documents with one document per patent: `EP-1000000` for EP-1000000-A1 and EP-1000000-B1.
+    """Yield one document per patent, with the id `EP-1000000` for EP-1000000-A1 and EP-1000000-B1.
 
-    The merged document has the sections of the latest publication. Earlier publications, latest first, add the parts
-    and languages that no later publication has. This is often the abstract, which only the application contains.
-    Metadata are merged; values of later publications come first. The date is the earliest one, because the patent is
-    known from that date. A patent with one publication only gets a new id. Other documents do not change. All documents
-    are held in memory.
+    The merged document has the sections of the latest publication. Earlier publications, latest first, add each part in
+    each language that no later publication has. This is often the abstract, which only the application contains.
+
+    Metadata are merged; values of later publications come first. The date is the earliest date, because the patent has
+    been public since then. If there is a single publication of a patent, only its id changes. Documents that are no
+    patents do not change. All documents are held in memory.
     """
     groups: dict[str, list[Document]] = {}
     for document in documents:
@@ -38,7 +40,7 @@ def merge_publications(documents: Iterable[Document]) -> Iterator[Document]:
 
 
 def merged(id: str, publications: Sequence[Document]) -> Document:
-    """One document made of several publications, which are given latest first."""
+    """Merge publications, given latest first, into one document with the given id."""
     latest = publications[0]
     builder = TreeBuilder(id, tag=latest.labels[latest.spans.tag[0]], language=latest.language)
     builder.metadata = _united([document.metadata for document in publications])
@@ -71,14 +73,14 @@ def merged(id: str, publications: Sequence[Document]) -> Document:
         for span, number in copied.items():
             if span in document.citations:
                 builder.citations[number] = document.citations[span]
-            # Places are in the file that the document names as its source.
+            # Only the latest publication's places are kept: its file is the source of the merged document.
             if document is latest and span in document.places:
                 builder.places[number] = document.places[span]
     return builder.build()
 
 
 def _recency(document: Document) -> tuple[str, str]:
-    """The key that orders publications: by date, those without a date by kind, B1 after A1."""
+    """Sort key of publications: by date, then by kind (A1 before B1); those without a date count as earliest."""
     return str(document.metadata.get("date", "")), str(document.metadata.get("kind", ""))
 
 
@@ -92,7 +94,10 @@ def _children(document: Document) -> dict[int, list[int]]:
 def _copy(
     document: Document, span: int, children: dict[int, list[int]], builder: TreeBuilder, copied: dict[int, int], ids: set[str]
 ) -> None:
-    """Add a span with everything inside it."""
+    """Add a span of `document`, with everything inside it, to the open section of `builder`.
+
+    `copied` receives the new number of each copied span. `ids` holds the ids in use: a repeated id is dropped.
+    """
     spans, labels = document.spans, document.labels
     kind, tag = spans.kind[span], labels[spans.tag[span]]
     part, language = labels[spans.part[span]], labels[spans.language[span]]
@@ -119,7 +124,11 @@ def _copy(
 
 
 def _united(records: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    """All values of each key, the latest publication's first; a single value where all have the same."""
+    """Merge metadata, given latest publication first; values of later publications come first.
+
+    A key gets a list if its values differ or if a record has a list for it, else a single value. The date is the
+    earliest date.
+    """
     united: dict[str, object] = {}
     for key in dict.fromkeys(key for record in records for key in record):
         values: dict[object, None] = {}

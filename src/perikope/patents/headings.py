@@ -1,8 +1,13 @@
-"""Headings of patent descriptions that are only paragraphs, recognised as in Albarede et al. (2021), section 4.1.
+"""Recognises headings in patent descriptions that are tagged as paragraphs; see Albarede et al. (2021), section 4.1.
 
-Many files write headings as paragraphs. A short paragraph with text after it is a heading if it consists of the words
-that such headings are made of, is all in capitals, names an example, is numbered like a section, is all in bold, or has
-no number while the other paragraphs have one.
+A short paragraph that another element follows is a heading if one of these conditions holds:
+
+- it consists of words typical of headings (`BRIEF DESCRIPTION OF THE DRAWINGS`);
+- it is all in capitals;
+- it names an example (`Example 2: Glue`);
+- it is numbered like a section (`2.1 Rotor`);
+- it is all bold or underlined;
+- it has no paragraph number, while most other paragraphs have one.
 """
 
 from __future__ import annotations
@@ -15,11 +20,11 @@ from lxml import etree
 Element = etree._Element
 
 LONGEST = 120
-"""The most characters of a paragraph that can be a heading."""
+"""The longest heading, in characters."""
 DEEPEST = 6
-"""The deepest level of a heading whose words say it."""
+"""The deepest level that `heading_level` derives from the words of a heading."""
 DEEPEST_TAGGED = 9
-"""The deepest level of a heading whose attribute says it."""
+"""The deepest level that an attribute of a heading can give."""
 
 _SAYING = """
 field background summary disclosure description drawing drawings figure figures art example examples embodiment embodiments reference
@@ -41,14 +46,14 @@ de la le les du des et en d un une l détaillée brève technique préféré pr�
 """
 _SAYING_WORDS = frozenset(_SAYING.split())
 _HEADING_WORDS = _SAYING_WORDS | frozenset(_FILLING.split())
-"""A heading of these words only, with at least one of `_SAYING_WORDS`, is a main heading."""
+"""A text that has only these words, and at least one of `_SAYING_WORDS`, is a main heading."""
 _ALONE = """
 description background summary examples example references drawings abstract claims introduction experimental results discussion methods
 conclusion conclusions title definitions field overview bibliography
 beispiele beispiel bezugszeichenliste figuren beschreibung figurenbeschreibung zusammenfassung zeichnungen exemples exemple dessins résumé
 """
 _ONE_WORD = frozenset(_ALONE.split())
-"""Words that are a main heading alone."""
+"""Words that form a main heading by themselves."""
 
 _PARAGRAPH = re.compile(r"\s*\[\s?[0-9]{1,5}\s?\]\s*")
 _NUMBERING = re.compile(
@@ -64,7 +69,7 @@ _EXAMPLE = re.compile(
 )
 _AFTER_EXAMPLE = re.compile(r"\s*[\]>):.\u2010-\u2015-]|\s+[A-Z(<\[]")
 _NOISE = re.compile(r"<(?:SEP|tb|Desc)|\bEMI[0-9]|[=|]|(?:[0-9]\s*){9}|\bSEQ ID\b")
-"""Pieces of tables, of omitted pictures, and of sequences."""
+"""Remains of tables, omitted pictures and biological sequences, which are no headings."""
 _SENTENCES = re.compile(r"[^\W\d_]{2}\.\s+[A-Z]")
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _MARKS = frozenset(("b", "i", "u", "it", "bold", "italic", "sub", "sup", "o", "smallcaps"))
@@ -72,10 +77,11 @@ _VOWELS = frozenset("AEIOUYÄÖÜÉÈÀ")
 
 
 def heading_level(text: str, outline: int = 1) -> tuple[int, int]:
-    """The level of a heading, and the level that headings of unknown level after it are counted from.
+    """Return the level of a heading, and the value of `outline` for the next heading.
 
-    Main headings have level 1; numbered ones have one level more than their number has parts. A heading of unknown
-    level is one level below `outline`, the second value that this function returned for the heading before.
+    Main headings have level 1, examples level 2. A heading with a number of n parts has level n + 1. A heading of
+    unknown level gets level `outline` + 1 and leaves `outline` unchanged. Every other heading sets `outline` to its
+    level.
 
     >>> heading_level("EXAMPLES"), heading_level("2.1 Rotor", 1), heading_level("Notes", 3)
     ((1, 1), (3, 3), (4, 3))
@@ -98,14 +104,14 @@ def heading_level(text: str, outline: int = 1) -> tuple[int, int]:
 
 
 class Headings:
-    """Recognises the headings of one description; `is_numbered` tells whether a paragraph has a number."""
+    """Recognises headings among the paragraphs of one document; `is_numbered` tells if a paragraph has a number."""
 
     def __init__(self, is_numbered: Callable[[Element], bool]) -> None:
         self._is_numbered = is_numbered
         self._mostly_numbered: dict[Element, bool] = {}
 
     def is_heading(self, element: Element, text: str) -> bool:
-        """Whether a paragraph of a description is a heading."""
+        """Whether a paragraph of a description, with this text, is a heading."""
         text = _without_number(text)
         following = element.getnext()
         if not 3 <= len(text) <= LONGEST or following is None or any(child.tag not in _MARKS for child in element):
@@ -128,12 +134,16 @@ class Headings:
         return _is_numbered_title(text) and not _SENTENCES.search(text) and _is_text(following) and not _ends_list(element, text)
 
     def _stands_out(self, element: Element, following: Element) -> bool:
-        """Whether a paragraph has no number while most have one, and one of the next two paragraphs has a number."""
+        """Whether a paragraph without a number stands among numbered paragraphs.
+
+        Most paragraphs of its parent must have a number. So must `following`, or the paragraph after it if `following`
+        is short.
+        """
         parent = element.getparent()
         if parent is None or self._is_numbered(element):
             return False
         if parent not in self._mostly_numbered:
-            # Measured in characters: a short text may have as many headings as paragraphs.
+            # "Most" is measured in characters: a short description may have as many headings as paragraphs.
             sizes = {True: 0, False: 0}
             for child in parent.iterchildren(element.tag):
                 sizes[self._is_numbered(child)] += len(_text_of(child))
@@ -145,7 +155,7 @@ class Headings:
 
 
 def is_main(text: str) -> bool:
-    """Whether a text consists only of words that headings of patents are made of.
+    """Whether a text is a main heading: it consists only of words that are typical of headings of patents.
 
     >>> is_main("BRIEF DESCRIPTION OF THE DRAWINGS"), is_main("2. Related Art:"), is_main("The invention is new.")
     (True, True, False)
@@ -163,7 +173,7 @@ def is_main(text: str) -> bool:
 
 
 def is_capitals(text: str) -> bool:
-    """Whether a text is several words in capitals; sequences of bases or amino acids are not.
+    """Whether a text consists of several words in capitals and is no sequence of bases or amino acids.
 
     >>> [is_capitals(text) for text in ("2. PUMPS WITH A ROTOR", "ATGCC GGTTA", "PVC", "AGL SF-268 CNS")]
     [True, False, False, False]
@@ -178,13 +188,13 @@ def is_capitals(text: str) -> bool:
 
 
 def _without_number(text: str) -> str:
-    """The text without the number of its paragraph."""
+    """The text without a leading paragraph number such as `[0042]`."""
     number = _PARAGRAPH.match(text)
     return text[number.end() :].strip() if number else text.strip()
 
 
 def _is_numbered_title(text: str) -> bool:
-    """Whether a text begins like `2.1 Rotor` or `B. Rotor`."""
+    """Whether a text begins with a section number and a capital letter, as `2.1 Rotor` and `B. Rotor` do."""
     numbering = _NUMBERING.match(text)
     if not numbering or numbering["bracket"] or not text[numbering.end() : numbering.end() + 1].isupper():
         return False
@@ -192,7 +202,10 @@ def _is_numbered_title(text: str) -> bool:
 
 
 def _ends_list(element: Element, text: str) -> bool:
-    """Whether the paragraph before has a number of the same form: then this paragraph is the last item of a list."""
+    """Whether a numbered paragraph is the last item of a list.
+
+    It is if the paragraph before it is short and has a number of the same form.
+    """
     before = element.getprevious()
     if before is None or _is_text(before):
         return False

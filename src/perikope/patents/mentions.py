@@ -1,4 +1,4 @@
-"""What a patent says in words: the claims, figures and paragraphs that it mentions, the patents that it cites."""
+"""Finds references in the words of a patent: mentioned claims, figures, examples and paragraphs, and cited patents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 _MOST = 200
-"""The longest range of numbers that is read; a longer one is a misprint or hostile."""
+"""The longest range of numbers, such as `1 to 20`, that is expanded; a longer range is a misprint or hostile."""
 
 _BETWEEN = (
     r"\s*+(?>,\s*+(?:and|or|und|oder|et|ou|y|o|e|en|of)\b|[,;&/+\u2010-\u2015-]"
@@ -17,19 +17,20 @@ _NUMBER = r"\s*+(?:n[°ºo]s?\.?\s*+)?"
 _MORE_NUMBERS = rf"(?:{_BETWEEN}[0-9]{{1,3}}(?![0-9a-z]|[.,][0-9]))*+"
 _NUMBERS = rf"(?P<numbers>[0-9]{{1,3}}(?![0-9a-z]){_MORE_NUMBERS})"
 _CLAIMS = rf"(?P<numbers>[0-9]{{1,3}}(?:(?=[a-z]{{2}})|(?![0-9a-z]){_MORE_NUMBERS}))"
-"""Numbers of claims; the space after the first may be missing (`claim 1further`), as opposed to `for example 10ml`."""
+"""Numbers of claims. The space after the first number may be missing (`claim 1further`)."""
 _LETTER = "[b-df-np-xz]"
-"""A letter that can stand alone for a figure (`2A and B`): one that is no word."""
+"""A letter that can stand alone for a figure (`2A and B`), because it is not a word by itself."""
 _LETTERED = rf"(?P<numbers>[0-9]{{1,3}}(?:(?=[a-z]{{2}})|[a-z]?\b(?:{_BETWEEN}(?:[0-9]{{1,3}}[a-z]?|{_LETTER})\b)*+))"
-"""Numbers of figures; a word may follow the first without a space, as with claims."""
+"""Numbers of figures. The space after the first number may be missing, as in `_CLAIMS`."""
 _ELSEWHERE = r"(?!\s+of\s+(?:u\.?s|ep\b|wo\b|jp\b|the\s+patent))"
 _OTHER_EXAMPLE = "".join(
     rf"(?<!{kind}[ -]example)" for kind in ("comparative", "reference", "synthesis", "preparation", "production", "test", "formulation")
 )
-"""These are counted separately: comparative example 1 is not example 1."""
+"""Excludes kinds of examples that are numbered separately: comparative example 1 is not example 1."""
 
-# For each word that mentions begin with, in lower case, the pattern that follows it. Conditions on the text before the
-# word come after the word: so a search for plain letters finds the few positions where the pattern is tried.
+# By the word that a mention begins with, in lower case: the kind of thing mentioned, and the pattern of the text after
+# the word. Conditions on the text before the word are look-behinds after it. So a fast search for plain letters finds
+# the few positions at which the pattern is tried.
 _WORDS = {
     "claim": ("claim", rf"(?<!\wclaim)s?{_NUMBER}{_CLAIMS}{_ELSEWHERE}"),
     "anspr": ("claim", rf"(?:uch(?:e?s)?|üchen?)\b{_NUMBER}{_CLAIMS}"),
@@ -63,10 +64,10 @@ _NAMED = re.compile(
 
 
 def mentions(text: str, before: int = 0) -> Iterator[tuple[str, str]]:
-    """What a passage mentions, each once and in order, such as ("claim", "3") or ("figure", "3B").
+    """Yield what a passage mentions, each thing once, as pairs such as ("claim", "3") or ("figure", "3B").
 
-    The words are claim, figure, example and paragraph; the number of a paragraph has four digits. `before` is the
-    number of the claim that the passage is, which may mention "all preceding claims"; 0 for other passages.
+    The first item is claim, figure, example or paragraph, the second its number. The number of a paragraph has four
+    digits. If the passage is a claim, `before` is its number, so that "the preceding claims" can be resolved; else 0.
 
     >>> list(mentions("A pump according to any of claims 1 to 3 or 5, see FIGS. 2A and 4"))
     [('claim', '1'), ('claim', '2'), ('claim', '3'), ('claim', '5'), ('figure', '2A'), ('figure', '4')]
@@ -93,7 +94,9 @@ def mentions(text: str, before: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def named_first(text: str) -> Iterator[tuple[str, str]]:
-    """The figures or examples that the lines of a text begin with, as descriptions of drawings and headings do.
+    """Yield the figures or examples that lines of a text begin with, as pairs such as ("figure", "3A").
+
+    Such lines are descriptions of drawings, and headings of examples.
 
     >>> list(named_first("FIG. 3A is a side view;\\nFIG. 3B is a plan."))
     [('figure', '3A'), ('figure', '3B')]
@@ -111,20 +114,23 @@ _MISSING = re.compile(
     r"(?:^\s*+|\n[ \t]*+|(?<=[.;:,]\s)\s*+)([0-9](?:\s?[0-9]){0,2})\s?[.)]\s+(?=[^\W\d_a-z])"
     r"|(?:^\s*+|\n[ \t]*+)([0-9]{1,3})\s+(?=[^\W\d_a-z])"
 )
-"""A number that is known to be missing: inside a line, with a space in it (`1 1.`), or without a full stop."""
+"""A claim number in a less regular form, for a number known to be missing.
+
+It may stand inside a line, hold a space (`1 1.`), or lack the full stop.
+"""
 _CLAIM_WORD = re.compile("claim|anspr|revendi|reivindi|rivendi|conclusie|krav|請求", re.IGNORECASE)
 _GAP = 6
-"""The most numbers that can be missing before a claim that begins a line."""
+"""The most by which the number of a claim may exceed the number of the claim before."""
 _NO_NUMBER = 10**6
 _LONGEST_STATEMENT = 120
 
 
 def claim_starts(lines: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Number, line and position in the line of each claim in a list; empty where the lines are no list of claims.
+    """Find where claims begin in lines of text: number of the claim, index of the line, position in the line.
 
-    A line begins a claim if it begins with a number that is a little higher than the one before. Missing numbers are
-    looked for inside lines, since a claim can run on after the end of a page. If the first claim has no number, it is
-    the text before the others, without lines that only announce claims.
+    The result is empty if the lines are no list of claims. A line begins a claim if it begins with a number a little
+    higher than the last claim's number. Missing numbers are searched inside lines, because a claim can begin in the
+    middle of a line. If the first claim has no number, it begins at the first line that does not only announce claims.
 
     >>> claim_starts(["I claim:", "1. A pump.", "2. The pump of claim 1. 3. A rotor.", "4. A seal."])
     [(1, 1, 0), (2, 2, 0), (3, 2, 24), (4, 3, 0)]
@@ -155,7 +161,10 @@ def claim_starts(lines: Sequence[str]) -> list[tuple[int, int, int]]:
 
 
 def _inner_starts(lines: Sequence[str], index: int, end: int, expected: int, following: int) -> Iterator[tuple[int, int, int]]:
-    """Where claims begin inside lines: those with the numbers from `expected` to before `following`."""
+    """Find claims that begin inside the lines `index` to `end` (exclusive), as `claim_starts` returns them.
+
+    Their numbers run from `expected` to `following` (exclusive).
+    """
     pattern = _INNER_START if following == _NO_NUMBER else _MISSING
     for inner in range(index, end):
         for match in pattern.finditer(lines[inner]):
@@ -166,14 +175,17 @@ def _inner_starts(lines: Sequence[str], index: int, end: int, expected: int, fol
 
 
 def _is_list(lines: Sequence[str], begins: Sequence[tuple[int, int]]) -> bool:
-    """Whether lines that begin with numbers are surely claims: there are several, or one that mentions a claim."""
+    """Whether the numbered lines are surely claims: there are several, or the only one mentions a claim.
+
+    `begins` has the number and the index of each numbered line.
+    """
     if len(begins) == 1:
         return any(what == "claim" for what, _ in mentions(lines[begins[0][1]]))
     return bool(begins)
 
 
 def _announces(line: str) -> bool:
-    """Whether a line only announces claims."""
+    """Whether a line only announces claims, as `I claim:` does."""
     words = line.split()
     if len(words) <= 3 or (words[0].startswith("[") and words[-1].endswith("]")):
         return not line.rstrip().endswith(".")
@@ -181,7 +193,7 @@ def _announces(line: str) -> bool:
 
 
 def _listed(text: str) -> Iterator[str]:
-    """The numbers of a list with ranges, written in lower case: `1 to 3, 5`, `2a-2c`, `2a and b`."""
+    """Yield the numbers of a list with ranges, such as `1 to 3, 5`, `2a-2c` or `2a and b`; letters become capitals."""
     last, letter, end = 0, "", 0
     for piece in _PIECE.finditer(text):
         is_range = bool(last) and _RANGE.fullmatch(text, end, piece.start()) is not None
@@ -215,7 +227,7 @@ _ADJECTIVES = {
 }
 _NO_PUBLICATION = re.compile(r"provisional|serial|ser\.|PCT\s*/\s*[A-Z]{2}|\bapplication\s+(?:no|ser)", re.IGNORECASE)
 _PUBLISHED = re.compile(r"(?<![0-9/])20[0-9]{2}\s?/\s?[0-9]{7}(?![0-9])")
-"""The number of a published application."""
+"""The number of a published US application, such as `2004/0248206`."""
 _KIND_BEFORE = re.compile(r"\s*-?\s*([ABCU][1-9]?)\b\s*-?")
 _KIND = re.compile(r"\s*-?\s*([ABCU][1-9])\b")
 _INTERNATIONAL = re.compile(r"(?<![0-9])([0-9]{4}|[0-9]{2})\s*/\s*([0-9]{4,6})(?![0-9])|(?<![0-9])([0-9]{7}|[0-9]{10})(?![0-9])")
@@ -229,7 +241,9 @@ _OTHER = re.compile(r"(?<![0-9])([0-9]{1,4}(?:[\s.]?[0-9]{2,3}|,[0-9]{3}){1,4}|[
 
 
 def cited_patents(text: str) -> Iterator[tuple[str, str, str]]:
-    """Country, number and kind of the publications that a text cites; numbers that are not certain are left out.
+    """Yield country, number and kind of each publication that a text cites; doubtful numbers are left out.
+
+    The kind is empty if the text does not give it exactly. Only the first 1000 characters are read.
 
     >>> list(cited_patents("U.S. Pat. Nos. 5,001,116 and 4,994,443")), list(cited_patents("WO 95/11968"))
     ([('US', '5001116', ''), ('US', '4994443', '')], [('WO', '1995011968', '')])
@@ -246,7 +260,7 @@ def cited_patents(text: str) -> Iterator[tuple[str, str, str]]:
     start = country.end()
     rough = ""
     if letter := _KIND_BEFORE.match(text, start):
-        # A single letter after the country is no exact kind: A can be A1 or A2.
+        # A single letter after the country is not an exact kind: A can be A1 or A2.
         start, rough = letter.end(), letter[1] if len(letter[1]) == 2 else ""
     pattern = {"WO": _INTERNATIONAL, "JP": _JAPANESE, "US": _AMERICAN, "EP": _EUROPEAN}.get(code, _OTHER)
     for match in pattern.finditer(text, start):

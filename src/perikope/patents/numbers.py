@@ -1,4 +1,4 @@
-"""Numbers of publications and applications in normal form."""
+"""Patent numbers: the normal form of numbers of publications and applications."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ class PatentNumber(NamedTuple):
     number: str
     kind: str = ""
     date: str = ""
-    """The date as 2001-03-15, or as much of it as is known; empty where unknown."""
+    """The date as `2001-03-15`, `2001-03` or `2001`, as far as it is known; empty if it is unknown."""
 
     @property
     def id(self) -> str:
-        """The id of its document: `EP-1000000-A1`."""
+        """The id of the document with this number: `EP-1000000-A1`."""
         return "-".join(filter(None, (self.country, self.number, self.kind)))
 
     @property
     def written(self) -> str:
-        """The number as people write it: `EP0680812A1`."""
+        """The number with country and kind, as people write it: `EP0680812A1`."""
         return self.patent + self.kind
 
     @property
     def patent(self) -> str:
-        """The number without its kind, as people write it: `EP0680812`."""
+        """The number with its country but without its kind, as people write it: `EP0680812`."""
         return self.country + (self.number.zfill(7) if self.country == "EP" else self.number)
 
 
 def patent_number(country: str, number: str, kind: str = "", date: str = "") -> PatentNumber:
-    """The normal form of a number whose parts are as a file writes them.
+    """The normal form of a number, from its parts as a file writes them.
 
-    Leading zeros are dropped. A WO number has a year of four digits and six digits more, that of a published US
-    application a year and seven digits more.
+    Leading zeros are dropped. A WO number becomes a year of four digits and a number of six digits. The number of a
+    published US application becomes a year of four digits and a number of seven digits.
 
     >>> patent_number("EP", "0680812", "A1").id, patent_number("US", "D0435854", "S1").id
     ('EP-680812-A1', 'US-D435854-S1')
@@ -58,7 +58,7 @@ def patent_number(country: str, number: str, kind: str = "", date: str = "") -> 
 
 
 def number_of_id(id: str, date: str = "") -> PatentNumber:
-    """The number of a publication, from the id of its document.
+    """The number of a publication, parsed from a document id such as `US-6530116-B2`; `date` is added to it.
 
     >>> number_of_id("US-6530116-B2")
     PatentNumber(country='US', number='6530116', kind='B2', date='')

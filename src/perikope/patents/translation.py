@@ -1,6 +1,6 @@
-"""Translation of a query into a language of the index: a protocol, and an adapter for LibreTranslate servers.
+"""Translation of queries into the languages of an index: a protocol, and a client for LibreTranslate servers.
 
-Nothing is translated unless the user asks for it: unpublished text must not leave the machine by default.
+Nothing is translated unless the user requests it: unpublished text must not leave the machine by default.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from perikope.core.errors import PerikopeError, UsageError
 
 TIMEOUT = 60.0
-"""Seconds without an answer after which a request fails; a hundred claims take a small machine a while."""
+"""Seconds without an answer after which a request fails. Translating a hundred claims can take this long."""
 MAX_BYTES = 1 << 24
-"""The longest answer that is read, in bytes; no translation of claims is longer."""
+"""The longest accepted answer, in bytes; translations of claims are far shorter."""
 _EXCERPT = 200
 
 
@@ -27,17 +27,18 @@ class TranslationError(PerikopeError):
 
 
 class Translator(Protocol):
-    """A function with this signature, or an object such as `LibreTranslate`."""
+    """A translator of texts: a function with the signature of `__call__`, or an object such as `LibreTranslate`."""
 
     def __call__(self, text: str, source: str, target: str) -> str:
-        """Translate a text from the language `source` to the language `target`; both are codes such as `de`."""
+        """Return a text translated from the language `source` to the language `target`; both are codes such as `de`."""
         ...
 
 
 class LibreTranslate:
-    """A server with LibreTranslate's `POST /translate`, by its address: `http://localhost:5000`.
+    """A translator that sends texts to a LibreTranslate server (`POST /translate`) at a URL.
 
-    Only http and https are used, and redirections are not followed, so that the text goes to the given address only.
+    The URL must be http or https, such as `http://localhost:5000`. Redirections are not followed, so that texts go to
+    this address only.
     """
 
     def __init__(self, url: str, *, api_key: str = "", timeout: float = TIMEOUT) -> None:
@@ -47,7 +48,7 @@ class LibreTranslate:
         except ValueError:
             host = None
         if not host or parts.scheme not in ("http", "https"):
-            raise UsageError(f"{url!r} is not the address of a translation server; write it as http://localhost:5000")
+            raise UsageError(f"{url!r} is not the address of a translation server; give a URL such as http://localhost:5000")
         path = parts.path.rstrip("/").removesuffix("/translate")
         self.url = f"{parts.scheme}://{parts.netloc}{path}/translate"
         self._api_key = api_key
@@ -55,7 +56,7 @@ class LibreTranslate:
         self._open: Callable[..., Any] = build_opener(_NoRedirection).open
 
     def __call__(self, text: str, source: str, target: str) -> str:
-        """See `Translator`."""
+        """Return the text as the server translates it; a failure raises `TranslationError`. See `Translator`."""
         content = {"q": text, "source": source, "target": target, "format": "text"}
         if self._api_key:
             content["api_key"] = self._api_key
@@ -67,16 +68,18 @@ class LibreTranslate:
                 data: bytes = answer.read(MAX_BYTES + 1)
         except HTTPError as error:
             with error:
-                raise self._failed(f"it answers {error.code} {_reason(error)}") from None
+                raise self._failed(
+                    f"the server answers {error.code} {_reason(error)}; check the address, the API key and the languages"
+                ) from None
         except (URLError, HTTPException, OSError) as error:
             reason = error.reason if isinstance(error, URLError) else error
             reason_given = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason) or type(reason).__name__
-            raise self._failed(f"{reason_given}; check the address, and whether the server runs") from None
+            raise self._failed(f"{reason_given}; check the address and that the server runs") from None
         if len(data) > MAX_BYTES:
-            raise self._failed(f"its answer is longer than {MAX_BYTES >> 20} MB")
+            raise self._failed(f"the answer is longer than {MAX_BYTES >> 20} MB; check the address, or translate a shorter text")
         translated = _field(data, "translatedText")
         if translated is None:
-            raise self._failed("its answer is not one of LibreTranslate's, an object with translatedText")
+            raise self._failed("the answer is not a JSON object with translatedText; give the address of a LibreTranslate server")
         return translated
 
     def _failed(self, why: str) -> TranslationError:
@@ -87,15 +90,15 @@ class LibreTranslate:
 
 
 class _NoRedirection(HTTPRedirectHandler):
-    """Turns every redirection into an error."""
+    """Follows no redirection, so that each one is an `HTTPError`."""
 
     def redirect_request(self, *details: Any, **more: Any) -> None:
-        """Follow no redirection."""
+        """Return None, so that the redirection is an error."""
         return
 
 
 def _reason(error: HTTPError) -> str:
-    """The reason that a server gives for an error: `{"error": "…"}`, or the reason phrase of HTTP."""
+    """The reason of a failed request: the text of `{"error": "…"}` in the answer, else the HTTP reason phrase."""
     try:
         reason_given = _field(error.read(MAX_BYTES), "error")
     except (OSError, HTTPException):
@@ -104,7 +107,7 @@ def _reason(error: HTTPError) -> str:
 
 
 def _field(data: bytes, name: str) -> str | None:
-    """A text in a JSON object, or None."""
+    """The text under a key of a JSON object; None if the data is not such an object or the value is no text."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):

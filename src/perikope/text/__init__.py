@@ -1,1 +1,1 @@
-"""What is a word, and a sentence, in each language?"""
+"""Text analysis: words, terms and sentences, in many languages."""

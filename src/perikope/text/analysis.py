@@ -1,9 +1,11 @@
 """Text analysis: words with their offsets, and the term of a word in its language.
 
-A word is a run of letters, digits and combining marks of any script; Han, Hiragana and other scripts written
-without spaces give one word per character. The term of a word is its NFKC case-folded form, stemmed; a stop word has
-no term but keeps its position. Words and terms are separate on purpose: positions, segments and highlights need only
-words, and each distinct word is analysed once.
+A word is a run of letters, digits and combining marks of any script. In Han, Hiragana and other scripts written without
+spaces, each character is a word. The term of a word is its NFKC case-folded form, stemmed. A stop word has no term but
+keeps its position.
+
+Finding words and computing terms are separate steps: positions, passages and highlights need only words, and each
+distinct word is analysed once.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from perikope.core.errors import InputError, UsageError, unknown
 from perikope.kernels.words import find_words
 
 ANALYSIS_VERSION = 1
-"""Recorded in every index: another version of this module may cut or stem words differently."""
+"""Version of the analysis, recorded in every index; it increases if words are cut or stemmed differently."""
 
 STEMMERS = ("snowball", "porter", "none")
 
@@ -36,7 +38,7 @@ SNOWBALL: Mapping[str, str] = {
     "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian",
     "es": "spanish", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
 }  # fmt: skip
-"""ISO 639-1 codes of the languages that Snowball has a stemmer for; other languages are indexed unstemmed."""
+"""Snowball stemmers by ISO 639-1 language code; words of other languages are not stemmed."""
 
 _ISO_639_1 = """
     aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es et eu fa ff
@@ -56,19 +58,19 @@ _ISO_639_2 = """
     suk sus sux syc syr tem ter tet tig tiv tkl tlh tli tmh tog tpi tsi tum tvl tyv udm uga umb und vai vot wal war was xal yao yap zap
     zbl zen zgh zun zxx zza
 """
-"""The codes of three letters for languages without a code of two: "eng" is not in the list, since English is "en"."""
+"""Three-letter codes of languages that have no two-letter code. "eng" is not listed, because English has "en"."""
 
 _OTHERS_IN_USE = """
     sh arz azb bar bcl bjn ckb cmn ext glk hak lij lmo ltg lzh mzn nan pfl pms pnb rue szl vec vep vro wuu yue
 """
-"""Codes of ISO 639-3, and withdrawn codes, with a Wikipedia of some size: these are the ones that pages use."""
+"""ISO 639-3 codes and withdrawn codes that web pages use: languages with a Wikipedia of some size."""
 
 _LANGUAGES = frozenset(f"{_ISO_639_1} {_ISO_639_2} {_OTHERS_IN_USE}".split())
 
 
 @lru_cache(maxsize=1)
 def word_classes() -> Bytes:
-    """The class of every character (see `kernels.words`), from the shipped table."""
+    """The class of every Unicode character, indexed by code point; see `kernels.words` for the classes."""
     table = resources.files("perikope").joinpath("data", "word_classes.txt").read_text("ascii")
     ranges = [line.split() for line in table.splitlines() if not line.startswith("#")]
     firsts = np.array([int(first, 16) for first, _ in ranges])
@@ -77,7 +79,7 @@ def word_classes() -> Bytes:
 
 
 def word_spans(text: str) -> tuple[Integers32, Integers32]:
-    """Start and end of each word, in characters.
+    """Two arrays with one item per word: its start and its end (exclusive), in characters.
 
     >>> [span.tolist() for span in word_spans("a pump")]
     [[0, 2], [1, 6]]
@@ -98,7 +100,7 @@ def words(text: str) -> list[str]:
 
 
 def fold(word: str) -> str:
-    """The form in which words compare: compatibility-composed, case-folded, without soft hyphens and joiners.
+    """The form in which words are compared: NFKC-normalised, case-folded, without soft hyphens and joiners.
 
     >>> fold("STRAẞE"), fold("ﬁlter"), fold("co\\u00adop")
     ('strasse', 'filter', 'coop')
@@ -113,7 +115,9 @@ _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200c\u200d\u2060\ufeff"))
 
 
 def language_code(language: str) -> str:
-    """The two- or three-letter code of a language tag.
+    """The two- or three-letter code of a language tag; `und` (undetermined) for an empty tag.
+
+    Only the form is checked; see `is_language`. Raises `UsageError` if the tag does not begin with such a code.
 
     >>> language_code("EN-us"), language_code("")
     ('en', 'und')
@@ -126,7 +130,7 @@ def language_code(language: str) -> str:
 
 
 def is_language(code: str) -> bool:
-    """Whether a code names a language in ISO 639; `language_code` checks its form only.
+    """Whether a code is a known ISO 639 code. A language with a two-letter code is known by that code only.
 
     >>> is_language("de"), is_language("nds"), is_language("zz"), is_language("eng")
     (True, True, False, False)
@@ -135,14 +139,16 @@ def is_language(code: str) -> bool:
 
 
 def default_stopwords(language: str) -> frozenset[str]:
-    """The stop words that are shipped for a language, folded; empty where there is no list."""
+    """The built-in stop words of a language, in the form of `fold`; empty if there is no list for the language."""
     file = resources.files("perikope").joinpath("data", "stopwords", f"{language}.txt")
     return frozenset(fold(word) for word in file.read_text("utf-8").split()) if file.is_file() else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
-    """How words become terms; its settings are recorded in the index and used for queries too.
+    """Turns words into terms. An index records the settings of its analyser, and queries are analysed with them.
+
+    `stopwords` is `default` (the built-in list of each language), `none`, or the stop words themselves.
 
     >>> Analyzer().term("Couplings", "en"), Analyzer().term("the", "en")
     ('coupl', None)
@@ -162,17 +168,17 @@ class Analyzer:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, object]) -> Analyzer:
-        """The analyser that an index was made with, from its recorded settings."""
+        """Create the analyser of an index from the settings that the index recorded."""
         stopwords = settings["stopwords"]
         return cls(settings["stemmer"], tuple(stopwords) if isinstance(stopwords, list) else stopwords)  # type: ignore[arg-type]
 
     def settings(self) -> dict[str, object]:
-        """The settings that an index records, so that queries are analysed the same way."""
+        """The settings as a dictionary that an index records; `from_settings` reads it."""
         stopwords = self.stopwords if isinstance(self.stopwords, str) else list(self.stopwords)
         return {"version": ANALYSIS_VERSION, "stemmer": self.stemmer, "stopwords": stopwords}
 
     def term(self, word: str, language: str) -> str | None:
-        """The term of a word, or None for a stop word."""
+        """The term of a word in a language (a code such as `en`), or None for a stop word."""
         rule = self._rules.get(language)
         if rule is None:
             rule = self._rules[language] = self._make_rule(language)
@@ -198,10 +204,13 @@ class Analyzer:
 
 
 def read_stopwords(path: str) -> tuple[str, ...]:
-    """Read stop words from a file, separated by white space; a `#` begins a comment."""
+    """Read stop words from a UTF-8 file and return them folded and sorted.
+
+    White space separates words. A `#` begins a comment that ends with the line.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             return tuple(sorted({fold(word) for line in file for word in line.split("#")[0].split()}))
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InputError(f"cannot read stop words: {reason}; give default, none or a file", path=path) from None
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise InputError(f"cannot read the stop words ({reason}); give a text file, or the word default or none", path=path) from None

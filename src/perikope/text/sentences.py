@@ -1,9 +1,11 @@
-"""Sentences by rule: where a sentence ends in running text of any script.
+"""Sentence boundaries by rules, in text of any script.
 
-Rules and not a trained model: the same text must give the same passages on every machine and in every version, and a
-wrong cut costs a retrieval passage little. A sentence ends at a blank line, after a full-width mark, or after one of
-`. ! ? …` and similar marks if white space and something that can begin a sentence follow, unless the full stop belongs
-to an abbreviation, an initial or the number of a list item.
+Rules are used, and not a trained model, because the same text must give the same passages on every machine and in every
+version. An occasional wrong boundary does little harm to retrieval.
+
+A sentence ends at a blank line and after a full-width mark such as `。`. It also ends after `. ! ? …` and similar marks
+if white space and a character that can begin a sentence follow. A full stop that belongs to an abbreviation, an initial
+or the number of a list item does not end a sentence.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import re
 import unicodedata
 
 _CLOSERS = re.escape("\"'“”‘’»›)]}）】」』〉》")
-# The look-behind lets a match begin only where a run of marks begins: a hostile "....…" stays linear.
+# The look-behind lets a match begin only at the first mark of a run, so that a hostile "....…" takes linear time.
 _SPACED_END = rf"(?P<spaced>(?<![.!?…؟۔।॥])[.!?…؟۔।॥]++)(?P<closers>[{_CLOSERS}]*+)(?=\s)"
 _FULL_WIDTH_END = rf"[。！？｡]++[{_CLOSERS}]*+"
 _PARAGRAPH_END = r"\n[^\S\n]*\n|\u2029"
@@ -30,13 +32,16 @@ _NEVER_LAST = """
     Ms St abb abs al approx bspw bzgl bzw ca cf chap co corp dept dgl dipl dr eq eqs esp evtl ex fig figs ggf incl inkl jr mlle mme
     mr mrs nr núm p p.ex pág págs pat ph.d pp prof ref refs resp sect sog spp univ usu vgl viz vs zzgl
 """
-"""Abbreviations that hardly ever end a sentence, so that an upper-case letter may follow them; "ms" may end one."""
+"""Abbreviations that hardly ever end a sentence, even if an upper-case letter follows.
+
+Capitalised entries match only as written: "Ms." is a title, but "ms." (milliseconds) can end a sentence.
+"""
 
 _BEFORE_NUMBERS = """
     apr art arts aug avr ch dec dez ed feb févr jan janv juil jul jun mar max min no nos nov oct okt par para pos s sec sep
     sept ser tab vol vols
 """
-"""Abbreviations that are also words, or often end a sentence: they count only before a number, as in "No. 5"."""
+"""Abbreviations that are also words, or often end a sentence: recognised only before a number, as in "No. 5"."""
 
 _AFTER_HOURS = """
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday
@@ -51,7 +56,7 @@ _CAPITALISED_AFTER_HOURS = frozenset(_AFTER_HOURS.split())
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of each sentence in characters, without the white space around it.
+    """Start and end (exclusive) of each sentence, in characters, without the white space around it.
 
     >>> text = "See Fig. 3 of U.S. Pat. No. 5. It runs at 3.5 bar! (Why?) Nobody knows."
     >>> [text[start:end] for start, end in sentence_spans(text)]
@@ -60,7 +65,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     spans = []
     start = _after_space(text, 0)
     for end in _END.finditer(text):
-        # A blank line that ends no later than `start` only follows what is already closed.
+        # Skip a blank line at or before `start`: it follows a sentence that has already ended.
         if end.end() > start and (end["spaced"] is None or _ends_sentence(text, start, end)):
             spans.append((start, start + len(text[start : end.end()].rstrip())))
             start = _after_space(text, end.end())
@@ -70,7 +75,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _ends_sentence(text: str, start: int, end: re.Match[str]) -> bool:
-    """Whether a mark with white space behind it ends the sentence that began at `start`."""
+    """Whether the matched mark, which white space follows, ends the sentence that began at `start`."""
     at = _after_space(text, end.end())
     if at == len(text) or not _can_begin(text[at]):
         return False
@@ -78,7 +83,7 @@ def _ends_sentence(text: str, start: int, end: re.Match[str]) -> bool:
 
 
 def _can_begin(character: str) -> bool:
-    """Whether a sentence can begin with this character: anything but a lower-case letter or a mark in mid-sentence."""
+    """Whether a sentence can begin with a character: capital or caseless letter, digit, opening bracket or quote."""
     # Lo: letters of scripts without case; Ps, Pi: opening brackets and quotes.
     return unicodedata.category(character) in _BEGINNINGS or character in "\"'¿¡"
 
@@ -87,7 +92,10 @@ _BEGINNINGS = frozenset(["Lu", "Lt", "Lo", "Nd", "Nl", "No", "Ps", "Pi"])
 
 
 def _abbreviates(text: str, start: int, stop: int, at: int) -> bool:
-    """Whether the full stop at `stop` belongs to its word, so that the text at `at` continues the sentence."""
+    """Whether the full stop at `stop` belongs to an abbreviation, an initial or an item number.
+
+    The sentence began at `start`; `at` is the position of the next word, which then continues the sentence.
+    """
     if stop - start <= 5 and _ITEM_NUMBER.fullmatch(text, start, stop):
         return True
     before = text[max(start, stop - _LONGEST_ABBREVIATION) : stop]
@@ -104,13 +112,16 @@ def _abbreviates(text: str, start: int, stop: int, at: int) -> bool:
 
 
 def _begins_anew(text: str, at: int) -> bool:
-    """Whether the word after an hour begins a sentence: it is capitalised, and neither a day nor a time zone."""
+    """Whether the word at `at`, which follows a time such as "5 p.m.", begins a sentence.
+
+    It does if it is capitalised and is no day, month or time zone.
+    """
     match = _CAPITALISED.match(text, at, at + _LONGEST_ABBREVIATION)
     word = match.group() if match else ""
     return word[:1].isupper() and (len(word) == 1 or not word.isupper()) and word not in _CAPITALISED_AFTER_HOURS
 
 
 def _after_space(text: str, at: int) -> int:
-    """The first character from `at` on that is no white space."""
+    """The position of the first character at or after `at` that is not white space."""
     match = _SPACE.match(text, at)
     return match.end() if match else at

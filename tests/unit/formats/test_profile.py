@@ -83,7 +83,7 @@ class TestKeys:
             document(tmp_path, RECIPES, "<recette><text>x</text></recette>")
 
     def test_a_file_without_what_it_must_hold_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=r"root <r>, but without what my must hold"):
+        with pytest.raises(InputError, match=r"root <r>, but does not meet `when` of the profile my"):
             document(tmp_path, 'when = "front"\npassages = ["p"]', "<r><p>x</p></r>")
 
     @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ class TestDocBook:
 
     def test_what_stands_in_another_file_is_asked_for(self, tmp_path: Path) -> None:
         (tmp_path / "c.xml").write_text("<para>c</para>")
-        with pytest.raises(InputError, match="uses &c;, which stands in another file"):
+        with pytest.raises(InputError, match="uses &c;, which is declared in another file"):
             document(tmp_path, '<!DOCTYPE book [<!ENTITY c SYSTEM "c.xml">]><book><para>x</para>&c;</book>')
 
 

@@ -259,7 +259,7 @@ def test_mistakes_are_found_before_the_first_document(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_known_file_says_which_suffixes_are_known(tmp_path: Path) -> None:
     make(tmp_path, "b.xyz")
-    with pytest.raises(InputError, match=r"suffixes known: .*\.html.*\.md"):
+    with pytest.raises(InputError, match=r"known suffixes: .*\.html.*\.md"):
         list(read(tmp_path))
 
 

@@ -1,8 +1,8 @@
-"""Walks: the decisions about a document that tags alone do not settle. A profile names its walk.
+"""Walks: classes for decisions that tags alone do not settle, such as whether a paragraph is a heading.
 
-The traversal (`formats/_traversal.py`) goes through a document and asks the walk at each step. A walk answers and keeps
-nothing: each method depends on its arguments, the profile and the document's tree only, so that the order of the
-questions does not matter.
+A profile names its walk. The traversal (`formats/_traversal.py`) visits the elements of a document and calls methods of
+the walk. A walk has no state: the result of each method depends only on its arguments, the profile and the
+document's tree, so that the order of the calls does not matter.
 
 A walk is one class in a file of this folder:
 
@@ -23,13 +23,13 @@ from perikope.formats._xpaths import Element
 
 
 class Front(NamedTuple):
-    """What is known about a document before its text is read."""
+    """The data of a document that are known before its text is read."""
 
     id: str
-    """Empty where the document has none by itself."""
+    """The id in the document; empty if the document has none."""
     title: str
     language: str
-    """As the file writes it; empty where it does not."""
+    """The language as the file writes it; empty if the file does not give it."""
     metadata: Mapping[str, object]
     cites: Sequence[str]
     """Ids of the documents that this one cites."""
@@ -41,19 +41,19 @@ class Block(NamedTuple):
     element: Element
     rule: Rule
     within: str
-    """Tag of the outermost section around it; empty directly below the root."""
+    """Tag of the outermost section around the element; empty directly below the root."""
     text: str = ""
     """Text of a heading or passage; empty for a section, which is not read yet."""
     outline: int = 1
-    """`Heading.outline` of the heading before; 1 where there is none."""
+    """`Heading.outline` of the last heading before; 1 if there is none."""
 
 
 class Heading(NamedTuple):
-    """The answer to whether a block is a heading."""
+    """The level of a heading, and the level to which later headings are relative."""
 
     level: int
     outline: int
-    """The level that headings of unknown level after this one are counted from."""
+    """Headings of unknown level after this heading are one level below this level."""
 
 
 class Added(NamedTuple):
@@ -63,16 +63,16 @@ class Added(NamedTuple):
     element: Element
     text: str
     name: str
-    """The id that the walk gave it; another block may have had it first."""
+    """The id that the walk gave the block, even if another block already had it."""
     id: str
-    """The id that it has in the document; empty where it has none."""
+    """The id of the block in the document; empty if it has none."""
     within: str
-    """Tag of the outermost section around it; empty directly below the root."""
+    """Tag of the outermost section around the block; empty directly below the root."""
     is_heading: bool
 
 
 class Piece(NamedTuple):
-    """A passage that a walk makes by itself."""
+    """A passage that a walk makes, as part of a `Replacement`."""
 
     tag: str
     run: Run
@@ -82,41 +82,41 @@ class Piece(NamedTuple):
     language: str = ""
     citation: str = ""
     is_title: bool = False
-    """Whether it is the title of the document, which is there already: only its place is noted."""
+    """Whether the piece is the title of the document. The title exists already, so only its place is recorded."""
 
 
 class Replacement(NamedTuple):
-    """What an element becomes in place of what its rule says."""
+    """The passages that replace an element; its rule is then not used."""
 
     pieces: Sequence[Piece]
     section: str = ""
-    """Tag and part of a section around the pieces; empty for none."""
+    """Tag and part of a section around the pieces; empty if they get no section."""
 
 
 class Links(NamedTuple):
-    """What a document refers to."""
+    """The references of a document, and the documents that it cites."""
 
     references: Sequence[tuple[int, str]]
-    """Span, and id of what it refers to inside the document; added to those that marks make."""
+    """Pairs of a span and the id in the document that it refers to; references from marks are not listed here."""
     cites: Sequence[str]
-    """Ids of the documents that it cites."""
+    """Ids of the cited documents."""
 
 
 RunOf = Callable[[Element, str, int], Run]
-"""Gives the text and marks of an element, from the element, its XPath and its offset in the file's text."""
+"""Function from an element, its XPath and its offset in the document's text nodes, to the element's text and marks."""
 
 
 class Walk:
-    """The general walk: a profile alone says what a document is."""
+    """The general walk: the profile alone determines the document. Other walks override its methods."""
 
     replaced: frozenset[str] = frozenset()
-    """Tags of the elements that `replacement` is asked about."""
+    """Tags of the elements for which `replacement` is called."""
 
     def __init__(self, profile: Profile, root: Element) -> None:
         self.profile, self.root = profile, root
 
     def front(self) -> Front:
-        """What is known about the document before its text is read."""
+        """Read id, title, language, metadata and citations, before the text is read."""
         profile, root = self.profile, self.root
         metadata: dict[str, object] = {}
         for key, field in profile.metadata.items():
@@ -127,26 +127,27 @@ class Walk:
         return Front(id, title, language, metadata, list(dict.fromkeys(profile.found("cites", root))))
 
     def replacement(self, element: Element, path: str, offset: int, run_of: RunOf) -> Replacement | None:
-        """What an element becomes in place of what its rule says; None where the rule counts.
+        """The passages that replace an element; None if the element is read as its rule says.
 
-        `path` is the XPath of the element and `offset` the number of characters before it in the file's text.
+        `path` is the XPath of the element. `offset` is its offset in the document's text nodes, in characters. `run_of`
+        returns the text and marks of an element.
         """
         return None
 
     def heading(self, block: Block) -> Heading | None:
-        """The level of the heading that a block is; None where it is a passage."""
+        """The level of a block that is a heading; None if the block is a passage."""
         return Heading(block.rule.level, block.rule.level) if block.rule.level else None
 
     def id_of(self, block: Block) -> str:
-        """The id that a block should have; empty for none. The first block with an id gets it."""
+        """The id for a block; empty for none. If several blocks get the same id, only the first keeps it."""
         return self.profile.id_of(block.element)
 
     def citation(self, block: Block) -> str:
-        """How people cite a passage inside the document; empty where only names of elements around it count."""
+        """The text by which people cite a passage; if it is empty, the name of the element around it is used."""
         return block.rule.citation_of(block.element) if block.rule.citation else ""
 
     def links(self, front: Front, blocks: Sequence[Added]) -> Links:
-        """What the document refers to, once all blocks are known; `front.id` is the id that the document has."""
+        """References and cited documents, when all blocks are known; `front.id` is the final id of the document."""
         return Links((), front.cites)
 
 
@@ -156,7 +157,7 @@ WALKS.add("general", Walk)
 
 
 def walk(name: str) -> Callable[[WalkClass], WalkClass]:
-    """Register a class as the walk that profiles name with `walk = "…"`."""
+    """Decorator that registers a class as a walk; a profile selects it with `walk = "NAME"`."""
 
     def register(walk_class: WalkClass) -> WalkClass:
         WALKS.add(name, walk_class)
@@ -166,5 +167,5 @@ def walk(name: str) -> Callable[[WalkClass], WalkClass]:
 
 
 def walk_named(name: str) -> type[Walk]:
-    """The walk with a name; an unknown one is an error that lists the valid ones."""
+    """The walk with a name; an unknown name raises an error that lists the valid names."""
     return WALKS[name]

@@ -1,4 +1,4 @@
-"""The walk through a patent of CLEF-IP or MAREC, which number paragraphs in several ways."""
+"""The walk for patents of the collections CLEF-IP and MAREC, which number paragraphs in several ways."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from perikope.formats.walks.patent import ParagraphNumber, PatentWalk
 _COUNTED = re.compile(r"([pP]-?)([0-9]{1,5})")
 """The number that MAREC gives a paragraph: `p0042`, `P-42`."""
 _PRINTED = ("EP", "US")
-"""Countries whose publications are printed with these numbers; international applications are not."""
+"""Countries whose publications are printed with these numbers. International applications (WO) are not."""
 
 
 @walk("clef-ip")
 class ClefIpWalk(PatentWalk):
-    """The walk through a `patent-document`."""
+    """The walk for documents with the root `patent-document`."""
 
     @cached_property
     def country(self) -> str:
-        """The country of the publication; empty where it is unknown."""
+        """The country of the publication; empty if it is unknown."""
         return self.bibliography.publication.country if self.bibliography.publication else ""
 
     @cached_property
@@ -30,7 +30,11 @@ class ClefIpWalk(PatentWalk):
         return [paragraph.get("num") or "" for paragraph in self.root.iterfind("abstract//p")]
 
     def paragraph_number(self, element: Element) -> ParagraphNumber:
-        """The number that MAREC counts; in US files without the abstract, which the printed numbers leave out."""
+        """The number of a paragraph, from the number that MAREC gives it.
+
+        In US files MAREC also counts the paragraphs of the abstract, but the printed numbers do not. So the number of
+        these paragraphs is subtracted.
+        """
         match = _COUNTED.fullmatch(element.get("num") or "")
         if not match:
             return super().paragraph_number(element)

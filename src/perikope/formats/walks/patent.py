@@ -1,6 +1,6 @@
-"""The walk through a patent: headings that are only paragraphs, claims, and references that are made in words.
+"""The walk for patents. It recognises headings tagged as paragraphs, claims, and references made in words.
 
-The table `[patent]` of the profile says where everything is. The document has the sections bibliography, abstract,
+The table `[patent]` of the profile says where the data are. The document gets the sections bibliography, abstract,
 description and claims, with one passage per claim.
 """
 
@@ -25,26 +25,26 @@ from perikope.patents.mentions import mentions, named_first
 _PARAGRAPH = re.compile(r"\s*\[\s?([0-9]{1,5})\s?\](?!\s*[-,.;)])")
 """A number before the text of a paragraph: `[0042] The pump …`."""
 _BEGINNING = 200
-"""Number of characters of a paragraph in which it names the figure that it describes."""
+"""Characters at the beginning of a paragraph in which the figure or example that it describes is searched."""
 BIBLIOGRAPHY = "bibliography"
 """Tag and part of the section with the bibliographic data."""
 
 Thing = tuple[str, str]
-"""What a text mentions, and which: ("figure", "3B"), ("example", "2"), ("paragraph", "0042"), ("claim", "3")."""
+"""Kind and number of a thing that a text mentions: ("figure", "3B"), ("example", "2"), ("paragraph", "0042")."""
 
 
 class ParagraphNumber(NamedTuple):
     """The number of a paragraph."""
 
     written: str
-    """Four digits or more, as `0042`; empty where the paragraph has no number."""
+    """The number with at least four digits, such as `0042`; empty if the paragraph has no number."""
     is_printed: bool
-    """Whether the publication is printed with it, so that people cite it."""
+    """Whether the publication is printed with the number, so that people cite by it."""
 
 
 @walk("patent")
 class PatentWalk(Walk):
-    """The walk through a patent. A schema with rules of its own overrides `paragraph_number` or `is_heading`."""
+    """The walk for patents. A subclass for a schema with other rules overrides `paragraph_number` or `is_heading`."""
 
     def __init__(self, profile: Profile, root: Element) -> None:
         super().__init__(profile, root)
@@ -61,12 +61,13 @@ class PatentWalk(Walk):
         self._headings = Headings(lambda element: element in numbers)
         self._levels = _tagged_levels(keys.heading_level, profile, root)
 
-    # Rules that a schema may override.
+    # Rules that a subclass may override.
 
     def paragraph_number(self, element: Element) -> ParagraphNumber:
-        """The number of a paragraph: what the profile's `paragraph_number` finds, else the one before its text.
+        """The number of a paragraph: from the profile's `paragraph_number`, else from its text (`[0042] The pump …`).
 
-        All paragraphs are numbered when the walk is made, so an override must not need a constructor of its own.
+        The constructor of `PatentWalk` calls this method, so an override must not need attributes that the subclass's
+        constructor sets later.
         """
         for path in self.keys.paragraph_number:
             for text in texts(path, element):
@@ -80,10 +81,10 @@ class PatentWalk(Walk):
         """Whether a paragraph of the description is a heading."""
         return self._headings.is_heading(element, text)
 
-    # The steps of the walk.
+    # Methods of `Walk`.
 
     def front(self) -> Front:
-        """The general front with the bibliographic data of the patent."""
+        """The data of `Walk.front`, completed from the bibliographic data of the patent."""
         front, patent = super().front(), self.bibliography
         cites = [*front.cites, *(number.id for number in patent.cites)]
         return Front(
@@ -95,7 +96,7 @@ class PatentWalk(Walk):
         )
 
     def replacement(self, element: Element, path: str, offset: int, run_of: RunOf) -> Replacement | None:
-        """The passages of the bibliographic data, or of an element that holds several claims."""
+        """The passages that replace the bibliographic data, or an element that holds several claims; else None."""
         if element.tag in self.keys.bibliography:
             return self._bibliography(element, path, offset)
         if element in self.claims.lists:
@@ -103,7 +104,7 @@ class PatentWalk(Walk):
         return None
 
     def heading(self, block: Block) -> Heading | None:
-        """The level of a heading element, or of a paragraph of the description that is a heading."""
+        """The level of a heading element, or of a paragraph of the description that is a heading; else None."""
         element, text = block.element, block.text
         if block.rule.role is Role.HEADING:
             level, outline = heading_level(text, block.outline)
@@ -114,7 +115,7 @@ class PatentWalk(Walk):
         return None
 
     def id_of(self, block: Block) -> str:
-        """The id of a claim (`claim-3`), or of a paragraph by its number (`p0042`) or subject (`fig-3`)."""
+        """The id of a claim (`claim-3`), or of a paragraph by its number (`p0042`), else by its figure (`fig-3`)."""
         element = block.element
         if element.tag in self.keys.claims:
             return self.claims.of_element[element].id if element in self.claims.of_element else ""
@@ -126,7 +127,7 @@ class PatentWalk(Walk):
         return "-".join(first).replace("figure", "fig").lower() if first else ""
 
     def citation(self, block: Block) -> str:
-        """The number of a claim (`claim 3`) or the printed number of a paragraph (`[0042]`)."""
+        """The citation of a claim (`claim 3`) or of a paragraph by its printed number (`[0042]`)."""
         element = block.element
         if element.tag in self.keys.claims:
             return f"claim {self.claims.of_element[element].number}" if element in self.claims.of_element else ""
@@ -136,7 +137,7 @@ class PatentWalk(Walk):
         return super().citation(block)
 
     def links(self, front: Front, blocks: Sequence[Added]) -> Links:
-        """References that passages make in words or by ids of claims, and all cited patents."""
+        """The references that passages make in words or by ids of claims, and the ids of all cited patents."""
         blocks = [block for block in blocks if block.within != BIBLIOGRAPHY]
         targets = self._targets(blocks)
         references = dict.fromkeys(
@@ -149,15 +150,15 @@ class PatentWalk(Walk):
         return Links(list(references), self._cites(front, blocks))
 
     def _numbered_paragraphs(self) -> Mapping[Element, ParagraphNumber]:
-        """The numbers of all paragraphs and headings that have one."""
+        """The numbers of all paragraphs and headings that have a number, by element."""
         elements = self.root.iter(*self._paragraphs, *_heading_tags(self.profile))
         numbers = ((element, self.paragraph_number(element)) for element in elements)
         return {element: number for element, number in numbers if number.written}
 
-    # What the text refers to.
+    # References and citations.
 
     def _targets(self, blocks: Sequence[Added]) -> Mapping[Thing, str]:
-        """Ids of the figures, examples and paragraphs that the description describes; the first description counts."""
+        """Ids by figure, example and paragraph: the id of the first block of the description that describes it."""
         targets: dict[Thing, str] = {}
         for block in blocks:
             if not block.name or block.within not in self._description or block.name in self.claims.by_id:
@@ -167,14 +168,14 @@ class PatentWalk(Walk):
             for thing in named_first(_beginning(block.element)):
                 targets.setdefault(thing, block.name)
             if block.id and not block.is_heading:
-                # A list of figures is one passage; each of its lines may describe one.
+                # A list of figures is one passage; each of its lines may describe a figure.
                 for thing in named_first(block.text if "\n" in block.text else block.text[:_BEGINNING]):
                     if thing[0] == "figure":
                         targets.setdefault(thing, block.id)
         return targets
 
     def _referred(self, block: Added, targets: Mapping[Thing, str]) -> Iterator[str]:
-        """Ids of what a passage refers to, in words or by the ids of claims; empty where nothing has such a name."""
+        """Yield the ids that a passage refers to, in words or by ids of claims; "" for a mention without a target."""
         claim = self.claims.by_id.get(block.name)
         for thing in mentions(block.text, before=claim.number if claim else 0):
             if thing[0] != "claim":
@@ -190,19 +191,19 @@ class PatentWalk(Walk):
                     yield target.id
 
     def _cites(self, front: Front, blocks: Sequence[Added]) -> list[str]:
-        """Ids of the patents that are cited, in the bibliographic data and in the text."""
+        """Ids of the documents that are cited in the bibliographic data and in the text, each once."""
         cited = dict.fromkeys(front.cites)
         if self.keys.cites_in_text:
             for element in dict.fromkeys(block.element for block in blocks if not block.is_heading):
                 cited.update((number.id, None) for number in publications(self.keys, self.keys.cites_in_text, element))
-        # A patent cited without a kind is left out if one of its publications is cited, or is this document.
+        # A patent cited without a kind is left out if one of its publications is cited too, or is this document.
         known = {id.rpartition("-")[0] for id in (front.id, *cited) if id.count("-") == 2}
         return [id for id in cited if id and id != front.id and id not in known]
 
-    # Elements that are read in another way than their rules say.
+    # Replacements of elements.
 
     def _list_of_claims(self, element: Element, path: str, offset: int, run_of: RunOf) -> Replacement:
-        """One passage per claim, of an element that holds all of them, line after line, or several in one line."""
+        """One passage per claim, for an element that holds all claims of a set in its lines."""
         claims = self.claims.lists[element]
         lines = []
         for child, child_path, start in _children(element, path, offset):
@@ -218,7 +219,7 @@ class PatentWalk(Walk):
         return Replacement(pieces)
 
     def _bibliography(self, element: Element, path: str, offset: int) -> Replacement:
-        """A section with the names, and with the titles in other languages, each at its place in the file."""
+        """A section with the names of people and the titles in other languages, each with its place in the file."""
         shown = self._shown()
         pieces = [
             shown[holder]._replace(place=place, is_title=holder is self.title) for holder, place in _located(element, path, offset, shown)
@@ -226,14 +227,14 @@ class PatentWalk(Walk):
         return Replacement(pieces, BIBLIOGRAPHY if shown.keys() - {self.title} else "")
 
     def _shown(self) -> Mapping[Element, Piece]:
-        """The passages that bibliographic data become, by their elements; their places are not known yet."""
+        """The passages of the bibliographic data by element; the places are filled in later."""
         patent, nowhere = self.bibliography, Place("", 0, 0)
         shown = {
             title: Piece("title", Run(text_of(title), [], []), nowhere, part="title", language=language_or_nothing(language))
             for language, title in patent.titles
         }
         for tag, people in (("applicant", patent.applicants), ("inventor", patent.inventors), ("assignee", patent.assignees)):
-            # A name that is there twice is shown where it stands first.
+            # A name that occurs twice is shown at its first place only.
             for name, element in dict(reversed(people)).items():
                 shown.setdefault(element, Piece(tag, Run(name, [], []), nowhere))
         return shown
@@ -244,7 +245,7 @@ def _heading_tags(profile: Profile) -> list[str]:
 
 
 def _tagged_levels(attribute: str, profile: Profile, root: Element) -> Mapping[str, int]:
-    """The levels of headings by the values of an attribute; empty where all headings have the same value."""
+    """The level of a heading by the value of an attribute; empty if all headings have the same value."""
     if not attribute:
         return {}
     values = {element.get(attribute) or "" for element in root.iter(*_heading_tags(profile))}
@@ -270,7 +271,10 @@ def _target(thing: Thing, targets: Mapping[Thing, str]) -> str:
 
 
 def _contradicts(reference: Element, claim: Claim | None, target: Claim) -> bool:
-    """Whether a claim refers to itself or a later one by id, while the words name another: then the words count."""
+    """Whether the id in a reference contradicts its words, so that the reference by id is ignored.
+
+    It does if a claim refers by id to itself or a later claim, while the words of the reference name another claim.
+    """
     if not claim or target.set != claim.set or target.number < claim.number:
         return False
     named = [which for what, which in mentions(text_of(reference)) if what == "claim"]
@@ -278,7 +282,10 @@ def _contradicts(reference: Element, claim: Claim | None, target: Claim) -> bool
 
 
 def _children(element: Element, path: str, offset: int) -> Iterator[tuple[Element, str, int]]:
-    """The children of an element with their XPaths and their offsets in the file's text."""
+    """Yield the children of an element, with their XPaths and their offsets in the document's text nodes.
+
+    `path` and `offset` are those of the element.
+    """
     offset += len(element.text or "")
     counts: dict[str, int] = {}
     for child in element:
@@ -289,7 +296,7 @@ def _children(element: Element, path: str, offset: int) -> Iterator[tuple[Elemen
 
 
 def _located(element: Element, path: str, offset: int, wanted: Mapping[Element, object]) -> Iterator[tuple[Element, Place]]:
-    """The wanted elements inside one, with their places in the file, in order."""
+    """Yield the wanted elements inside an element, in order, with their places in the file."""
     if element in wanted:
         yield element, Place(path, offset, offset + len(whole_text(element)))
         return

@@ -1,4 +1,4 @@
-"""The walk through a US grant of 2001 to 2004 (`PATDOC`), which writes most headings as paragraphs of level 7."""
+"""The walk for US grants of 2001 to 2004 (`PATDOC`), which tag most headings as paragraphs of level 7."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _ENDS = (".", ",", ";", ":")
 
 @walk("uspto-grant-2")
 class UsptoGrant2Walk(PatentWalk):
-    """The walk through a `PATDOC`."""
+    """The walk for documents with the root `PATDOC`."""
 
     def is_heading(self, element: Element, text: str) -> bool:
-        """Whether a paragraph is a centred line (`LVL` 7) that is no sentence, or looks like a main heading."""
+        """Whether a paragraph is a short centred line (`LVL` 7) that is no sentence, a main heading, or in capitals."""
         is_line = element.get("LVL") == "7" and len(text) <= LONGEST and not text.endswith(_ENDS) and not text[:1].islower()
         return is_line or is_main(text) or is_capitals(text)
