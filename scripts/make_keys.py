@@ -1,8 +1,8 @@
-"""Writes docs/keys.md, the reference of configuration files, from the declarations of their tables.
+"""Write docs/keys.md, the reference of all keys of configuration files, from the classes that declare their tables.
 
     python scripts/make_keys.py
 
-`tests/contracts/test_keys.py` fails where the page differs from what this program writes.
+`tests/contracts/test_keys.py` fails if the page differs from the output of this program.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILES: tuple[tuple[str, str, type[Table]], ...] = (
 OPTIONS: Mapping[type[Table], Mapping[str, type[Options]]] = {
     NeuralKeys: {"[training]": TrainingOptions, "[context]": AttentionOptions},
 }
-"""Tables that hold options of a class."""
+"""Tables whose keys are the options of a class, by the class of the file that contains them, then by name."""
 
 _HEAD = """# Keys of configuration files
 
@@ -39,7 +39,7 @@ the file, the table and the key, and lists what is valid. Every key may be left 
 
 
 def page() -> str:
-    """The whole page; every table is described once."""
+    """The text of docs/keys.md. A table that occurs in several files is described once."""
     lines = [_HEAD]
     described: set[type[Options]] = set()
     for title, summary, keys in FILES:
@@ -51,7 +51,10 @@ def page() -> str:
 
 
 def _inner_tables(keys: type[Table], outer: str) -> Iterator[tuple[str, type[Table]]]:
-    """The declared tables inside a table, each with its name as a file writes it."""
+    """Yield the header, such as `[training]`, and the class of each table inside a table, at any depth.
+
+    `outer` is the name of the table that contains them, with a final point. It is empty for the whole file.
+    """
     for key, key_option in declared(keys).items():
         found = inner_table(key_option)
         if found is not None:
@@ -62,7 +65,7 @@ def _inner_tables(keys: type[Table], outer: str) -> Iterator[tuple[str, type[Tab
 
 
 def _table(keys: type[Options], described: set[type[Options]]) -> Iterator[str]:
-    """The keys of a table, without those that it inherits from a table that is described already."""
+    """Yield the lines of a Markdown table of keys. Keys inherited from a class in `described` are left out."""
     inherited = {key: key_option for base in keys.__mro__[1:] if base in described for key, key_option in declared(base).items()}
     described.add(keys)
     yield "| key | values | default | |"
@@ -82,7 +85,7 @@ def _cells(key: str, key_option: Option) -> list[str]:
 
 
 def main() -> None:
-    """Write the page."""
+    """Write docs/keys.md."""
     PAGE.write_text(page(), "utf-8")
 
 

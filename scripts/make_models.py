@@ -1,8 +1,8 @@
-"""Write the reference page of models, measures and their parameters.
+"""Write docs/parameters.md, the reference of models, measures and their parameters.
 
     python scripts/make_models.py
 
-`tests/contracts/test_parameters.py` fails if the page differs from what this program writes.
+`tests/contracts/test_parameters.py` fails if the page differs from the output of this program.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_LINE = 120
 
 
 def page() -> str:
-    """The reference page of all models and measures."""
+    """The text of docs/parameters.md."""
     lines = [
         "# Models, measures and their parameters",
         "",
@@ -45,7 +45,7 @@ def page() -> str:
 
 
 def _entry(name: str, function: Callable[..., Any], parameters: Iterable[Parameter]) -> Iterator[str]:
-    """The heading of a model or measure, its first line of documentation, and a table of its parameters."""
+    """Yield the lines on a model or measure: heading, first line of its docstring, table of its parameters."""
     summary = inspect.cleandoc(function.__doc__ or "").splitlines()[0]
     yield from (f"### `{name}`", "", *textwrap.wrap(summary, LONGEST_LINE, break_on_hyphens=False), "")
     rows = [_row(parameter) for parameter in parameters]
@@ -59,7 +59,7 @@ def _row(parameter: Parameter) -> str:
 
 
 def main() -> None:
-    """Write the page."""
+    """Write docs/parameters.md."""
     PAGE.write_text(page(), "utf-8")
 
 

@@ -1,8 +1,8 @@
-"""Write what is derived from the search options: the types of keyword arguments, and the reference page.
+"""Write two files from the declared search options: src/perikope/search/keywords.py and docs/options.md.
 
     python scripts/make_options.py
 
-`tests/contracts/test_options.py` fails where a file differs from what this program writes.
+`tests/contracts/test_options.py` fails if a file differs from the output of this program.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def keywords() -> str:
-    """The module with the types of keyword arguments."""
+    """The text of `perikope.search.keywords`, a module with the types of keyword arguments."""
     of_patents = patent_options()
     others = [name for name in OPTIONS if name not in of_patents]
     return (
@@ -64,7 +64,7 @@ def _docstring(text: str) -> list[str]:
 
 
 def page() -> str:
-    """The reference page of all options."""
+    """The text of docs/options.md."""
     lines = [
         "# Options of a search",
         "",
@@ -92,7 +92,7 @@ def _row(one: Option) -> str:
 
 
 def main() -> None:
-    """Write both files."""
+    """Write keywords.py and options.md."""
     KEYWORDS.write_text(keywords(), "utf-8")
     PAGE.write_text(page(), "utf-8")
 

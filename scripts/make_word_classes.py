@@ -1,7 +1,10 @@
-"""Writes src/perikope/data/word_classes.txt: which characters make words, as ranges, from this Python's Unicode tables.
+"""Write src/perikope/data/word_classes.txt, ranges of characters with their classes, from this Python's Unicode tables.
 
-The table is shipped, not computed at start: it would cost 0.2 s, and the same index must cut words the same way under
-every Python. Running this again with a newer Unicode is a new `ANALYSIS_VERSION`.
+    python scripts/make_word_classes.py
+
+The tokenizer uses the classes to split text into words. The file is part of the package for two reasons: computing
+the classes takes 0.2 s at start, and an index must have the same words under every version of Python. Increase
+`ANALYSIS_VERSION` after running this program with a newer version of Unicode.
 """
 
 import sys
@@ -9,11 +12,11 @@ import unicodedata
 from pathlib import Path
 
 OTHER, LETTER, EXTENDER, SINGLE = range(4)
-UNSPACED = [  # scripts written without spaces: one word a character
-    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF),  # Thai, Lao, Myanmar, Khmer
+UNSPACED = [  # scripts written without spaces between words: each character becomes a word
+    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF),  # Thai and Lao, Myanmar, Khmer
     (0x3005, 0x3007), (0x3041, 0x309F), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF),  # Hiragana, Han
 ]  # fmt: skip
-INVISIBLE = {0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF}  # soft hyphen and joiners: inside a word, no part of its term
+INVISIBLE = {0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF}  # soft hyphen and joiners: allowed inside a word, removed from its term
 
 
 def word_class(point: int) -> int:

@@ -90,7 +90,7 @@ def test_judgements_or_runs_without_characters_say_what_is_needed(index, spans, 
 def test_what_the_index_does_not_have_is_named(index, spans, passage_run, tmp_path, capsys):
     measured = ("--index", index, "--measures", "MAiP")
     passage_run.write_text("1 Q0 d1#p9 1 4 me\n")
-    fails(capsys, "passages.run: the index has no passage 'd1#p9', which the run names", "eval", spans, passage_run, *measured)
+    fails(capsys, "passages.run: the run names an unknown result: the index has no passage 'd1#p9'", "eval", spans, passage_run, *measured)
     passage_run.write_text("1 Q0 d1#p1 1 4 me\n")
     spans.write_text("1\td1#p1\t0\t5\n1\td7#p1\t0\t5\n")
     fails(capsys, "spans.tsv:2: the index has no document 'd7'", "eval", spans, passage_run, *measured)

@@ -122,7 +122,7 @@ def test_judgements_without_descriptions_teach_nothing(files, capsys):
     (files / "qrels.txt").write_text("other 0 d3#@1 1\n")
     code, _, err = run(capsys, "learn", "prior", *given(files), "--name", "x")
     assert code == 2
-    assert "no topic has anything judged relevant" in err
+    assert "no topic has a valid query and a relevant judgement" in err
 
 
 def test_the_help_shows_how(capsys):

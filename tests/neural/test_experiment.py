@@ -187,7 +187,7 @@ def test_a_collection_is_read_back(file, tmp_path):
         ('of = ["other", "plain"]', 'of = ["other", "plain"]\nseeds = 2', "seeds does not apply to a fusion"),
         ("epochs = 1", "epochs = 0", r"\[training\] epochs must be a whole number of at least 1"),
         ("seeds = 2", "sedes = 2", "unknown key in .*'sedes'; did you mean 'seeds'"),
-        ('name = "folds"', 'name = "context"', "name must be a name of its own"),
+        ('name = "folds"', 'name = "context"', "name must be given and differ"),
         ('runs = { "pumps/asked"', 'runs = { "pumps/learned"', "unknown reported set of topics 'pumps/learned'"),
         ('kind = "neural"', 'kind = "neutral"', "kind is wrong: unknown kind of systems 'neutral'"),
     ],
@@ -213,14 +213,14 @@ def content(**keys):
         ({"seed": 2}, r"\[system one\] 'seed'; did you mean 'seeds'"),
         ({"training": {"epochs": 0}}, r"\[system one.training\] epochs must be a whole number of at least 1"),
         ({"variant": "NOPE"}, r"\[system one\] variant is wrong: unknown variant 'NOPE'"),
-        ({"variant": "BASE", "context": {"heads": 7}, "folds": 2}, r"\[system one\] variant is wrong: .*heads that divide"),
+        ({"variant": "BASE", "context": {"heads": 7}, "folds": 2}, r"\[system one\] variant is wrong: .*heads must divide"),
         ({"of": ["two", "three"]}, r"\[system one\] of is wrong: unknown system 'two'"),
         ({"also_in": ["Apart"], "folds": 2}, r"\[system one\] also_in is wrong: unknown table 'Apart'"),
-        ({}, r"\[system one\] train_on is missing: there are no topics to train on"),
+        ({}, r"\[system one\] train_on is missing: name the sets of topics to train on, or set folds"),
         ({"train_on": ["c/none"]}, r"\[system one\] train_on is wrong: unknown set of topics 'c/none'"),
         ({"seeds": "two"}, r"\[system one\] seeds must be a whole number, not text"),
         ({"seeds": 0}, r"\[system one\] seeds must be a whole number of at least 1"),
-        ({"folds": 1}, r"\[system one\] folds must be 0 for none, or at least 2"),
+        ({"folds": 1}, r"\[system one\] folds must be 0 for no folds, or at least 2"),
         ({"table": 3}, r"\[system one\] table must be text"),
         ({"untrained_shares": [1.3]}, r"\[system one\] untrained_shares number 1 must be"),
         ({"training": {"epoch": 1}}, r"unknown key in \[system one.training\] 'epoch'; did you mean 'epochs'"),
@@ -260,7 +260,7 @@ def test_attention_has_our_own_form_where_a_file_does_not_say():
 def test_a_folder_belongs_to_the_experiment_of_its_title(file, tmp_path):
     prepare(file, tmp_path / "out")
     file.write_text(file.read_text().replace('title = "tiny"', 'title = "other"'))
-    with pytest.raises(UsageError, match="holds the experiment 'tiny', this one is 'other'"):
+    with pytest.raises(UsageError, match="holds the experiment 'tiny', not 'other'"):
         prepare(file, tmp_path / "out")
     file.write_text(file.read_text().replace('title = "other"', 'title = "tiny"').replace("sample = 3", "sample = 2"))
     with pytest.raises(UsageError, match="was made with other collections"):

@@ -236,7 +236,7 @@ def test_attention_that_cannot_be_made_is_told_before_anything_is_trained(tmp_pa
     file.write_text(file.read_text().replace("context = { layers = 2,", "context = { layers = 2, heads = 3,"))
     code, _, err = experiment(capsys, file, "--out", tmp_path / "out")
     assert code == 2
-    assert "heads that divide the dimension" in err
+    assert "heads must divide the dimension" in err
 
 
 def test_jobs_that_fail_are_told_and_the_rest_is_reported(tmp_path, capsys):
@@ -245,7 +245,7 @@ def test_jobs_that_fail_are_told_and_the_rest_is_reported(tmp_path, capsys):
     file.write_text(file.read_text().replace("context = { layers = 2,", "context = { layers = 2, positions = 2,"))
     code, shown, err = experiment(capsys, file, "--out", tmp_path / "out")
     assert code == 1
-    assert "passages may have 2 tokens" in err
+    assert "nodes may have at most 2 tokens" in err
     assert "not done: context, seed 1" in err
     assert "  folds" in shown
     assert "  context" not in shown

@@ -1,1 +1,1 @@
-"""Evaluation: topics, judgements and runs, measures, tuning, learning and experiments."""
+"""Evaluation: readers of topics, judgements and runs; measures; tuning; learning to rank; experiments."""

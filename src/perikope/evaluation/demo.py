@@ -1,4 +1,4 @@
-"""The demonstration: a dozen documents in the package, and a passage that only its context makes relevant."""
+"""The demonstration: ranks the package's dozen sample documents without and with the context of passages."""
 
 from __future__ import annotations
 
@@ -22,29 +22,35 @@ WITH_CONTEXT = "qsf_v_title"
 
 @dataclass(frozen=True, slots=True)
 class DemoComparison:
-    """One query, ranked without and with context, and the explanation of its answer's score with context."""
+    """The rankings of one query without and with context."""
 
     query: str
     answer: str
     """The passage that answers the query, as `document#passage`."""
     without: list[Hit]
+    """All hits of the model `WITHOUT_CONTEXT`, best first."""
     within: list[Hit]
+    """All hits of the model `WITH_CONTEXT`, best first."""
     explanation: Node
+    """How the model `WITH_CONTEXT` computes the score of the answer."""
 
     def place(self, hits: list[Hit]) -> int | None:
-        """The rank of the answer among hits, or None."""
+        """The rank of the answer among hits, from 1, or None if it is not among them."""
         return next((hit.rank for hit in hits if hit.name == self.answer), None)
 
 
 @contextmanager
 def demo_corpus() -> Iterator[Path]:
-    """The folder with the demonstration's documents, topics and judgements."""
+    """Yield the folder with the documents, topics and judgements of the demonstration."""
     with resources.as_file(resources.files("perikope").joinpath("data", "demo")) as folder:
         yield folder
 
 
 def demonstrate() -> tuple[str, list[DemoComparison]]:
-    """Index the documents in a temporary folder; return their number in words, and one comparison per topic."""
+    """Index the sample documents in a temporary folder and compare the two models.
+
+    Returns a phrase with the numbers of documents and passages, and one comparison per topic.
+    """
     with demo_corpus() as corpus, TemporaryDirectory(prefix="perikope-demo-") as temporary:
         folder = str(Path(temporary, "index"))
         build(folder, [str(corpus / "documents")])

@@ -1,7 +1,7 @@
-"""Measures computed from the ranks of judged results alone, fast enough for a grid of thousands of settings.
+"""Fast versions of common measures, which tuning computes for thousands of settings.
 
-A measure takes the whole ranking by name. Most measures depend only on the ranks of relevant results. These ranks can
-be counted without sorting: the rank of a result is one more than the number of better results.
+A measure of `perikope.evaluation.measures` takes the names of a whole ranking. The measures here take only the ranks of
+judged results, which can be computed without sorting: a rank is one more than the number of better results.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ from perikope.kernels.ranks import count_better
 
 RECALL_POINTS = 101
 _EVERY = np.zeros(0, bool)
-"""An empty mask: every row may be a result."""
+"""An empty mask, which means that every row may be a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedRows:
-    """The judged passages of a topic that are in its matches, and all its judgements. The arrays are aligned."""
+    """The judged passages of a topic that are in its matches. All arrays have one element per such passage."""
 
     rows: Integers
+    """Rows of the passages in the matches."""
     grades: Integers
     first_of_document: Integers
     """The first row of the passage's document."""
     end_of_document: Integers
-    """The row after the last of the passage's document."""
+    """The row after the last row of the passage's document."""
     judged: Mapping[str, int]
-    """Grades of all judged names, in the matches or not."""
+    """Grades of all judged names of the topic, whether they are in the matches or not."""
     document: Integers
-    """Number of the passage's document among the judged documents, -1 where the name has no passage."""
+    """Index of the passage's document in `documents`; -1 if no passage of the document is judged."""
     documents: Mapping[str, int]
-    """Numbers of the judged documents, by name."""
+    """Indices of all documents with a judged passage, by name of the document."""
 
 
 def judged_rows(matches: Matches, row_of_name: Mapping[str, int], judged: Mapping[str, int]) -> JudgedRows:
-    """The judged passages among the matches; `row_of_name` has the rows of those that are in the matches."""
+    """The judged passages among the matches. `row_of_name` has the row of each judged name that is in the matches."""
     names = [name for name in judged if name in row_of_name]
     rows = np.array([row_of_name[name] for name in names], np.int64)
     grades = np.array([judged[name] for name in names], np.int64)
@@ -56,21 +57,28 @@ def judged_rows(matches: Matches, row_of_name: Mapping[str, int], judged: Mappin
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanks:
-    """The ranks of judged passages, from 1; 0 for a passage that is not in the ranking."""
+    """The ranks of judged passages, from 1; 0 for a passage that is not in the ranking.
+
+    Aligned with `JudgedRows.rows`.
+    """
 
     rank: Integers
     rank_in_document: Integers
-    """Rank among the results of the same document."""
+    """Rank among the results of the same document, from 1; 0 for a passage that is not in the ranking."""
 
 
 def count_ranks(values: Floats, judged: JudgedRows, order: Integers, eligible: Mask | None, k: int) -> JudgedRanks:
-    """The ranks of judged rows among the best `k` by score; equal scores are ordered by `order`, ascending."""
+    """The ranks of judged rows among the best `k` rows by score.
+
+    `values` has the score of each row. Rows with equal scores are sorted by `order`, ascending. `eligible` is a mask of
+    the rows that may be results; None means all.
+    """
     allowed = _EVERY if eligible is None else eligible
     return JudgedRanks(*count_better(values, order, allowed, judged.rows, judged.first_of_document, judged.end_of_document, k))
 
 
 def find_ranks(ranking: Ranking, judged: JudgedRows) -> JudgedRanks:
-    """The ranks of judged rows in a ranking of any presentation."""
+    """The ranks of judged rows in a ranking, whose results may be grouped by document."""
     rank = np.zeros(judged.rows.size, np.int64)
     inside = np.zeros(judged.rows.size, np.int64)
     rank_of_row = {row: number for number, row in enumerate(ranking.rows.tolist(), 1)}
@@ -87,14 +95,17 @@ ByRanks = Callable[[JudgedRanks], float]
 
 
 def quick(measure: Measure, judged: JudgedRows) -> ByRanks | None:
-    """The measure of one topic as a function of ranks; None where the ranks of judged passages do not determine it."""
+    """A function that computes a measure for one topic from the ranks of its judged passages.
+
+    None if the measure has no fast version here.
+    """
     make = _QUICK.get(measure.definition.name)
     cutoff = None if measure.cutoff is None else int(measure.cutoff)
     return None if make is None else make(judged, cutoff, measure.arguments)
 
 
 class _Relevant:
-    """The judged passages that a measure with this cutoff and threshold counts as relevant."""
+    """The judged passages that are relevant for a measure with a cutoff and a lowest relevant grade `rel`."""
 
     def __init__(self, judged: JudgedRows, cutoff: int | None, arguments: Sequence[tuple[str, Any]]) -> None:
         rel = int(dict(arguments)["rel"])
@@ -103,7 +114,7 @@ class _Relevant:
         self.total = sum(grade >= rel for grade in judged.judged.values())
 
     def ranks(self, judged: JudgedRanks) -> Integers:
-        """The ranks of the relevant results up to the cutoff, ascending."""
+        """The ranks of the relevant results that are not after the cutoff, ascending."""
         counts = self.is_relevant & (judged.rank > 0)
         if self.cutoff is not None:
             counts &= judged.rank <= self.cutoff
@@ -192,9 +203,9 @@ _QUICK: Mapping[str, Callable[[JudgedRows, int | None, Sequence[tuple[str, Any]]
 
 
 def precision_curve(ranks: Sequence[int], relevant: int) -> list[float]:
-    """Interpolated precision at the recall points 0, 0.01 … 1: the highest precision at that recall or a higher one.
+    """Interpolated precision at the 101 recall points 0, 0.01 … 1: the highest precision at that recall or above.
 
-    `ranks` are those of the relevant results, ascending; `relevant` is the number of all relevant passages.
+    `ranks` has the ranks of the relevant results, ascending. `relevant` is the number of all relevant passages.
 
     >>> precision_curve([1, 4], 2)[::50]
     [1.0, 1.0, 0.5]
@@ -203,7 +214,7 @@ def precision_curve(ranks: Sequence[int], relevant: int) -> list[float]:
     best = 0.0
     for count in range(len(ranks), 0, -1):
         best = max(best, count / ranks[count - 1])
-        # The recall points after the recall without this result, up to the recall with it, in exact whole numbers.
+        # This result sets the recall points above the recall without it, up to the recall with it. Integers are exact.
         before, reached = 100 * (count - 1) // relevant if count > 1 else -1, 100 * count // relevant
         curve[before + 1 : reached + 1] = [best] * (reached - before)
     return curve

@@ -1,4 +1,4 @@
-"""Folds of topics, for cross-validation: each fold is measured with what was learned from the others."""
+"""Folds of topics for cross-validation. Each fold is measured with parameters learned from the other folds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Judgements = Mapping[str, Mapping[str, int]]
 
 
 def fold_of_topic(qids: Sequence[str], folds: int, seed: int) -> dict[str, int]:
-    """The fold of each topic, drawn at random; folds are even. The order of the topics does not matter."""
+    """Assign topics to folds at random. Returns the fold of each topic, from 0, by id.
+
+    The sizes of folds differ by at most 1. The order of `qids` does not matter.
+    """
     if not 2 <= folds <= len(qids):
         raise UsageError(f"--folds must be from 2 to {len(qids)}, the number of topics, not {folds}")
     order = np.random.default_rng(seed).permutation(len(qids))
@@ -22,18 +25,18 @@ def fold_of_topic(qids: Sequence[str], folds: int, seed: int) -> dict[str, int]:
 
 
 def fold_of_documents(qids: Sequence[str], judgements: Judgements, folds: int, seed: int) -> dict[str, int]:
-    """As `fold_of_topic`, but topics that share a relevant document are in the same fold.
+    """Assign topics to folds so that topics that share a relevant document are in the same fold.
 
-    A passage that is relevant for a training topic and for a reported one could be recognised by its position and
-    length alone.
+    Returns the fold of each topic, from 0, by id. If a passage were relevant to a training topic and to a reported
+    topic, a learned ranker could recognise the passage by its position and length alone.
     """
     groups: dict[str, list[str]] = {}
     for qid, first in group_of_topic(qids, judgements).items():
         groups.setdefault(first, []).append(qid)
     if not 2 <= folds <= len(groups):
         raise UsageError(
-            f"--folds must be from 2 to {len(groups)}, not {folds}: this is the number of groups of topics that share no relevant "
-            "document; cut by topics instead (--folds-by topics)"
+            f"--folds must be from 2 to {len(groups)}, not {folds}, because topics that share a relevant document stay together; "
+            "or divide by topics (--folds-by topics)"
         )
     shuffled = [sorted(groups)[i] for i in np.random.default_rng(seed).permutation(len(groups)).tolist()]
     fold: dict[str, int] = {}
@@ -46,14 +49,20 @@ def fold_of_documents(qids: Sequence[str], judgements: Judgements, folds: int, s
 
 
 def fold_of_groups(qids: Sequence[str], judgements: Judgements, folds: int, seed: int) -> list[int]:
-    """The fold of each topic in the order of `qids`, as `fold_of_documents`; at most one fold per group."""
+    """The fold of each topic by `fold_of_documents`, as a list in the order of `qids`.
+
+    There are fewer than `folds` folds if there are fewer groups of topics that share relevant documents.
+    """
     groups = set(group_of_topic(qids, judgements).values())
     fold = fold_of_documents(qids, judgements, min(folds, len(groups)), seed)
     return [fold[qid] for qid in qids]
 
 
 def group_of_topic(qids: Sequence[str], judgements: Judgements) -> dict[str, str]:
-    """The group of each topic, named by its first topic: topics that share relevant documents, directly or not."""
+    """The group of each topic, by id. Topics that share a relevant document, directly or through others, form a group.
+
+    A group is named by the smallest of its topic ids.
+    """
     leader = {qid: qid for qid in sorted(qids)}
 
     def lead(qid: str) -> str:

@@ -1,9 +1,9 @@
-"""Fusion of two systems by their scores: a run, and scores of all passages.
+"""Fusion of two systems, a run and the scores of all passages, as a weighted sum of their scores.
 
     (1 - w) · minmax(run) + w · minmax(scores)
 
-Both are min-max normalised over the results of a topic; a passage that one of them does not rank has 0 there. The
-share w is chosen on other topics: each fold gets the share that is best for the rest.
+The scores of each system are min-max normalised over its results for a topic. A passage that a system does not return
+has the normalised score 0. The share w of a fold is the one that is best for the topics of the other folds.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from perikope.core.arrays import Floats, Floats32, Integers
 
 SHARES = tuple(step / 20 for step in range(21))
-"""Shares of the second system that are tried."""
+"""Values of the share w that are tried."""
 FOLDS = 5
-"""Folds of topics for the choice of a share."""
+"""Number of folds of topics for the choice of the share w."""
 
 
 def fused_rankings(
@@ -28,10 +28,11 @@ def fused_rankings(
     depth: int,
     shares: Sequence[float] = SHARES,
 ) -> list[list[str]]:
-    """The names of the best `depth` results of a topic, for each share of `scores` in the fusion.
+    """The names of the best `depth` results of a topic, one list per share w in `shares`.
 
-    `scores` has one value per passage, -inf for a passage that cannot be a result. `number` is the inverse of
-    `names`. Equal fused scores are ordered by the number of the passage.
+    `scores` has one value per passage, -inf for a passage that cannot be a result. `run` has the scores of the other
+    system by name. `names` has the name of each passage, and `number` the index of each name in `names`. Passages with
+    equal fused scores are sorted by index.
     """
     best = np.argpartition(-scores, min(depth, scores.size) - 1)[:depth]
     best = best[scores[best] > -np.inf]
@@ -46,17 +47,20 @@ def fused_rankings(
 
 
 def min_max(values: Floats, over: Floats) -> Floats:
-    """Values spread over 0 to 1 by the smallest and largest of `over`; values outside that range become 0 or 1.
+    """Scale values so that the smallest value of `over` becomes 0 and the largest 1. Values beyond become 0 or 1.
 
-    Unlike `browse.signals.min_max` it has no slope and offset: the best value must be exactly 1, so that ties stay
-    ties.
+    `browse.signals.min_max` multiplies by a slope and adds an offset. This function divides instead, so that the best
+    value is exactly 1 and ties stay ties.
     """
     low, high = (over.min(), over.max()) if over.size else (0.0, 1.0)
     return np.clip((values - low) / (high - low if high > low else 1.0), 0.0, 1.0)
 
 
 def choose_shares(values: Floats, fold_of_topic: Integers) -> Integers:
-    """The number of the share for each topic, the best on the topics of other folds; `values` is (topics, shares)."""
+    """For each topic, the index of the share with the highest mean over the topics of the other folds.
+
+    `values` has the values of a measure with the shape (topics, shares).
+    """
     chosen = np.zeros(len(values), np.int64)
     for fold in range(int(fold_of_topic.max()) + 1):
         inside = fold_of_topic == fold

@@ -1,4 +1,4 @@
-"""Values of a topic's ranking by measures of every level: of names, and of the characters that names stand for."""
+"""Measures the ranking of a topic by measures of any level, of names or of characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perikope.evaluation.measures.characters import by_document
 from perikope.evaluation.measures.files import JudgementFile
 
 Ranked = Sequence[tuple[str, float]]
-"""Names with their scores, best first."""
+"""Names of passages with their scores, best first."""
 
 TextFile = tuple[str, str]
 """The path of a judgement file and its form."""
@@ -23,7 +23,7 @@ TextFile = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class TopicFigures:
-    """The values of one topic under one system."""
+    """The values of one system for one topic."""
 
     values: tuple[float, ...]
     """One value per measure."""
@@ -37,14 +37,17 @@ class Measuring:
     """Measures rankings against grades of names or, for measures that count characters, against relevant text."""
 
     def __init__(self, judgements: Mapping[str, Mapping[str, int]], text: TextFile | None, index: Path) -> None:
-        """`text` is a file that judges text; it is read when a measure needs it. `index` is the index folder."""
+        """`text` is the file that says which text is relevant, or None. It is read when a measure needs it.
+
+        `index` is the folder of the index.
+        """
         self.judgements = judgements
         self._text, self._index = text, index
 
     @cached_property
     def _file(self) -> JudgementFile:
         if self._text is None:
-            raise UsageError("the measure counts characters, but there is no file of judgements that says which text is relevant")
+            raise UsageError("the measure counts characters, but no file says which text is relevant; give a file of judgements")
         return JudgementFile(*self._text, str(self._index))
 
     def value(self, measure: Measure, qid: str, ranking: Ranked) -> float:
@@ -67,7 +70,7 @@ class Measuring:
         return tuple(values)
 
     def figures(self, measures: Sequence[Measure], qid: str, ranking: Ranked) -> TopicFigures:
-        """Everything that is reported for a topic."""
+        """The values of all measures for a topic's ranking, the ranks of relevant results, and their total number."""
         relevant = {name for name, grade in self.judgements.get(qid, {}).items() if grade > 0}
         ranks = tuple(rank for rank, (name, _) in enumerate(ranking, 1) if name in relevant)
         return TopicFigures(self.values(measures, qid, ranking), ranks, len(relevant))

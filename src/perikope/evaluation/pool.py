@@ -1,4 +1,4 @@
-"""Tasks done by several processes: scoring many settings is Python between short kernels, which threads cannot do."""
+"""Does tasks in several processes. Threads would not help, because most of the work holds Python's interpreter lock."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _MOST_ON_WINDOWS = 61
-"""Largest pool on Windows, which waits for at most 63 handles at a time; the pool itself needs two of them."""
+"""Maximum number of processes on Windows, which can wait for 63 handles at a time.
+
+The pool itself needs two of them.
+"""
 
 _work: Callable[[Any], Any] | None = None
-"""What this process does with a task, where it is a worker."""
+"""The function that does a task; only set in a worker process."""
 
 
 def _begin(make: Callable[[Any], Callable[[Any], Any]], setup: Any) -> None:
     global _work
-    # An interruption is handled by the process that deals out the work; it ends the workers.
+    # Workers ignore Ctrl-C. The parent process handles it and ends the workers.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
@@ -40,13 +43,13 @@ def _do(task: Any) -> Any:
 
 
 class Pool(Generic[Task, Result]):
-    """Does tasks in this process or in worker processes."""
+    """Does tasks in this process, if it has no executor, or in worker processes."""
 
     def __init__(self, work: Callable[[Task], Result] | None, executor: ProcessPoolExecutor | None) -> None:
         self._work, self._executor = work, executor
 
     def results(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
-        """Pairs of a task and its result, in the order in which tasks are finished."""
+        """Do tasks and yield pairs of a task and its result, in the order in which tasks finish."""
         if self._executor is None:
             assert self._work is not None
             yield from ((task, self._work(task)) for task in tasks)
@@ -58,17 +61,20 @@ class Pool(Generic[Task, Result]):
                 for future in done:
                     yield waiting.pop(future), future.result()
         except BrokenProcessPool:
-            raise PerikopeError("a worker process ended by itself (out of memory?): run again with fewer (--workers)") from None
+            raise PerikopeError(
+                "a worker process ended unexpectedly (out of memory?); run again with fewer processes (--workers)"
+            ) from None
 
 
 @contextmanager
 def open_pool(
     make: Callable[[Any], Callable[[Task], Result]], setup: Any, workers: int, *, spawned: bool = False
 ) -> Iterator[Pool[Task, Result]]:
-    """A pool of `workers` processes, each of which starts with `make(setup)`; a single worker is this process itself.
+    """Open a pool of `workers` processes. With one worker, tasks are done in this process.
 
-    `spawned` starts new processes, because one that has used a GPU cannot be forked; `make` must then be a module's
-    function.
+    Each process calls `make(setup)` once, which returns the function that does a task. With `spawned`, processes are
+    spawned and not forked, because a process that has used a GPU cannot be forked. `make` must then be a function at
+    module level.
     """
     if workers == 1:
         yield Pool(make(setup), None)

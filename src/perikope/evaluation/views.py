@@ -1,4 +1,4 @@
-"""The matches of a topic, computed once for all systems that fetch alike; each system only scores and ranks them."""
+"""Matches of a topic that systems with the same search options share. Each system scores and ranks them separately."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from perikope.search.steps import Search
 
 
 class View:
-    """The matches of a topic under the options of a search, and which of their passages are judged."""
+    """The matches of a topic with given search options, and its judged passages among them."""
 
     def __init__(self, search: Search, prepared: Prepared, judged: Mapping[str, int], names: PassageNames, model: Model | None) -> None:
         self.search = search
@@ -37,7 +37,10 @@ class View:
         self._order: Integers | None = None
 
     def eligible(self, matching_only: bool) -> Mask | None:
-        """A mask of the passages that may be results; None means all."""
+        """A mask of the passages that may be results; None means all passages.
+
+        With `matching_only`, only passages that contain a query term may be results.
+        """
         if not matching_only:
             return self._allowed
         if self._matching is None:
@@ -45,11 +48,11 @@ class View:
         return self._matching
 
     def rank(self, score: Column, k: int, *, matching_only: bool) -> Ranking:
-        """The best `k` passages by a score, in the order in which a search ranks them."""
+        """The best `k` passages by a score, in the order of a search with the same options."""
         return self.search.eligibility.rank(self.matches, score, k, self.eligible(matching_only), self._groups)
 
     def judged_ranks(self, score: Column, k: int, *, matching_only: bool) -> JudgedRanks:
-        """The ranks of judged passages among the best `k`."""
+        """The ranks of judged passages among the best `k` passages by a score."""
         if self.search.eligibility.presentation != FLAT:
             return find_ranks(self.rank(score, k, matching_only=matching_only), self.judged)
         if self._order is None:
@@ -61,7 +64,7 @@ class View:
         return count_ranks(score.values, self.judged, self._order, self.eligible(matching_only), k)
 
     def names(self, ranking: Ranking) -> list[str]:
-        """The names of ranked passages."""
+        """The names of the passages of a ranking, in its order."""
         if self.matches.units != "passages":
             return names_of(self.search.snapshot, self.matches, ranking.rows)
         if self._name_of_row is None:
@@ -71,16 +74,16 @@ class View:
 
 
 class Looking:
-    """Makes the views of topics on one snapshot with one set of judgements."""
+    """Makes views of topics on one snapshot of an index, with one set of judgements."""
 
     def __init__(self, snapshot: Snapshot, judgements: Mapping[str, Mapping[str, int]], names: PassageNames | None = None) -> None:
         self.snapshot, self.judgements = snapshot, judgements
         self.names = names or PassageNames(snapshot)
 
     def prepare(self, topic: Topic, options: SearchOptions) -> PreparedTopic:
-        """Prepare the query of a topic under the options of a search."""
+        """Prepare the query of a topic with search options."""
         return prepare_topic(self.snapshot, topic, options)
 
     def view(self, asked: PreparedTopic, model: Model | None = None) -> View:
-        """The view of a prepared topic; `model` is needed only where the matches depend on it."""
+        """The view of a prepared topic. `model` is needed only if the matches depend on the model."""
         return View(asked.search, asked.prepared, self.judgements.get(asked.topic.qid, {}), self.names, model)

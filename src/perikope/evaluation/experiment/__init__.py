@@ -1,1 +1,1 @@
-"""Experiments: parameters tuned on training topics, systems compared on others, everything written down."""
+"""Experiments: tune systems on training topics, compare them on other topics, and write a report."""

@@ -1,4 +1,4 @@
-"""Choosing what ranks the topics of each fold: tuning and learning on training topics, for the systems of one sweep."""
+"""Tunes and learns the systems of one sweep on training topics: chooses one ranker per system and fold."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from perikope.query.topic import Topic
 from perikope.search.facade import Index
 
 TRAINING_CHUNK = 5
-"""Training topics per task: all settings of all systems score each topic, which takes longer than to rank it once."""
+"""Training topics per task. Tasks are small because every setting of every system scores each topic."""
 
 
 @dataclass(slots=True)
 class Work:
-    """A system in a sweep that is not finished."""
+    """An unfinished system in one sweep, with the rankers chosen for it so far."""
 
     number: int
-    """Of the system in the plan."""
+    """Index of the system in `Plan.systems`."""
     system: SystemPlan
     state: State
     rankers: tuple[RankerSpec, ...] = ()
-    """What ranks the topics of each fold; one ranker without folds."""
+    """One ranker per fold, which ranks the topics of that fold. A single ranker if there are no folds."""
     tuned: TuningOutcome | None = None
     notes: list[str] = field(default_factory=list)
 
 
 def chunks(topics: int, size: int) -> list[tuple[int, ...]]:
-    """The numbers of topics, cut into chunks."""
+    """The indices 0 to `topics` - 1, split into consecutive chunks of at most `size`."""
     return [tuple(range(first, min(first + size, topics))) for first in range(0, topics, size)]
 
 
@@ -59,12 +59,12 @@ class Choosing:
     def __init__(
         self, plan: Plan, tuning_measure: str, index: Index, material: Material, seconds: dict[str, float], on_progress: OnProgress
     ) -> None:
-        """`seconds` collects the time that each stage takes in all processes."""
+        """`seconds` is updated in place with the time of each stage, summed over all processes."""
         self.plan, self.tuning_measure, self.index, self.material = plan, tuning_measure, index, material
         self.seconds, self.on_progress = seconds, on_progress
 
     def choose(self, works: list[Work], documents: int, pool: Pool[Any, Any], label: str) -> None:
-        """Set the rankers of each system."""
+        """Choose the rankers of each system and set `rankers`, `tuned` and `notes` of its `Work`."""
         scores, groups = self._train([work for work in works if self._is_trained(work)], documents, pool, label)
         for work in works:
             system = work.system
@@ -82,12 +82,17 @@ class Choosing:
                 self._put_together(work, [by_name[name] for name in work.system.of])
 
     def _is_trained(self, work: Work) -> bool:
-        """Whether training topics must still be scored for the system."""
+        """Whether the training topics must be scored for the system: it is tuned or fitted, and no choice is saved."""
         return (work.system.space is not None or work.system.learn == "fusion") and work.state.read("chosen") is None
 
     def _train(
         self, works: Sequence[Work], documents: int, pool: Pool[Any, Any], label: str
     ) -> tuple[dict[int, dict[int, Any]], dict[int, list[Group]]]:
+        """Score the training topics in the pool, except those whose scores are saved.
+
+        Returns the scores of tuned systems, by number of the system and chunk, as (topics, settings). Returns also the
+        training examples of the other systems, by number of the system.
+        """
         topics = self.material.training_topics
         scores: dict[int, dict[int, Any]] = {work.number: {} for work in works if work.system.space is not None}
         groups: dict[int, list[Group]] = {work.number: [] for work in works if work.system.space is None}
@@ -155,7 +160,7 @@ class Choosing:
         )
 
     def _learn(self, work: Work, documents: int) -> None:
-        """Learn weights of tags or of positions, for each fold from the topics of the other folds."""
+        """Learn weights of tags or of positions. The ranker of a fold learns from the topics of all other folds."""
         chosen = work.state.read("chosen")
         if chosen is None:
             models, notes = [], []
@@ -199,11 +204,11 @@ class Choosing:
             models = tuple(parse(part.rankers[number if len(part.rankers) > 1 else 0].model) for part in parts)
             model = parse_model(replace(call, arguments={**call.arguments, "models": models}))
             work.rankers = (*work.rankers, RankerSpec(str(model)))
-        work.notes.append(f"puts together {', '.join(work.system.of)}, each as it was chosen")
+        work.notes.append(f"fuses {', '.join(work.system.of)}, each with its chosen parameters")
 
 
 def _can_be_written(tag: str) -> bool:
-    """Whether a tag can be a name in the notation of models."""
+    """Whether a tag is a valid parameter name in the notation of models, such as `tags(title=2)`."""
     try:
         call = parse(f"tags({tag}=1)")
     except UsageError:

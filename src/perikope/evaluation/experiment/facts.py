@@ -1,4 +1,4 @@
-"""Facts of the report: what figures depend on, such as versions, indexes, topics, training, and notes."""
+"""The facts section of a report: versions, indexes, topics and training settings that the figures depend on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perikope.search.facade import Index
 
 
 def facts_of(plan: Plan, parts: Sequence[LexicalSystems], notes: Sequence[str]) -> dict[str, str]:
-    """The facts of an experiment, by their names in the report. `parts` are the sets of topics that are reported."""
+    """The facts of an experiment, by their names in the report. `parts` has one element per reported set of topics."""
     facts = {"perikope": __version__, "Python": platform.python_version(), **{name: _version(name) for name in _packages(plan)}}
     for part in parts:
         of_set = _facts_of_set(part)
@@ -31,10 +31,10 @@ def facts_of(plan: Plan, parts: Sequence[LexicalSystems], notes: Sequence[str]) 
 
 
 def _facts_of_set(part: LexicalSystems) -> dict[str, str]:
-    """The index and the topics of a set."""
+    """Facts about the index and the topics of one set of topics."""
     index, material = part.index, part.material
     settings = index.settings
-    words = settings["stopwords"] if isinstance(settings["stopwords"], str) else f"{len(settings['stopwords'])} words of its own"
+    words = settings["stopwords"] if isinstance(settings["stopwords"], str) else f"{len(settings['stopwords'])} words from a file"
     return {
         "index": index.fingerprint,
         "documents": str(index.documents),
@@ -45,7 +45,7 @@ def _facts_of_set(part: LexicalSystems) -> dict[str, str]:
 
 
 def _facts_of_training(plan: Plan, parts: Sequence[LexicalSystems]) -> dict[str, str]:
-    """The topics that parameters were chosen on, and the measure that they were chosen by."""
+    """Facts about training: the number of training topics, the folds, and the measure that tuning maximises."""
     facts: dict[str, str] = {}
     for part in parts:
         training, material = part.topics.training, part.material
@@ -63,7 +63,7 @@ def _facts_of_training(plan: Plan, parts: Sequence[LexicalSystems]) -> dict[str,
 
 
 def _packages(plan: Plan) -> list[str]:
-    """The packages that the figures depend on."""
+    """The names of the installed packages that the figures depend on."""
     compared = ["scipy"] if len(plan.systems) > 1 and plan.comparison.test != "randomisation" else []
     return ["numpy", "numba", *compared, *(["lightgbm"] if uses_trees(plan) else [])]
 
@@ -76,12 +76,12 @@ def _version(package: str) -> str:
 
 
 def uses_trees(plan: Plan) -> bool:
-    """Whether a system of the plan is learned as regression trees, which needs LightGBM."""
+    """Whether a system of the plan learns regression trees, which needs the package LightGBM."""
     return any(system.learn == "fusion" and system.method == "lambdamart" for system in plan.systems)
 
 
 def notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[str]:
-    """A note on systems that read topics as Boolean queries where no topic is one: they search for keywords."""
+    """A list of one note if a system has `syntax = "boolean"` and no topic is a Boolean query, else an empty list."""
     boolean = [system for system in plan.systems if system.options.get("syntax") == "boolean"]
     if not boolean or any(_is_boolean(topic, index, boolean[0].options.get("language", "")) for topic in topics):
         return []
@@ -90,7 +90,7 @@ def notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[s
 
 
 def _is_boolean(topic: Topic, index: Index, language: str) -> bool:
-    """Whether a topic differs as a Boolean query from its words joined by AND."""
+    """Whether a topic means something else as a Boolean query than its words joined by AND."""
     try:
         trees = [index.check_query(topic.query, language=language, syntax=syntax).tree for syntax in ("boolean", "automatic")]
     except UsageError:

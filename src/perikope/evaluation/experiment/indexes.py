@@ -1,4 +1,4 @@
-"""Indexes of an experiment's collections: those that the plan names, and those that are made of its documents."""
+"""Opens the indexes of an experiment's collections. Builds an index if the plan names documents instead of one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OnProgress = Callable[[str, int, int], None]
 
 
 def check_collections(plan: Plan) -> None:
-    """Raise an error where an index or a document that the plan names is not there."""
+    """Raise an error if an index, document, topic or judgement file that the plan names does not exist."""
     for collection in plan.collections.values():
         if collection.index is not None:
             with plan.reading(collection.table, "index", "index"):
@@ -29,7 +29,7 @@ def check_collections(plan: Plan) -> None:
                 if not path.exists():
                     raise UsageError(f"there is no file or folder {path} to index")
         for topics in collection.topics.values() if plan.kind else ():
-            # Those that are reported are read at once, others when they are trained on.
+            # Reported topics are read before anything runs. Other topics are read later, when rankers are trained.
             for key, file, option in zip((topics.location[1], "judgements"), (topics.file, topics.judgements), topics.options, strict=True):
                 with plan.reading(topics.location[0], key, option):
                     if not file.startswith("irds:") and not Path(file).exists():
@@ -37,7 +37,10 @@ def check_collections(plan: Plan) -> None:
 
 
 def open_index(plan: Plan, name: str, folder: Path, on_progress: OnProgress) -> Index:
-    """The index of a collection, made in the folder of the results if it is missing or its documents have changed."""
+    """The index of a collection. If the plan names documents, the index is built in the folder of the results.
+
+    An existing index is reused if the documents, the settings and the version of the program are unchanged.
+    """
     collection = plan.collections[name]
     if collection.index is not None:
         return Index.open(collection.index)
@@ -50,22 +53,22 @@ def open_index(plan: Plan, name: str, folder: Path, on_progress: OnProgress) -> 
     shutil.rmtree(path, ignore_errors=True)
     stage = "index" if name == COLLECTION else f"index of {name}"
     on_progress(stage, 0, 1)
-    # By one process: how documents are cut into segments must not depend on the machine.
+    # One process builds the index, so that its segments do not depend on the number of cores.
     report = build(str(path), list(sources), replace(collection.build, workers=1))
     if report.skipped:
-        raise UsageError(f"some documents cannot be read: {report.skipped[0]}")
+        raise UsageError(f"some documents cannot be read; repair or remove them: {report.skipped[0]}")
     state.write("made", wanted)
     on_progress(stage, 1, 1)
     return Index.open(path)
 
 
 def index_folder(folder: Path, name: str) -> Path:
-    """The index of a collection's documents in the folder of the results."""
+    """The folder of the index that is built for a collection, inside the folder of the results."""
     return folder / "index" if name == COLLECTION else folder / "indexes" / name
 
 
 def state_of_index(name: str) -> str:
-    """The key under which `State` knows what an index was made of."""
+    """The key of the `State` that stores the fingerprint of a built index."""
     return "index" if name == COLLECTION else f"index-{digest(name)[:16]}"
 
 

@@ -1,6 +1,6 @@
-"""Jobs of an experiment's rankers: one ranker with one seed each. Jobs that are finished are not done again.
+"""Runs the jobs of an experiment. A job trains and measures one ranker with one seed. Finished jobs are not repeated.
 
-A job depends on its settings and its seed alone, so several processes, and several machines, can share the work.
+The values of a job depend only on its settings and its seed, so processes and machines can share the jobs.
 """
 
 from __future__ import annotations
@@ -23,25 +23,30 @@ from perikope.evaluation.pool import Pool, open_pool
 
 @dataclass(frozen=True, slots=True)
 class JobFailure:
-    """A job, or all processes, that ended with an error."""
+    """The error of a failed job, or of the worker processes as a whole."""
 
     name: str
+    """The name of the job, or "processes"."""
     message: str
-    """What went wrong, in one line."""
+    """The error in one line."""
     traceback: str = ""
-    """The traceback of Python; empty where the message says what to do."""
+    """The Python traceback. Empty for an error in the input, whose message is enough."""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.message}"
 
     @property
     def report(self) -> str:
-        """The line that says what went wrong, and the traceback below it where there is one."""
+        """The name and the message in one line, then the traceback if there is one."""
         return f"{self}\n{self.traceback}".rstrip()
 
 
 def jobs_of(plan: Plan) -> list[Job]:
-    """All jobs, those with the first seed first: an experiment that is cut short has values for all rankers."""
+    """All jobs of a plan, ordered by seed.
+
+    Every ranker runs with the first seed before any runs with the second. An interrupted experiment therefore has
+    values for as many rankers as possible.
+    """
     kind = system_kind(plan.kind)
     fingerprints = {system.name: kind.fingerprint(plan, system) for system in plan.rankers}
     jobs = [Job(system.name, seed, fingerprints[system.name]) for system in plan.rankers for seed in range(1, 1 + system.seeds)]
@@ -49,11 +54,11 @@ def jobs_of(plan: Plan) -> list[Job]:
 
 
 def run_jobs(folder: Path, *, workers: int = 1, on_job: Callable[[str], None] = lambda line: None, **machine: str) -> list[JobFailure]:
-    """Run the unfinished jobs of a prepared folder; return those that failed.
+    """Run the unfinished jobs of a prepared folder and return the failures.
 
     `machine` has settings of this machine that do not change results, such as `device`. `on_job` is called with one
-    line per finished job. Small models leave most of a GPU idle. Several `workers` are then faster than one, if the
-    GPU's multi-process service runs (`nvidia-cuda-mps-control -d`).
+    line per finished job. Small models leave most of a GPU idle. In this case several `workers` are faster than one,
+    if the multi-process service of the GPU runs (`nvidia-cuda-mps-control -d`).
     """
     plan, finished = PreparedExperiment.load(folder).plan, FinishedJobs(folder / VALUES)
     waiting = [job for job in jobs_of(plan) if finished.read(job) is None]
@@ -64,7 +69,7 @@ def run_jobs(folder: Path, *, workers: int = 1, on_job: Callable[[str], None] = 
         setup = JobSetup(plan.kind, folder, machine, Path(scratch), workers == 1)
         if workers > 1:
             system_kind(plan.kind).share(setup)
-        # Spawned, not forked: a process that has used a GPU cannot be forked.
+        # Processes are spawned because a process that has used a GPU cannot be forked.
         with open_pool(_open, setup, workers, spawned=True) as pool:
             return list(_failures(plan, pool, waiting, finished, on_job))
 
@@ -76,7 +81,7 @@ def _failures(
     finished: FinishedJobs,
     on_job: Callable[[str], None],
 ) -> Iterator[JobFailure]:
-    """Keep the values of finished jobs; yields the failed ones."""
+    """Run the waiting jobs, save the values of each finished job, and yield the failures."""
     try:
         for job, result in pool.results(waiting):
             if isinstance(result, JobFailure):
@@ -93,7 +98,7 @@ def _failures(
 
 
 def _open(setup: JobSetup) -> Callable[[Job], Mapping[str, Any] | JobFailure]:
-    """The work of a process: the values of a job, or why it failed."""
+    """The function that a worker process calls per job. It returns the values of the job, or its failure."""
     work = system_kind(setup.kind).open(setup)
 
     def do(job: Job) -> Mapping[str, Any] | JobFailure:

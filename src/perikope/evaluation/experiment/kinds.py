@@ -1,8 +1,8 @@
-"""Kinds of systems that other packages add to experiments: rankers that are run in jobs, one per system and seed.
+"""Kinds of rankers that other packages add to experiments. A ranker runs as jobs, one per seed.
 
-A package adds a kind by an entry point of the group `perikope.system_kinds` that leads to a `SystemKind`. A file with
-`kind = "neural"` has the keys of that kind besides those of every experiment. Its systems that are no models,
-recipes, runs or fusions are rankers of the kind. Everything that their jobs need is put into a folder, which can be
+A package adds a kind with an entry point of the group `perikope.system_kinds` that refers to a `SystemKind`. An
+experiment file with `kind = "neural"` may use the additional keys of that kind. A system of the file that is no model,
+recipe, run or fusion is a ranker of the kind. All files that the jobs need are written to one folder, which can be
 copied to another machine.
 """
 
@@ -29,47 +29,54 @@ GROUP = "perikope.system_kinds"
 
 @dataclass(frozen=True, slots=True)
 class JobSetup:
-    """What a process needs to do jobs of a prepared folder."""
+    """The arguments with which a worker process starts to do jobs of a prepared folder."""
 
     kind: str
     folder: Path
     machine: Mapping[str, str]
-    """Settings of this machine that values do not depend on, such as `device`."""
+    """Settings of this machine that do not change the values of jobs, such as `device`."""
     scratch: Path
-    """A temporary folder for what `SystemKind.share` computes."""
+    """A temporary folder for the files that `SystemKind.share` writes."""
     is_alone: bool
-    """Whether one process does all jobs; nothing is shared then."""
+    """Whether one process does all jobs. `SystemKind.share` is not called in this case."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemKind:
-    """The functions that make a kind of system."""
+    """A kind of ranker: the functions that an experiment calls to read, prepare, run and report rankers."""
 
     keys: type[ExperimentKeys]
-    """The keys of a file."""
+    """The class that declares all keys of an experiment file of this kind."""
     read: Callable[[Any, Mapping[str, CollectionPlan]], Any]
-    """Check the keys of a file; returns the settings that all rankers share."""
+    """Check the keys of a file against its collections and return the settings that all rankers share."""
     read_system: Callable[[Any, Any], Mapping[str, Any]]
-    """Check the keys of a system; returns `ranker`, `seeds`, `is_random` and `derived` of its `SystemPlan`."""
+    """Check the keys of a system, given the shared settings.
+
+    Returns the fields `ranker`, `seeds`, `is_random` and `derived` of its `SystemPlan`.
+    """
     fingerprint: Callable[[Plan, SystemPlan], str]
-    """A fingerprint of everything but the seed that the values of a ranker depend on."""
+    """Return a fingerprint of all settings that change the values of a ranker, except the seed."""
     prepare: Callable[[Plan, Mapping[str, Path], Path, Callable[[str], None]], Mapping[str, tuple[str, ...]]]
-    """Put what jobs need into a folder, from the index of each collection; returns ids of reported topics by set."""
+    """Write the files that jobs need to a folder.
+
+    The arguments are the plan, the index folder of each collection, the target folder, and a function that is called
+    with one line per step. Returns the ids of the reported topics, by set of topics.
+    """
     share: Callable[[JobSetup], None]
-    """Compute once what all processes need, into the folder `scratch`."""
+    """Compute data that all processes need and write it to the folder `JobSetup.scratch`."""
     open: Callable[[JobSetup], Callable[[Job], Mapping[str, Any]]]
-    """A function that does a job and returns its values as `FinishedJobs` keeps them."""
+    """Return a function that does a job and returns its values in the form that `FinishedJobs` saves."""
     describe: Callable[[Plan, SystemPlan], str]
-    """The settings of a ranker in one line."""
+    """Return the settings of a ranker in one line."""
     facts: Callable[[Plan, Path], dict[str, str]]
-    """Facts for the report on a prepared folder: sizes of collections and settings."""
+    """Return facts on a prepared folder for the report, such as sizes of collections and settings."""
     tables: Callable[[Plan, Mapping[str, Sequence[Mapping[str, Any]]]], list[ExtraTable]]
-    """Tables of what rankers learned, from the values of the jobs of each ranker."""
+    """Return tables of the parameters that rankers learned, from the values of the jobs of each ranker."""
 
 
 @cache
 def system_kind(name: str) -> SystemKind:
-    """A kind of system by the name that a file gives as `kind`."""
+    """The kind with a name, as written in the key `kind` of an experiment file."""
     known = {entry_point.name: entry_point for entry_point in entry_points(group=GROUP)}
     if name not in known:
         raise unknown("kind of systems", name, known)

@@ -1,7 +1,7 @@
-"""Systems that search, on one set of topics: rankers are chosen, topics are ranked and measured, sweep by sweep.
+"""Runs the systems that search on one set of topics. Each sweep chooses rankers, ranks the topics and measures.
 
-Each topic is looked into once for all systems that fetch alike. Finished work is kept (see `state`). Figures depend
-neither on interruptions nor on the number of processes.
+Systems with the same search options share the retrieval of each topic. Finished work is saved (see `state`). Figures
+depend neither on interruptions nor on the number of processes.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from perikope.search.facade import Index
 from perikope.search.recipes import load_recipe
 
 CHUNK = 20
-"""Topics per ranking task; an interruption loses at most these."""
+"""Topics per ranking task. An interruption loses at most the tasks in progress."""
 
 KEPT = ("done.json", "chosen.json")
-"""Files that are kept of a finished system."""
+"""The files in the `State` of a finished system that are kept; all others are removed."""
 
 
 class LexicalSystems:
@@ -65,13 +65,13 @@ class LexicalSystems:
         ]  # fmt: skip
 
     def _texts(self) -> list[str]:
-        """The files of relevant text."""
+        """The files of character-level judgements, of the reported and of the training topics."""
         training = self.topics.training.topics if self.topics.training is not None else None
         return [topics.spans for topics in (self.topics.topics, training) if topics is not None and topics.spans]
 
     @property
     def setup(self) -> Setup:
-        """What every process needs."""
+        """The arguments with which each worker process starts."""
         training = self.topics.training
         return Setup(
             self.index.folder,
@@ -89,7 +89,10 @@ class LexicalSystems:
         )
 
     def key(self, system: SystemPlan, documents: int) -> str:
-        """A fingerprint of everything that the figures of a system in a sweep depend on, as the name of its state."""
+        """The key of the `State` of a system in a sweep.
+
+        It contains a fingerprint of everything that changes the figures.
+        """
         if (system.name, documents) not in self._keys:
             by_name = {other.name: other for other in self.plan.systems}
             space, run = system.space, system.runs.get(self.topics.name)
@@ -102,21 +105,24 @@ class LexicalSystems:
         return self._keys[system.name, documents]
 
     def state_keys(self) -> set[str]:
-        """The names of the states of all systems in all sweeps."""
+        """The keys of the `State`s of all systems in all sweeps."""
         return {self.key(system, documents) for system in self.systems for documents in self.plan.documents}
 
     def run_path(self, system: SystemPlan, documents: int) -> Path:
-        """The file of a system's run in a sweep."""
+        """The path of the run file of a system in a sweep."""
         of_set = f"{slug(self.topics.name)}-" if self.plan.names_sets else ""
         return self.folder / "runs" / f"{of_set}{documents}-{slug(system.name)}.run.gz"
 
     def run_paths(self) -> list[Path]:
-        """The files of all runs that the experiment keeps; those of other programs only where rankers need a copy."""
+        """The paths of all run files in the folder of the results.
+
+        Runs of other programs are among them only if the experiment has rankers, which need a copy.
+        """
         kept = [system for system in self.systems if system.searches or self.plan.kind]
         return [self.run_path(system, documents) for system in kept for documents in self.plan.documents]
 
     def sweep(self, documents: int, pool: Pool[TrainingTask | RankingTask, Trained | RankedTopics]) -> Sweep:
-        """All systems with this number of fetched documents."""
+        """Run all systems with this number of fetched documents and return their outcomes."""
         label = self.plan.label(self.topics, documents)
         finished = {system.name: self._finished(system, documents) for system in self.systems}
         self.resumed += sum(outcome is not None for outcome in finished.values())
@@ -206,7 +212,10 @@ class LexicalSystems:
         return notes
 
     def measure_runs(self, runs: Mapping[str, Run]) -> None:
-        """Measure the runs of other programs, by system, before anything takes time: a run may have errors."""
+        """Measure the runs of other programs, given by name of the system.
+
+        This is done before anything slow, so that errors in a run are reported early.
+        """
         for system in self.systems:
             if system.runs:
                 try:
@@ -216,7 +225,7 @@ class LexicalSystems:
                 self._measured[system.name] = outcome
 
     def rehearse(self) -> None:
-        """Score one document with every system, to report early what the index lacks: a table, a part, a tag."""
+        """Score one document with every system, so that a table, part or tag missing in the index is reported early."""
         looking = Looking(self.index.snapshot, {})
         for system in self.systems:
             if not system.searches:
@@ -230,19 +239,19 @@ class LexicalSystems:
                 matches = looking.view(asked).matches
                 if not system.of and system.learn != "fusion":
                     model = parse_model(system.model) if system.space is None else system.space.model(system.space.settings[0])
-                    # Signals only: some values to tune may not go together in the combination.
+                    # Only the signals are computed: the first setting to tune may be an invalid combination of values.
                     model.signals(matches)
             except PerikopeError as error:
                 raise self.plan.wrong(f"system {system.name}", str(error)) from error
 
     def _measure_run(self, name: str, file: str, run: Run) -> SystemOutcome:
-        """The outcome of a run of another program, which is measured as it is."""
+        """The outcome of a run of another program. The run is measured without changes."""
         measuring = Measuring(self.material.judgements, self.topics.topics.text, self.index.folder)
         rankings = {qid: [(name, scores[name]) for name in ranked_names(scores)] for qid, scores in run.items()}
         qids = [topic.qid for topic in self.material.topics]
         missing = sum(not rankings.get(qid) for qid in qids)
         figures = [measuring.figures(self.measures, qid, rankings.get(qid, [])) for qid in qids]
-        notes = ["a run that was there already: the number of documents fetched does not change it"]
+        notes = ["run of another program: the number of fetched documents does not change it"]
         notes += [f"{missing} topics are not in it and count 0"] if missing else []
         by_name = any(measure.level == "names" for measure in self.measures)
         if missing == len(qids):

@@ -1,4 +1,4 @@
-"""Topics and judgements of an experiment, read before anything runs, so that mistakes in them are reported at once."""
+"""Reads the topics and judgements of an experiment before anything runs, so that errors in them are reported early."""
 
 from __future__ import annotations
 
@@ -22,39 +22,41 @@ from perikope.query.topic import Topic
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Topics and judgements, those reported and those for training."""
+    """The topics and judgements of one reported set of topics, and those that systems are trained on."""
 
     topics: tuple[Topic, ...]
     judgements: Judgements
     training_topics: tuple[Topic, ...]
     training_judgements: Judgements
     fold: Mapping[str, int]
-    """The fold of each reported topic; empty without a cross-validation."""
+    """The fold of each reported topic, by its id. Empty without cross-validation."""
     problems: tuple[str, ...]
+    """One line per reported topic that is left out because it has no judgements."""
     notes: tuple[str, ...]
+    """Remarks for the report, such as a sample that is larger than the set of topics."""
     shared: int = 0
-    """Number of topics that are both reported and trained on, without a cross-validation."""
+    """Number of topics that are both reported and trained on. 0 with cross-validation."""
 
     @property
     def folds(self) -> int:
-        """The number of folds."""
+        """The number of folds, 0 without cross-validation."""
         return max(self.fold.values(), default=-1) + 1
 
     def fold_of(self, qids: Iterable[str]) -> dict[str, int]:
-        """The fold of some topics; empty without a cross-validation."""
+        """The folds of the given topics, by id. Empty without cross-validation."""
         return {qid: self.fold[qid] for qid in qids} if self.fold else {}
 
     def only(self, qids: Collection[str]) -> Material:
-        """The same with these reported topics only."""
+        """A copy of the material whose reported topics are limited to the given ids."""
         return replace(self, topics=tuple(topic for topic in self.topics if topic.qid in qids))
 
 
 def read_material(plan: Plan, reported: TopicSet) -> Material:
-    """The topics and judgements of one set of topics and of its training topics."""
+    """Read the topics and judgements of one reported set of topics, and of its training topics."""
     problems: list[str] = []
     notes: list[str] = []
     topics, judgements = _read(plan, reported.topics, problems)
-    # The rankers of a kind draw their sample from the topics that they can use.
+    # In an experiment with rankers, the kind draws the sample later, from the topics that its rankers can use.
     sample = None if plan.kind else reported.topics.sample
     topics = _sampled(topics, sample, plan.seed, reported.topics.location[0], notes)
     training = reported.training
@@ -75,7 +77,9 @@ def read_material(plan: Plan, reported: TopicSet) -> Material:
         if shared in (len(taught), len(topics)):
             whose = "all topics to train on are" if shared == len(taught) else "all topics that are reported are"
             other = "reported too" if shared == len(taught) else "trained on"
-            raise plan.wrong("training", f"topics is wrong: {whose} {other} ({shared}); name others, or cross-validate: folds = 5")
+            raise plan.wrong(
+                "training", f"topics is wrong: {whose} {other} ({shared}); name other training topics, or cross-validate: folds = 5"
+            )
         notes.append(f"{shared} of {len(taught)} topics to train on are among the {len(topics)} reported: figures are too good")
     return Material(topics, judgements, taught, judged, fold, tuple(problems), tuple(notes), shared)
 
@@ -87,13 +91,16 @@ def _folds(plan: Plan, training: TrainingPlan, topics: Sequence[Topic], judgemen
             return fold_of_documents(qids, judgements, training.folds, plan.seed)
         return fold_of_topic(qids, training.folds, plan.seed)
     except UsageError as error:
-        # The option --folds-by of the command line is the key folds_by of a file.
+        # The error names command-line options such as --folds-by. The key of the file is folds_by.
         message = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), str(error))
         raise plan.wrong("training", message) from error
 
 
 def _read(plan: Plan, topics_plan: TopicsPlan, problems: list[str]) -> tuple[tuple[Topic, ...], Judgements]:
-    """The topics that are judged, and the judgements."""
+    """Read topics and judgements. Returns the topics that have judgements, and all judgements.
+
+    Adds a line to `problems` for each topic without judgements.
+    """
     (table, key), (of_topics, of_judgements) = topics_plan.location, topics_plan.options
     with plan.reading(table, key, of_topics):
         topics = read_topics(topics_plan.file, topics_plan.form, topics_plan.field)
@@ -101,7 +108,7 @@ def _read(plan: Plan, topics_plan: TopicsPlan, problems: list[str]) -> tuple[tup
         judgements = judgements_in(topics_plan.judgements, topics_plan.judgement_form)
         judged = tuple(topic for topic in topics if topic.qid in judgements)
         if not judged:
-            raise UsageError(f"{topics_plan.judgements} judges no topic of {topics_plan.file}")
+            raise UsageError(f"{topics_plan.judgements} judges no topic of {topics_plan.file}; check that they belong together")
     if topics_plan.spans:
         with plan.reading(table, "spans"):
             judgements_in(topics_plan.spans)
@@ -110,7 +117,10 @@ def _read(plan: Plan, topics_plan: TopicsPlan, problems: list[str]) -> tuple[tup
 
 
 def read_run_of(plan: Plan, system: SystemPlan, reported: TopicSet) -> Run:
-    """The run of another program on a set of topics; with rankers in the experiment, the best `k` results per topic."""
+    """Read the run of another program on a set of topics.
+
+    If the experiment has rankers, only the best `k` results per topic are returned.
+    """
     try:
         run = read_run(system.runs[reported.name])
     except PerikopeError as error:
@@ -128,7 +138,10 @@ def _with_relevant(topics: Iterable[Topic], judgements: Judgements) -> tuple[Top
 
 
 def _sampled(topics: Sequence[Topic], sample: int | None, seed: int, table: str, notes: list[str]) -> tuple[Topic, ...]:
-    """Topics drawn at random, in their order; the draw depends on the set of topics and not on their order."""
+    """Draw `sample` topics at random, or return all topics if there are no more than that.
+
+    The drawn topics keep their order. Which topics are drawn does not depend on their order in the file.
+    """
     if sample is None or sample >= len(topics):
         if sample is not None and sample > len(topics):
             notes.append(f"[{table}] sample = {sample} asks for more topics than the {len(topics)} there are: all of them are taken")

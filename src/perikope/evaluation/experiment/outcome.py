@@ -1,7 +1,7 @@
 """Results of an experiment: every value of every system, and how its parameters were chosen.
 
-They are saved as text and read back unchanged. `experiment.json` holds everything but the values by topic, which are in
-`values/`, one table per sweep and system. The same content gives the same bytes.
+Results are saved as text and read back unchanged. The folder `values/` has one table of values by topic per sweep and
+system. `experiment.json` has everything else. The same results always give the same bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Values = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSettings:
-    """How systems are compared: names of `perikope.evaluation.measures.significance.compare`."""
+    """How systems are compared: the arguments of `perikope.evaluation.measures.significance.compare`."""
 
     test: str = "t"
     correction: str = "holm"
@@ -37,49 +37,52 @@ class ComparisonSettings:
 
 @dataclass(frozen=True, slots=True)
 class SystemOutcome:
-    """A system in one sweep."""
+    """The results of a system in one sweep."""
 
     name: str
     settings: str
     """The full model string and options."""
     values: Values
-    """Every system has the same topics. Of a system with repetitions: the mean over them, topic by topic."""
+    """The value of each measure for each topic. For a system with repetitions: the mean over them, topic by topic.
+
+    All systems of a sweep are measured on the same topics.
+    """
     curve: tuple[float, ...] = ()
-    """Interpolated precision at 101 recall points, the mean over all topics; empty where it is not known."""
+    """Interpolated precision at 101 recall points, as a mean over topics with relevant results. Empty if unknown."""
     tuned: TuningOutcome | None = None
     notes: tuple[str, ...] = ()
     repetitions: Mapping[int, Values] = field(default_factory=dict)
-    """The values of each repetition by its seed; empty for a system that gives the same values every time."""
+    """The values of each repetition, by seed. Empty for a system without repetitions."""
     table: str = ""
-    """The title of a separate table in which it is reported with other systems; empty: in the tables of the sweep."""
+    """The title of the separate table that reports the system. Empty if the table of the sweep reports it."""
     also_in: tuple[str, ...] = ()
-    """Titles of separate tables in which it is reported too."""
+    """Titles of further separate tables that report the system."""
 
     def mean(self, measure: str) -> float:
-        """The mean of a measure over all topics."""
+        """The mean of a measure over all topics, 0 if there are none."""
         values = self.values[measure].values()
         return math.fsum(values) / max(len(values), 1)
 
     def mean_by_seed(self, measure: str) -> dict[str, float]:
-        """The mean of a measure over all topics, for each repetition."""
+        """The mean of a measure over all topics for each repetition, by seed as text."""
         return {str(seed): average(values[measure].values()) for seed, values in self.repetitions.items()}
 
 
 def average(values: Iterable[float]) -> float:
-    """The mean of some values, of which there is at least one."""
+    """The mean of at least one value."""
     listed = list(values)
     return math.fsum(listed) / len(listed)
 
 
 def average_by_topic(repetitions: Iterable[Values], measures: Iterable[str]) -> Values:
-    """The mean over repetitions, topic by topic."""
+    """The values averaged over at least one repetition, topic by topic."""
     listed = list(repetitions)
     return {measure: {qid: average(values[measure][qid] for values in listed) for qid in listed[0][measure]} for measure in measures}
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """All systems on one set of topics under one setting of what is swept, such as the number of fetched documents."""
+    """The results of all systems on one set of topics with one number of fetched documents."""
 
     label: str
     systems: tuple[SystemOutcome, ...]
@@ -92,14 +95,14 @@ class Outcome:
     title: str
     description: str
     facts: Mapping[str, str]
-    """What the figures depend on: versions, settings, fingerprint of the index, seeds."""
+    """Names and values of everything that the figures depend on: versions, settings, fingerprints, seeds."""
     measures: tuple[str, ...]
-    """The first is the main one."""
+    """The names of the reported measures, the main measure first."""
     sweeps: tuple[Sweep, ...]
     comparison: ComparisonSettings = field(default_factory=ComparisonSettings)
 
     def save(self, folder: Path) -> None:
-        """Write `experiment.json` and the tables of values in place of what is there."""
+        """Write `experiment.json` and the tables of values to a folder, replacing older ones."""
         tables = folder / VALUES
         tables.mkdir(parents=True, exist_ok=True)
         sweeps = []
@@ -130,12 +133,14 @@ class Outcome:
 
     @classmethod
     def load(cls, folder: Path) -> Outcome:
-        """The outcome that `save` wrote to a folder."""
+        """Read the outcome that `save` wrote to a folder."""
         path = folder / FILE
         try:
             content = json.loads(path.read_text("utf-8"))
             if content["version"] != VERSION:
-                raise InputError(f"is of version {content['version']!r}, this program reads {VERSION}", path=path)
+                raise InputError(
+                    f"has version {content['version']!r}, but this program reads version {VERSION}; run the experiment again", path=path
+                )
             measures = tuple(content["measures"])
             sweeps = tuple(
                 Sweep(sweep["label"], tuple(_read_system(folder, system, measures) for system in sweep["systems"]))
@@ -144,13 +149,13 @@ class Outcome:
             comparison = ComparisonSettings(**content["comparison"])
             return cls(content["title"], content["description"], content["facts"], measures, sweeps, comparison)
         except FileNotFoundError as error:
-            raise InputError("is not there: no finished experiment in this folder", path=error.filename) from None
+            raise InputError("is missing: the folder has no finished experiment; run it first", path=error.filename) from None
         except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"is damaged: {error!r}", path=path) from None
+            raise InputError(f"is damaged; run the experiment again ({error!r})", path=path) from None
 
 
 def slug(name: str) -> str:
-    """A name in the form in which it is part of a file name.
+    """A name shortened to characters that are safe in a file name.
 
     >>> slug("PLM(G), σ = 500")
     'PLM-G-500'
@@ -159,7 +164,10 @@ def slug(name: str) -> str:
 
 
 def _columns(measures: Iterable[str], seeds: Iterable[int]) -> list[tuple[str, int | None]]:
-    """The columns of a table of values: the measures, then each measure for each seed."""
+    """The columns of a table of values as (measure, seed).
+
+    The means of all measures come first, with None as the seed. Then follow all measures for each seed.
+    """
     listed = list(measures)
     return [*((measure, None) for measure in listed), *((measure, seed) for seed in seeds for measure in listed)]
 
@@ -177,7 +185,7 @@ def _table_lines(system: SystemOutcome, measures: tuple[str, ...]) -> Iterator[s
 
 
 def system_facts(system: SystemOutcome) -> dict[str, Any]:
-    """Everything but the values, as JSON has it."""
+    """The fields of a system without its values, as an object for JSON."""
     tuned = system.tuned
     repeated = {"seeds": list(system.repetitions), "table": system.table, "also_in": list(system.also_in)} if system.repetitions else {}
     return {
@@ -204,7 +212,7 @@ def system_facts(system: SystemOutcome) -> dict[str, Any]:
 
 
 def system_of(facts: Mapping[str, Any], values: Values, repetitions: Mapping[int, Values] | None = None) -> SystemOutcome:
-    """The system with these facts, as `system_facts` gives them, and these values."""
+    """The system described by the result of `system_facts`, with the given values."""
     tuning = facts["tuned"]
     tuned = None
     if tuning is not None:
@@ -227,7 +235,7 @@ def system_of(facts: Mapping[str, Any], values: Values, repetitions: Mapping[int
 
 
 def _read_system(folder: Path, facts: Mapping[str, Any], measures: tuple[str, ...]) -> SystemOutcome:
-    name = Path(facts["values"]).name  # whatever the file says, tables are in their folder
+    name = Path(facts["values"]).name  # only the file name is used, so that no other folder is read
     columns = _columns(measures, facts.get("seeds", ()))
     table = dict(zip(columns, _read_table(folder / VALUES / name, _heads(columns)), strict=True))
     values = {measure: table[measure, None] for measure in measures}
@@ -235,24 +243,24 @@ def _read_system(folder: Path, facts: Mapping[str, Any], measures: tuple[str, ..
 
 
 def _frozen(value: Any) -> Any:
-    """Lists as tuples: values of parameters are tuples."""
+    """A value read from JSON with all lists replaced by tuples, because values of parameters are tuples."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     return {key: _frozen(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 def _read_table(path: Path, heads: tuple[str, ...]) -> list[dict[str, float]]:
-    """The columns of a table, each by topic."""
+    """Read a table of values. Returns one mapping of topic to value per column, in the order of `heads`."""
     columns: list[dict[str, float]] = [{} for _ in heads]
     with open(path, encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(file, 1):
             cells = line.rstrip("\n").split("\t")
             if len(cells) != len(heads) + 1 or (number == 1 and tuple(cells[1:]) != heads):
-                raise InputError("is not a table of these measures", path=path, line=number)
+                raise InputError("the columns are not those that experiment.json lists; run the experiment again", path=path, line=number)
             if number > 1:
                 try:
                     for column, cell in zip(columns, cells[1:], strict=True):
                         column[cells[0]] = float(cell)
                 except ValueError:
-                    raise InputError(f"{cell!r} is not a number", path=path, line=number) from None
+                    raise InputError(f"{cell[:40]!r} is not a number; run the experiment again", path=path, line=number) from None
     return columns

@@ -1,8 +1,8 @@
-"""Plans: the file of an experiment, every key checked before anything runs. `plan_keys` declares the keys.
+"""Reads an experiment file into a `Plan` and checks every key before anything runs. `plan_keys` declares the keys.
 
-A file has one collection with one set of topics (`[collection]`, `[topics]`), or several with names
-(`[collections.NAME]`, `report_on`). A plan has one form for both: the single collection is called `collection`, its
-reported topics `topics` and its training topics `training`.
+A file has one collection with one set of topics (`[collection]`, `[topics]`), or several named collections
+(`[collections.NAME]`, `report_on`). A plan has the same form in both cases: the single collection is called
+`collection`, its reported topics `topics` and its training topics `training`.
 """
 
 from __future__ import annotations
@@ -35,70 +35,73 @@ from perikope.text.analysis import read_stopwords
 
 PROTOCOLS = "protocols"
 COLLECTION, TOPICS, TRAINING = "collection", "topics", "training"
-"""Names of the single collection, of its reported topics and of its training topics."""
+"""Names of the collection, the reported topics and the training topics in a file with a single collection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An experiment, ready to run."""
+    """A checked experiment file, combined with the options of the command line."""
 
     title: str
     description: str
     measures: tuple[str, ...]
-    """The first is the main one."""
+    """The names of the measures to report, the main measure first."""
     k: int
+    """Number of results per topic."""
     seed: int
+    """Seed of samples, folds and random search."""
     collections: Mapping[str, CollectionPlan]
     sets: tuple[TopicSet, ...]
     """The sets of topics that are reported."""
     documents: tuple[int, ...]
-    """Numbers of documents to fetch, one sweep each."""
+    """Numbers of documents to fetch. All systems run once with each number; such a pass is a sweep."""
     comparison: ComparisonSettings
     systems: tuple[SystemPlan, ...]
     names_sets: bool = False
-    """Whether collections and sets of topics have names, which are part of labels and file names then."""
+    """Whether labels and file names contain the names of the sets of topics."""
     kind: str = ""
-    """The kind of its rankers; empty where there are none."""
+    """The name of the kind of its rankers. Empty if there are no rankers."""
     shared: Any = None
-    """The settings that all rankers share."""
+    """The settings that all rankers share. None if there are no rankers."""
     earlier: Path | None = None
-    """A folder with values of jobs that were finished before, maybe elsewhere."""
+    """A folder with `values/` of jobs that were finished before, maybe on another machine."""
     content: Mapping[str, Any] = field(default_factory=dict)
-    """The content of the file, as TOML or JSON has it."""
+    """The parsed content of the file."""
     source: str = ""
-    """The text of the file."""
+    """The text of the file. Empty if the plan was read from `prepared.json`."""
     path: str = ""
-    """The name of the file, for errors that are found when other files are read."""
+    """The name of the file, for error messages."""
     given: Given = field(default_factory=Given)
+    """The options of the command line."""
 
     @property
     def rankers(self) -> tuple[SystemPlan, ...]:
-        """The systems that are run as jobs."""
+        """The systems that are rankers, which run as jobs."""
         return tuple(system for system in self.systems if system.ranker is not None)
 
     def system(self, name: str) -> SystemPlan:
-        """A system by its name."""
+        """The system with a name."""
         return next(system for system in self.systems if system.name == name)
 
     def fusions_of(self, name: str) -> list[tuple[SystemPlan, SystemPlan]]:
-        """The fusions that a ranker takes part in, each with the other system, which has runs."""
+        """The fusions that contain a ranker. Returns each fusion with the other system that it fuses."""
         fusions = [system for system in self.systems if system.fuses and name in system.of]
         return [(fusion, self.system(next(part for part in fusion.of if part != name))) for fusion in fusions]
 
     def label(self, topics: TopicSet, documents: int) -> str:
-        """The title of a sweep."""
+        """The title of the sweep over a set of topics with a number of fetched documents."""
         fetched = f"{documents} document{'' if documents == 1 else 's'} fetched"
         if not self.names_sets:
             return fetched
         return topics.name if len(self.documents) == 1 else f"{topics.name}, {fetched}"
 
     def wrong(self, table: str, what: str) -> InputError:
-        """The error for a table of the file."""
+        """The error with a message on a table of the file."""
         return InputError(f"[{table}] {what}", path=self.path or None)
 
     @contextmanager
     def reading(self, table: str, key: str, option: str = "") -> Iterator[None]:
-        """Name the key in errors about its file, or the command-line option that replaces the key."""
+        """Add the table and key to errors inside the `with` block, or the command-line option that replaces the key."""
         try:
             yield
         except PerikopeError as error:
@@ -111,24 +114,24 @@ class Plan:
 
 
 _KEY_OF_OPTION = {"--topic-format": "form", "--topic-field": "field", "--qrels-format": "judgement_form"}
-"""Keys that stand for command-line options in the messages of file readers."""
+"""Command-line options in messages of file readers, with the keys of an experiment file that replace them."""
 
 
 def protocol_names() -> list[str]:
-    """The names of the experiment files that come with the program: the protocols of the papers."""
+    """The names of the protocols, experiment files of published papers that are part of the package."""
     folder = resources.files("perikope.search.recipes").joinpath(PROTOCOLS)
     return sorted(file.name.removesuffix(SUFFIX) for file in folder.iterdir() if file.name.endswith(SUFFIX))
 
 
 def protocol_text(name: str) -> str:
-    """The text of a protocol's file."""
+    """The TOML text of a protocol."""
     if name not in (names := protocol_names()):
         raise unknown("protocol", name, [*names, f"a file that ends in {SUFFIX}"])
     return resources.files("perikope.search.recipes").joinpath(PROTOCOLS, f"{name}{SUFFIX}").read_text("utf-8")
 
 
 def load_plan(name: str, given: Given | None = None) -> Plan:
-    """The plan of a file that ends in `.toml`, or of a protocol by its name."""
+    """Read the plan of an experiment file, if `name` ends in `.toml`, or of the protocol with this name."""
     if not name.endswith(SUFFIX):
         return parse_plan(protocol_text(name), f"{name}{SUFFIX}", Path(), given or Given())
     path = Path(name)
@@ -136,19 +139,22 @@ def load_plan(name: str, given: Given | None = None) -> Plan:
 
 
 def parse_plan(text: str, path: str, folder: Path, given: Given | None = None) -> Plan:
-    """The plan that a text in TOML describes; paths in it are relative to the folder."""
+    """Read a plan from TOML text. Paths in the text are relative to `folder`; `path` is used in error messages."""
     return plan_of(parse_toml(text, path), path, folder, given, text)
 
 
 def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | None = None, source: str = "") -> Plan:
-    """The plan that the content of a file describes; paths in it are relative to the folder."""
+    """Read a plan from the parsed content of a file. Paths in it are relative to `folder`.
+
+    `path` is used in error messages. `source` is the text of the file.
+    """
     chosen, location = given or Given(), Location(path, "an experiment")
     kind = _kind(content, location)
     keys: ExperimentKeys = (ExperimentKeys if kind is None else kind.keys).read(content, location)
     if not keys.measures:
         raise keys.wrong("measures", 'must name at least one measure, such as "nDCG@10"')
     if len(set(keys.measures)) < len(keys.measures):
-        raise keys.wrong("measures", "names a measure twice")
+        raise keys.wrong("measures", "names a measure twice; list each measure once")
     training = _training(keys.training, folder, chosen) if isinstance(keys.training, TrainingKeys) else None
     collections = _collections(keys, folder, chosen, training)
     sets = _sets(keys, collections, training)
@@ -188,7 +194,7 @@ def _kind(content: Mapping[str, Any], location: Location) -> SystemKind | None:
 
 
 def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: TrainingPlan | None) -> dict[str, CollectionPlan]:
-    """The collections by name."""
+    """The collections of a file, by name."""
     if not keys.collections:
         alone = _collection(keys.collection, folder, given)
         topics = {TOPICS: _topics(keys.topics, folder, given.topics, given.judgements)}
@@ -200,9 +206,9 @@ def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: Tra
             )
         return {COLLECTION: replace(alone, topics=topics)}
     if given.options:
-        raise UsageError(f"{', '.join(given.options)}: {keys.location.path} names its collections and topics itself")
+        raise UsageError(f"{', '.join(given.options)}: {keys.location.path} names its collections and topics itself; leave the option out")
     if of_one := sorted(keys.given & {"collection", "topics"}):
-        raise keys.wrong(of_one[0], "is for a file with one collection; this one has [collections]")
+        raise keys.wrong(of_one[0], "is for a file with one collection, but this file has [collections]; remove one of the two")
     plans = {}
     for name, collection in keys.collections.items():
         table = collection.location.table
@@ -217,16 +223,16 @@ def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: Tra
 
 
 _NAME = re.compile(r"\w[\w.-]*")
-"""Names of collections and sets of topics: they are part of file names."""
+"""Valid names of collections and sets of topics. The names become parts of file names."""
 
 
 def _sets(keys: ExperimentKeys, collections: Mapping[str, CollectionPlan], training: TrainingPlan | None) -> tuple[TopicSet, ...]:
-    """The sets of topics that are reported, each with what is trained on for it."""
+    """The reported sets of topics, each with its training topics."""
     names = keys.report_on or (() if keys.collections else (f"{COLLECTION}/{TOPICS}",))
     if not names:
-        raise keys.wrong("report_on", "must name the sets of topics that are reported, as collection/set")
+        raise keys.wrong("report_on", 'must name the sets of topics that are reported, such as ["collection/set"]')
     if len({slug(name) for name in names}) < len(names):
-        raise keys.wrong("report_on", "names a set twice, or two sets that differ in no letter or digit")
+        raise keys.wrong("report_on", "names a set twice, or two sets whose names differ in no letter or digit; rename one of them")
     for key in ("report_on", "train_on"):
         check_sets(keys, key, getattr(keys, key), collections)
     sets = []
@@ -242,7 +248,7 @@ def _sets(keys: ExperimentKeys, collections: Mapping[str, CollectionPlan], train
 
 
 def check_sets(keys: Table, key: str, names: tuple[str, ...], collections: Mapping[str, CollectionPlan]) -> None:
-    """Raise the error for a key that names a set of topics which is not there."""
+    """Raise an error if a key names a set of topics that no collection has."""
     known = [f"{collection}/{topics}" for collection, plan in collections.items() for topics in plan.topics]
     for name in names:
         if name not in known:
@@ -267,18 +273,18 @@ def _collection(keys: CollectionKeys, folder: Path, given: Given) -> CollectionP
     if given.documents:
         return CollectionPlan(None, tuple(map(Path, given.documents)), build)
     if "documents" in keys.given and not keys.documents:
-        raise keys.wrong("documents", "is empty: name the files or folders that are indexed")
+        raise keys.wrong("documents", "is empty; name the files or folders to index")
     if bool(keys.index) == bool(keys.documents):
-        raise keys.wrong("index", "or documents, one of them, must say what is searched (or --index, --documents)")
+        raise keys.wrong("index", "or documents must be given, but not both (or --index, --documents)")
     if not keys.index:
         return CollectionPlan(None, tuple(folder / path for path in keys.documents), build)
     if of_build := sorted(keys.given - {"index", "documents", "topics"}):
-        raise keys.wrong(of_build[0], "is about documents that are indexed; an index has its settings")
+        raise keys.wrong(of_build[0], "does not apply to an existing index; remove it, or give documents in place of index")
     return CollectionPlan(folder / keys.index)
 
 
 def _topics(keys: TopicsKeys | TrainingKeys, folder: Path, topics: str, judgements: str) -> TopicsPlan:
-    """The topics of a table; those of the command line take precedence."""
+    """The topics of a table. `topics` and `judgements` are paths from the command line, which take precedence."""
     key, prefix = ("file", "") if isinstance(keys, TopicsKeys) else ("topics", "training_")
     file = topics or _located(getattr(keys, key), folder)
     judged = judgements or _located(keys.judgements, folder)
@@ -300,7 +306,7 @@ def _training(keys: TrainingKeys, folder: Path, given: Given) -> TrainingPlan | 
         raise UsageError("give both --training-topics and --training-judgements, or neither")
     if given.training_topics or "topics" in keys.given:
         if "folds" in keys.given and not given.training_topics:
-            raise keys.wrong("folds", "or topics, not both, say what is tuned on")
+            raise keys.wrong("folds", "cannot be combined with topics; remove one of the two")
         topics = _topics(keys, folder, given.training_topics, given.training_judgements)
         return TrainingPlan(0, "topics", replace(topics, sample=None), keys.sample, keys.measure)
     return TrainingPlan(keys.folds, keys.folds_by, None, keys.sample, keys.measure) if keys.given else None

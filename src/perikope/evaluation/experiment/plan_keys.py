@@ -1,6 +1,6 @@
-"""The keys of an experiment's file, declared once: kind, default and meaning of each.
+"""Declares the keys of an experiment file: type, default and meaning of each.
 
-Paths are relative to the file. `plan.py` checks what several keys say together and makes a `Plan` of them.
+Paths are relative to the file. `plan.py` checks keys that depend on each other and turns them into a `Plan`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from perikope.text.analysis import STEMMERS
 
 MEASURE = Notation(parser="perikope.evaluation.measures:parse_measure")
 SEARCH_OPTIONS = tuple(name for name in options_on(RECIPE) if name not in ("model", "k"))
-"""The options that `[search]` and the `options` of a system take."""
+"""The search options that are valid in `[search]` and in the `options` of a system."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionKeys(Table):
-    """`[collection]`: an index, or the documents that one is made of."""
+    """`[collection]`: an index, or documents to index."""
 
     index: str = option("", Text(), "Folder of an index.")
     documents: tuple[str, ...] = option((), TEXTS, "Files or folders to index, in place of `index`.")
-    format: str = option("auto", Text(), "Format of the documents: a name, or a profile's file.")
+    format: str = option("auto", Text(), "Format of the documents: its name, or the TOML file of a profile.")
     language: str = option("", Notation(parser="perikope.text.analysis:language_code"), "Language of the documents.")
     stemmer: str = option("", OneOf(("", *STEMMERS)), "Stemmer of the index.")
     stopwords: str = option("", Text(), "Stop words of the index: `default`, `none`, or a file.")
@@ -46,10 +46,10 @@ class TopicsKeys(Table):
     file: str = option("", Text(), "File of topics.")
     judgements: str = option("", Text(), "File of judgements.")
     form: str = option("auto", OneOf(("auto", *TOPIC_FORMS)), "Format of the topics.")
-    field: str = option("", Text(), "Field of a topic that is its query, in formats with several fields.")
+    field: str = option("", Text(), "Field of a topic to use as the query, such as `title` or `title,desc`.")
     judgement_form: str = option("auto", OneOf(("auto", *JUDGEMENT_FORMS)), "Format of the judgements.")
-    sample: int | None = option(None, Whole(Range(1)), "Number of topics to draw; all of them where left out.")
-    spans: str = option("", Text(), "Judgements of characters, for measures of characters.")
+    sample: int | None = option(None, Whole(Range(1)), "Number of topics to draw at random. If left out, all topics are used.")
+    spans: str = option("", Text(), "File of relevant ranges of characters, for measures that count characters.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,25 +61,31 @@ class NamedCollectionKeys(CollectionKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingKeys(Table):
-    """`[training]`: what parameters are chosen on: other folds of the reported topics, or separate topics."""
+    """`[training]`: the topics to tune and learn on: other folds of the reported topics, or separate topics."""
 
-    folds: int = option(5, Whole(Range(2)), "Number of folds of the reported topics.")
-    folds_by: FoldsBy = option("topics", OneOf(get_args(FoldsBy)), "What a fold never shares with another: topics, or documents.")
+    folds: int = option(5, Whole(Range(2)), "Number of folds of a cross-validation over the reported topics.")
+    folds_by: FoldsBy = option(
+        "topics", OneOf(get_args(FoldsBy)), "`documents` puts topics that share a relevant document into the same fold; `topics` does not."
+    )
     topics: str = option("", Text(), "File of training topics, in place of folds.")
     judgements: str = option("", Text(), "File of judgements of the training topics.")
     form: str = option("auto", OneOf(("auto", *TOPIC_FORMS)), "Format of the training topics.")
-    field: str = option("", Text(), "Field of a training topic that is its query.")
-    judgement_form: str = option("auto", OneOf(("auto", *JUDGEMENT_FORMS)), "Format of the judgements.")
-    sample: int | None = option(None, Whole(Range(1)), "Number of training topics to draw; all of them where left out.")
-    spans: str = option("", Text(), "Judgements of characters of the training topics.")
-    measure: str = option("", MEASURE, "Measure that tuning raises; the first of `measures` where left out.")
+    field: str = option("", Text(), "Field of a training topic to use as the query.")
+    judgement_form: str = option("auto", OneOf(("auto", *JUDGEMENT_FORMS)), "Format of the judgements of the training topics.")
+    sample: int | None = option(None, Whole(Range(1)), "Number of training topics to draw at random. If left out, all are used.")
+    spans: str = option("", Text(), "File of relevant ranges of characters for the training topics.")
+    measure: str = option("", MEASURE, "Measure that tuning maximises. If left out, the first of `measures`.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepKeys(Table):
-    """`[sweep]`: what is varied for all systems."""
+    """`[sweep]`: settings that are varied for all systems."""
 
-    documents: tuple[int, ...] = option((), ListOf(Whole(Range(1)), "whole numbers"), "Numbers of documents to fetch, one table each.")
+    documents: tuple[int, ...] = option(
+        (),
+        ListOf(Whole(Range(1)), "whole numbers"),
+        "Numbers of documents to fetch. All systems run with each number, and the report has one table per number.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,59 +99,71 @@ class ComparisonKeys(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class SystemKeys(Table):
-    """`[[systems]]`: one system: a model, a recipe, or the run of another program."""
+    """`[[systems]]`: a system, which is a model, a recipe, or the run of another program."""
 
-    name: str = option("", Text(), "Name in tables.")
-    model: str = option("", Text(), "Model that ranks passages; parameters without a value are tuned.")
-    recipe: str = option("", Text(), "Recipe: a name, or a file.")
-    run: str = option("", Text(), "Run of another system, as a file.")
-    runs: dict[str, str] = free_table(Text(), "Runs of another system on several sets of topics, by set.")
+    name: str = option("", Text(), "Name of the system in the tables of the report.")
+    model: str = option("", Text(), "Model that ranks passages. With `tune = true`, its parameters without a value are tuned.")
+    recipe: str = option("", Text(), "Recipe to search with: its name, or its file.")
+    run: str = option("", Text(), "File of a run that another program made.")
+    runs: dict[str, str] = free_table(Text(), "Files of runs that another program made, by set of topics.")
     tune: bool | tuple[str, ...] | Mapping[str, Any] = option(
         False,
         Either((Switch(), TEXTS, AnyTable()), "true, a list of parameters, or a table of the values to try"),
-        "Parameters to tune: true for those without a value, a list of names, or a table of the values to try.",
+        "Parameters to tune: `true` for those without a value, a list of names, or a table of the values to try.",
     )
-    search: Search = option("grid", OneOf(get_args(Search)), "How tuning goes through the values.")
+    search: Search = option(
+        "grid",
+        OneOf(get_args(Search)),
+        "Settings that tuning tries: all combinations of values (`grid`), or `trials` random ones (`random`).",
+    )
     trials: int = option(100, Whole(Range(1)), "Number of settings that random search tries.")
-    learn: str = option("", OneOf(("", "fusion", "prior", "tags")), "What is learned from the training topics.")
-    method: Method = option("linear", OneOf(get_args(Method)), "How a fusion is learned.")
-    min_occurrences: int = option(10, Whole(Range(0)), "Minimum number of occurrences of a tag whose weight is learned.")
+    learn: str = option(
+        "",
+        OneOf(("", "fusion", "prior", "tags")),
+        "What to learn from the training topics: a fusion of signals, a prior over positions, or weights of tags.",
+    )
+    method: Method = option("linear", OneOf(get_args(Method)), 'Learning method, with `learn = "fusion"`.')
+    min_occurrences: int = option(
+        10, Whole(Range(0)), 'With `learn = "tags"`: minimum number of occurrences of a tag whose weight is learned.'
+    )
     of: tuple[str, ...] = option(
-        (), TEXTS, "For `fuse` and `rrf`: systems listed above this one. Their models are fused, with their tuned parameters."
+        (), TEXTS, "With the model `fuse` or `rrf`: names of systems above this one, whose tuned models are fused."
     )
     options: dict[str, Any] = options_table(
-        SearchOptions, lambda: SEARCH_OPTIONS, "Options of this system; they take precedence over its recipe, and that over [search]."
+        SearchOptions,
+        lambda: SEARCH_OPTIONS,
+        "Search options of this system. They take precedence over its recipe, which takes precedence over [search].",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentKeys(Table):
-    """The whole file. `[collection]`, `[topics]` and `[training]` may be given on the command line instead."""
+    """The whole experiment file. The command line can replace `[collection]`, `[topics]` and `[training]`."""
 
-    kind: str = option("", Text(), "Kind of systems that are no models, recipes or runs, such as `neural`.")
+    kind: str = option("", Text(), "Kind of the systems without `model`, `recipe` or `run`, such as `neural`.")
     title: str = option("", Text(), "Title of the report.")
-    description: str = option("", Text(), "Paragraph below the title.")
+    description: str = option("", Text(), "Text below the title of the report.")
     measures: tuple[str, ...] = option((), ListOf(MEASURE, "measures"), "Measures to report; the first is the main one.")
     k: int = option(1000, Whole(Range(1)), "Number of results per topic.")
     seed: int = option(1, Whole(Range(0)), "Seed of samples, folds and random search.")
-    collection: CollectionKeys = table(CollectionKeys, "The documents.")
+    collection: CollectionKeys = table(CollectionKeys, "The documents to search.")
     topics: TopicsKeys = table(TopicsKeys, "The topics that are reported.")
     collections: dict[str, NamedCollectionKeys] = named_tables(
         NamedCollectionKeys, "Several collections by name, in place of [collection] and [topics]."
     )
     report_on: tuple[str, ...] = option((), TEXTS, "Sets of topics that are reported, as `collection/set`.")
-    train_on: tuple[str, ...] = option((), TEXTS, "Sets of topics that are trained on, as `collection/set`.")
-    training: TrainingKeys = table(TrainingKeys, "What parameters are chosen on.")
-    search: dict[str, Any] = options_table(SearchOptions, lambda: SEARCH_OPTIONS, "Options of a search for all systems.")
-    sweep: SweepKeys = table(SweepKeys, "What is varied for all systems.")
+    train_on: tuple[str, ...] = option((), TEXTS, "Sets of topics to tune and learn on, as `collection/set`.")
+    training: TrainingKeys = table(TrainingKeys, "The topics to tune and learn on.")
+    search: dict[str, Any] = options_table(SearchOptions, lambda: SEARCH_OPTIONS, "Search options of all systems.")
+    sweep: SweepKeys = table(SweepKeys, "Settings that are varied for all systems.")
     comparison: ComparisonKeys = table(ComparisonKeys, "How systems are compared.")
     systems: tuple[SystemKeys, ...] = tables(SystemKeys, "The systems, in the order of the report.")
 
     def documents_to_fetch(self) -> tuple[int, ...]:
-        """The numbers of documents to fetch, one per sweep."""
+        """The numbers of documents to fetch, one per sweep. The default is one sweep with 1000 documents."""
         sweep, common = self.sweep, self.search.get("documents", 1000)
         if "documents" in sweep.given and not sweep.documents:
-            raise sweep.wrong("documents", "is empty: list how many documents are fetched, or leave [sweep] out")
+            raise sweep.wrong("documents", "is empty; list numbers of documents to fetch, or leave [sweep] out")
         if sweep.documents and "documents" in self.search:
             raise sweep.wrong("documents", "is also set in [search]; remove one of the two")
         if len(set(sweep.documents)) < len(sweep.documents):
@@ -159,14 +177,14 @@ class ExperimentKeys(Table):
 class RepeatedSystemKeys(SystemKeys):
     """`[[systems]]` of an experiment whose rankers are repeated with several seeds."""
 
-    seeds: int = option(1, Whole(Range(1)), "Number of repetitions; their seeds count from 1.")
-    table: str = option("", Text(), "Title of a separate table in which the system is reported; with all others where left out.")
-    also_in: tuple[str, ...] = option((), TEXTS, "Titles of separate tables in which the system is reported too.")
+    seeds: int = option(1, Whole(Range(1)), "Number of repetitions, with the seeds 1, 2, 3 …")
+    table: str = option("", Text(), "Title of a separate table that reports the system. If left out, the table of all systems reports it.")
+    also_in: tuple[str, ...] = option((), TEXTS, "Titles of further separate tables that report the system.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedExperimentKeys(ExperimentKeys):
     """The whole file of an experiment whose rankers are repeated with several seeds."""
 
-    values: str = option("", Text(), "Folder with `values/` of finished jobs; those with the same settings are used.")
+    values: str = option("", Text(), "Folder of an earlier experiment. Its finished jobs with the same settings are reused.")
     systems: tuple[RepeatedSystemKeys, ...] = tables(RepeatedSystemKeys, "The systems, in the order of the report.")

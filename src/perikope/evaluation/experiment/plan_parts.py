@@ -1,4 +1,4 @@
-"""The parts of a plan: collections, topics, training and systems, each checked."""
+"""The checked parts of a `Plan`: collections, topics, training and systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perikope.search.options import SearchOptions
 
 @dataclass(frozen=True, slots=True)
 class TopicsPlan:
-    """Topics and their judgements."""
+    """The files of a set of topics and of its judgements."""
 
     file: str
     judgements: str
@@ -23,23 +23,26 @@ class TopicsPlan:
     field: str = ""
     judgement_form: str = "auto"
     sample: int | None = None
-    """Number of topics to draw; None for all of them."""
+    """Number of topics to draw at random; None for all topics."""
     spans: str = ""
-    """Judgements of characters, for measures of characters."""
+    """File of relevant ranges of characters, for measures that count characters. Empty if there is none."""
     location: tuple[str, str] = ("topics", "file")
-    """Table and key of the file of topics, for errors."""
+    """The table and the key that name the file of topics, for error messages."""
     options: tuple[str, str] = ("", "")
-    """Fields of `Given` that can replace topics and judgements; empty where the command line cannot."""
+    """The fields of `Given` that can replace `file` and `judgements`. Empty if the command line cannot replace them."""
 
     @property
     def text(self) -> tuple[str, str]:
-        """The file that says which text is relevant, and its form; without spans, all text of relevant passages is."""
+        """The file that says which text is relevant, and its form.
+
+        This is the file of spans, or else the file of judgements: then all text of a relevant passage is relevant.
+        """
         return (self.spans, "auto") if self.spans else (self.judgements, self.judgement_form)
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionPlan:
-    """Documents, as an index or as files to index, and sets of topics about them."""
+    """An index, or documents to index, with the sets of topics about them."""
 
     index: Path | None = None
     documents: tuple[Path, ...] = ()
@@ -47,28 +50,29 @@ class CollectionPlan:
     topics: Mapping[str, TopicsPlan] = field(default_factory=dict)
     """Sets of topics by name."""
     table: str = "collection"
-    """The table of the file, for errors."""
+    """The table of the file that describes the collection, for error messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """Topics on which parameters are chosen: separate ones, or the other folds of the reported topics."""
+    """The topics to tune and learn on: separate topics, or the other folds of the reported topics."""
 
     folds: int = 0
+    """Number of folds of the reported topics; 0 if `topics` is given."""
     folds_by: FoldsBy = "topics"
     topics: TopicsPlan | None = None
     sample: int | None = None
-    """Number of training topics to draw; None for all of them."""
+    """Number of training topics to draw at random; None for all of them."""
     measure: str = ""
-    """Measure that tuning raises; empty for the main measure of the experiment."""
+    """Measure that tuning maximises; empty for the main measure of the experiment."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSet:
-    """One set of topics that is reported, with its collection and what is trained on for it."""
+    """A reported set of topics, with its collection and its training topics."""
 
     name: str
-    """`collection/set`."""
+    """The name of the collection and of the set, as `collection/set`."""
     collection: CollectionPlan
     topics: TopicsPlan
     training: TrainingPlan | None = None
@@ -94,38 +98,38 @@ class SystemPlan:
     min_occurrences: int = 10
     of: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    """All given options, with those of the recipe and of [search], without model, k and number of documents."""
+    """The search options of [search], the recipe and the system, without `model`, `k` and `documents`."""
     ranker: Any = None
     """Settings of a ranker of the experiment's kind; None for other systems."""
     seeds: int = 0
-    """Number of repetitions of a ranker."""
+    """Number of repetitions of a ranker; 0 for other systems."""
     is_random: bool = True
     """Whether a ranker depends on its seed."""
     derived: tuple[str, ...] = ()
-    """Names of further systems that a repetition of the ranker gives values for."""
+    """Names of further systems whose values a job of the ranker also computes."""
     table: str = ""
-    """The title of a separate table in which it is reported; empty: with all others."""
+    """The title of the separate table that reports the system. Empty if the table of all systems reports it."""
     also_in: tuple[str, ...] = ()
-    """Titles of separate tables in which it is reported too."""
+    """Titles of further separate tables that report the system."""
 
     @property
     def searches(self) -> bool:
-        """Whether it is a model that ranks the passages of an index."""
+        """Whether the system is a model that ranks the passages of an index."""
         return bool(self.model)
 
     @property
     def fuses(self) -> bool:
-        """Whether it is the fusion of a ranker with a system that has a run."""
+        """Whether the system is the fusion of a ranker with a system that has a run."""
         return bool(self.of) and not self.model
 
     def search_options(self, documents: int, k: int) -> SearchOptions:
-        """The options of its searches with this number of fetched documents; the model is chosen elsewhere."""
+        """The search options of the system with a number of fetched documents and of results, without its model."""
         return SearchOptions.of({**self.options, "documents": documents, "k": k})
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Values of the command line that replace those of the file."""
+    """Options of the command line that replace keys of the file. Options that are not given are empty."""
 
     index: str = ""
     documents: tuple[str, ...] = ()
@@ -136,5 +140,5 @@ class Given:
 
     @property
     def options(self) -> list[str]:
-        """The options that were given, as they are written on a command line."""
+        """The names of the options that were given, as the command line writes them, such as `--index`."""
         return sorted(f"--{name.replace('_', '-')}" for name in self.__slots__ if getattr(self, name))

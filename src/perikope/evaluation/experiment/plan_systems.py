@@ -1,4 +1,4 @@
-"""The systems of a plan: models, recipes, runs, and rankers of other kinds, each checked against the others."""
+"""Reads and checks the systems of a plan: models, recipes, runs, rankers and fusions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ from perikope.search.recipes import load_recipe
 def read_systems(
     keys: ExperimentKeys, folder: Path, sets: Sequence[TopicSet], kind: SystemKind | None, shared: Any
 ) -> tuple[SystemPlan, ...]:
-    """The systems of a file. A model may refer to systems above it, a fusion with a ranker to any other."""
+    """The systems of a file, in order.
+
+    A model that fuses systems may only name systems above it. A fusion with a ranker may name any other system.
+    """
     if not keys.systems:
-        raise keys.wrong("systems", "there must be at least one [[systems]]")
+        raise keys.wrong("systems", "is empty; add at least one table [[systems]]")
     systems: dict[str, SystemPlan] = {}
     for system_keys in keys.systems:
         if not system_keys.name.strip() or system_keys.name in systems:
-            raise system_keys.wrong("name", "must be a name of its own")
+            raise system_keys.wrong("name", "must be given and differ from all other names")
         if kind is not None and not system_keys.given & {"model", "recipe", "run", "runs"}:
             system = _repeated(system_keys, kind, shared)
         elif system_keys.given & {"run", "runs"} and not system_keys.given & {"model", "recipe"}:
@@ -36,9 +39,7 @@ def read_systems(
         else:
             system = _system(system_keys, folder, keys, systems, trains=all(topics.training is not None for topics in sets))
         if slug(system.name) in {slug(other) for other in systems}:
-            raise keys.wrong(
-                "systems", f"{system.name!r} and another one differ in no letter or digit: their files would have the same name"
-            )
+            raise keys.wrong("systems", f"has two names that differ in no letter or digit, such as {system.name!r}; rename one of them")
         systems[system.name] = system
     for system_keys in keys.systems:
         if systems[system_keys.name].fuses:
@@ -74,7 +75,7 @@ def _check_tables(keys: SystemKeys, systems: Mapping[str, SystemPlan]) -> None:
 
 
 def _other_run(keys: SystemKeys, folder: Path, sets: Sequence[TopicSet]) -> SystemPlan:
-    """The runs of another program."""
+    """A system whose runs another program has made."""
     if extra := sorted(keys.given - {"name", "run", "runs"}):
         raise keys.wrong(extra[0], "does not apply to a system with run or runs; remove it")
     names = [topics.name for topics in sets]
@@ -91,30 +92,33 @@ def _other_run(keys: SystemKeys, folder: Path, sets: Sequence[TopicSet]) -> Syst
 
 
 def _system(keys: SystemKeys, folder: Path, experiment: ExperimentKeys, others: Mapping[str, SystemPlan], *, trains: bool) -> SystemPlan:
-    """A model that searches, as it is or after something is tuned or learned."""
+    """A system that searches, whose model may be tuned, learned or fused.
+
+    `trains`: whether there are training topics.
+    """
     if keys.run or keys.runs or not (keys.model or keys.recipe):
-        raise keys.wrong("model", "or recipe, or run, must say what the system is")
+        raise keys.wrong("model", "or recipe, or run, must be given; a run cannot be combined with a model or recipe")
     system = _searching(keys, folder, experiment.search)
     if keys.tune is not False:
         return _tuned(keys, system, experiment.seed, trains)
     if extra := [key for key in ("search", "trials") if key in keys.given]:
-        raise keys.wrong(extra[0], "is about tuning; write tune = true as well")
+        raise keys.wrong(extra[0], "is only for tuning; write tune = true as well, or remove it")
     if "of" in keys.given:
         return _put_together(keys, system, others)
     _check_model(keys, system.model)
     if "learn" in keys.given:
         return _learned(keys, system, trains)
     if of_learning := [key for key in ("method", "min_occurrences") if key in keys.given]:
-        raise keys.wrong(of_learning[0], "is about learning; say what is learned: learn = …")
+        raise keys.wrong(of_learning[0], "is only for learning; write learn = … as well, or remove it")
     return system
 
 
 def _searching(keys: SystemKeys, folder: Path, common: Mapping[str, Any]) -> SystemPlan:
-    """A system with its model and the options of its searches, before anything is tuned or learned."""
+    """A system with its model and search options, before tuning or learning. `common` are the options of [search]."""
     recipe = str(folder / keys.recipe) if keys.recipe.endswith(SUFFIX) else keys.recipe
     of_recipe = keys.check("recipe", lambda: load_recipe(recipe)).options if recipe else {}
     if "documents" in keys.options:
-        raise keys.location.inner("options").wrong("documents", "is the same for all systems: say it in [sweep], or in [search]")
+        raise keys.location.inner("options").wrong("documents", "is the same for all systems; write it in [sweep] or in [search]")
     options = {**common, **of_recipe, **keys.options}
     model = keys.model or str(options.get("model", ""))
     return SystemPlan(
@@ -127,16 +131,18 @@ def _check_model(keys: SystemKeys, model: str) -> None:
         parse_model(model)
     except PerikopeError as error:
         if marked := keys.check("model", lambda: marked_parameters(model)):
-            raise keys.wrong("model", f"names what is to be tuned ({', '.join(marked)}): add tune = true, or give each a value") from error
+            raise keys.wrong(
+                "model", f"has parameters without a value ({', '.join(marked)}); add tune = true, or give each a value"
+            ) from error
         raise keys.wrong("model", f"is wrong: {error}") from error
 
 
 def _tuned(keys: SystemKeys, system: SystemPlan, seed: int, trains: bool) -> SystemPlan:
     if keys.given & {"learn", "of"}:
-        raise keys.wrong("tune", "does not go with learn or of")
+        raise keys.wrong("tune", "cannot be combined with learn or of; remove one of them")
     if not trains:
         raise keys.wrong("tune", "needs topics to tune on: write [training] with folds, or with topics and judgements")
-    # A recipe gives every parameter of its model a value, which the user has not asked to keep.
+    # Values that the user writes in `model` are kept. A recipe gives every parameter a value, and these may be tuned.
     space = keys.check(
         "tune",
         lambda: read_space(system.model, keys.tune, search=keys.search, trials=keys.trials, seed=seed, keep_given=bool(keys.model)),
@@ -149,17 +155,17 @@ def _put_together(keys: SystemKeys, system: SystemPlan, others: Mapping[str, Sys
         if other not in others:
             raise keys.wrong("of", f"is wrong: {unknown('system above this one', other, others)}")
         if not others[other].searches or others[other].learn == "fusion" or others[other].of:
-            raise keys.wrong("of", f"cannot hold {other!r}: only models are put together, not runs, what was learned, or other fusions")
+            raise keys.wrong("of", f"cannot name {other!r}: only models can be fused, not runs, learned fusions or other fusions")
     call = keys.check("model", lambda: parse(system.model))
     if call.name not in ("fuse", "rrf") or "models" in call.arguments:
-        raise keys.wrong("model", "must be fuse or rrf, without models, where of says which systems")
+        raise keys.wrong("model", "must be fuse or rrf without the parameter models, because of names the systems")
     if len(keys.of) < 2:
         raise keys.wrong("of", "must name at least two systems")
     return replace(system, of=keys.of)
 
 
 _LEARNERS = {"fusion": ("learned",), "prior": ("position_prior",), "tags": ("prox_h", "prox_hw")}
-"""The models whose table can be learned, by what is learned."""
+"""The models whose weights can be learned, by the value of `learn`."""
 
 
 def _learned(keys: SystemKeys, system: SystemPlan, trains: bool) -> SystemPlan:
@@ -169,8 +175,8 @@ def _learned(keys: SystemKeys, system: SystemPlan, trains: bool) -> SystemPlan:
         raise keys.wrong("learn", "needs topics to learn from: write [training] with folds, or with topics and judgements")
     name, models = parse(system.model).name, _LEARNERS[keys.learn]
     if name not in models:
-        raise keys.wrong("model", f"must be {' or '.join(models)} where {keys.learn} is learned, not {name}")
+        raise keys.wrong("model", f"must be {' or '.join(models)} with learn = {keys.learn!r}, not {name}")
     for key, learn in (("method", "fusion"), ("min_occurrences", "tags")):
         if key in keys.given and keys.learn != learn:
-            raise keys.wrong(key, f"is about learn = {learn!r}")
+            raise keys.wrong(key, f"is only for learn = {learn!r}; remove it")
     return replace(system, learn=keys.learn, method=keys.method, min_occurrences=keys.min_occurrences)

@@ -1,11 +1,11 @@
-"""Prepared experiments: a folder with everything that the jobs of rankers need, which can be copied to another machine.
+"""Prepared experiments: a folder with all files that the jobs of rankers need. It can be copied to another machine.
 
     prepared.json       the plan with runs in place of models, and the outcomes of these systems
-    collections/        files of the kind of rankers, such as texts and graphs
-    runs/               runs of all systems that are no rankers
+    collections/        files that the kind of rankers needs, such as texts and graphs
+    runs/               runs of all systems that are not rankers
     values/JOB.json     the values of finished jobs
 
-Neither documents nor indexes are needed to go on from there.
+Jobs need neither the documents nor the indexes.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ PREPARED, COLLECTIONS, RUNS = "prepared.json", "collections", "runs"
 
 @dataclass(frozen=True, slots=True)
 class PreparedExperiment:
-    """An experiment whose systems are done, all but the rankers."""
+    """An experiment whose systems are all finished, except the rankers."""
 
     plan: Plan
-    """With runs in place of models; paths are in the folder."""
+    """The plan with runs in place of models. Its run files are in the prepared folder."""
     sweeps: tuple[tuple[str, Sweep], ...]
-    """The set of topics of each sweep, and the outcomes of the systems that are no rankers."""
+    """For each sweep: the name of its set of topics, and the outcomes of all systems that are not rankers."""
     topics: Mapping[str, tuple[str, ...]]
     """The ids of the reported topics, by set."""
     facts: Mapping[str, str]
@@ -55,7 +55,11 @@ def save_prepared(
     plan: Plan, folder: Path, runs: Mapping[str, Mapping[str, str]], sweeps: Sequence[tuple[str, Sweep]],
     topics: Mapping[str, Sequence[str]], facts: Mapping[str, str],
 ) -> None:  # fmt: skip
-    """Write `prepared.json`. `runs` has the file of each system's run in `runs/`, by system and set of topics."""
+    """Write `prepared.json`.
+
+    `runs` has the names of run files in the folder `runs/`, by system and set of topics. `sweeps` has pairs of the name
+    of a set of topics and its sweep. `topics` has the ids of the reported topics, by set.
+    """
     content = {
         "sources": _sources(plan),
         "plan": _portable(plan, runs),
@@ -75,21 +79,21 @@ def save_prepared(
 
 
 def check_prepared(plan: Plan, folder: Path) -> None:
-    """Raise an error where a folder was prepared for other collections: values of jobs would be of other topics."""
+    """Raise an error if a folder was prepared for other collections, because its jobs have values for other topics."""
     if (folder / PREPARED).is_file() and _read(folder).get("sources") != json.loads(json.dumps(_sources(plan))):
         raise UsageError(
-            f"{folder} was made with other collections than {Path(plan.path).name} has now; choose another folder, or remove it"
+            f"{folder} was made with other collections than {Path(plan.path).name} has now; name another folder (--out), or remove this one"
         )
 
 
 def _sources(plan: Plan) -> Mapping[str, Any]:
-    """The collections as the file or the command line names them: paths do not depend on the working directory."""
+    """The collections with the paths that the file or the command line gives, independent of the working directory."""
     collections: Mapping[str, Any] = plan.content.get("collections") or _collections(plan)
     return collections
 
 
 def _portable(plan: Plan, runs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """The content of the plan's file for another machine: all that is not a ranker or a fusion is a run."""
+    """The content of an experiment file for another machine. Systems that are not rankers or fusions become runs."""
     systems = [
         {"name": system["name"], "runs": {name: f"{RUNS}/{file}" for name, file in runs[system["name"]].items()}}
         if system["name"] in runs
@@ -102,7 +106,7 @@ def _portable(plan: Plan, runs: Mapping[str, Mapping[str, str]]) -> dict[str, An
 
 
 def _collections(plan: Plan) -> dict[str, Any]:
-    """The collections of a plan as a file has them."""
+    """The content of the table `collections` in an experiment file with the collections of a plan."""
     tables = {}
     for name, collection in plan.collections.items():
         documents = (
@@ -122,11 +126,11 @@ def _read(folder: Path) -> dict[str, Any]:
         if isinstance(content, dict):
             return content
     except FileNotFoundError:
-        raise InputError("is not there: the folder was not prepared", path=folder / PREPARED) from None
+        raise InputError("is missing: the folder was not prepared; prepare the experiment first", path=folder / PREPARED) from None
     except (OSError, ValueError):
         pass
     raise _damaged(folder)
 
 
 def _damaged(folder: Path) -> InputError:
-    return InputError("is damaged; remove its folder, or prepare it again", path=folder / PREPARED)
+    return InputError("is damaged; remove the folder and prepare the experiment again", path=folder / PREPARED)

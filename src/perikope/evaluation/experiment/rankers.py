@@ -1,4 +1,4 @@
-"""Outcomes of an experiment's rankers: the values of all finished jobs, put beside those of the systems that search."""
+"""Combines the values of all finished jobs of rankers with the outcomes of the other systems of an experiment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from perikope.evaluation.experiment.report.tables import ExtraTable, counted
 from perikope.evaluation.experiment.state import FinishedJobs
 
 Finished = Mapping[str, Mapping[int, Mapping[str, Any]]]
-"""The content of the files of finished jobs, by each system that they have values for and by seed."""
+"""The content of the files of finished jobs, by system, then by seed. A job may have values for several systems."""
 
 
 def gather(prepared: PreparedExperiment, folder: Path) -> tuple[Outcome, list[ExtraTable], list[str]]:
-    """The outcome of a prepared experiment, tables of what its rankers learned, and the jobs that are missing."""
+    """Gather the results of a prepared experiment from its folder.
+
+    Returns the outcome, the tables of parameters that rankers learned, and the names of unfinished jobs.
+    """
     plan, kind = prepared.plan, system_kind(prepared.plan.kind)
     finished, missing = read_finished(plan, folder)
     sweeps = []
@@ -29,7 +32,7 @@ def gather(prepared: PreparedExperiment, folder: Path) -> tuple[Outcome, list[Ex
         systems = [outcome for system in plan.systems for outcome in _outcomes(prepared, system, topics, finished, others.get(system.name))]
         sweeps += [Sweep(sweep.label, tuple(systems))] if systems else []
     facts = {**prepared.facts, **kind.facts(plan, folder)}
-    # Systems in the tables of sweeps have their settings there.
+    # The report prints the settings of systems below the tables of sweeps, but not below separate tables.
     facts |= {system.name: kind.describe(plan, system) for system in plan.rankers if system.table}
     if missing:
         facts["not run"] = f"{counted(len(missing), 'job')} of {len(jobs_of(plan))}: {'; '.join(missing)}"
@@ -39,7 +42,7 @@ def gather(prepared: PreparedExperiment, folder: Path) -> tuple[Outcome, list[Ex
 
 
 def read_finished(plan: Plan, folder: Path) -> tuple[Finished, list[str]]:
-    """The finished jobs, and the names of those that are not finished."""
+    """The finished jobs of a plan, and the names of the unfinished jobs."""
     files = FinishedJobs(folder / VALUES)
     finished: dict[str, dict[int, Mapping[str, Any]]] = {}
     missing = []
@@ -56,7 +59,10 @@ def read_finished(plan: Plan, folder: Path) -> tuple[Finished, list[str]]:
 def _outcomes(
     prepared: PreparedExperiment, system: SystemPlan, topics: str, finished: Finished, outcome: SystemOutcome | None
 ) -> Sequence[SystemOutcome]:
-    """The outcome of a system on a set of topics; for a ranker, also those of the systems derived from it."""
+    """The outcomes of a system, and of the systems derived from it, on a set of topics.
+
+    `outcome` is the known outcome of a system that is not a ranker. The list is empty if no job is finished.
+    """
     if outcome is not None:
         return [outcome]
     plan, outcomes = prepared.plan, []

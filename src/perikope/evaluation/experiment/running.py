@@ -1,4 +1,4 @@
-"""Runs an experiment: systems that search on each set of topics, then the jobs of rankers, then the report."""
+"""Runs an experiment: the systems that search, on each set of topics, then the jobs of rankers, then the report."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from perikope.evaluation.pool import open_pool
 from perikope.search.facade import Index
 
 _BEGUN = "begun"
-"""The state that says which experiment the folder is for."""
+"""The key of the `State` that stores the title of the experiment in the folder."""
 
 OnStep = Callable[[str], None]
-"""Called with one line per step of preparing, and per finished job."""
+"""Called with one line of text per step of preparing and per finished job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An experiment that was run."""
+    """The results of running an experiment."""
 
     outcome: Outcome
     problems: tuple[str, ...]
-    """Topics that were passed over."""
+    """One line per topic that was left out, with the reason."""
     seconds: Mapping[str, float]
-    """The time that each stage took, in all processes together."""
+    """The time of each stage, summed over all processes."""
     resumed: int
-    """Number of systems, counted once per sweep, that were finished before."""
+    """Number of systems that an earlier run had already finished, counted once per sweep."""
     notes: tuple[str, ...] = ()
-    """What differs from what the file says and is no error."""
+    """Warnings: deviations from the file, or input that makes figures doubtful."""
     failures: tuple[JobFailure, ...] = ()
     """Jobs of rankers that failed."""
     missing: tuple[str, ...] = ()
-    """Jobs of rankers that have no values."""
+    """Names of the jobs of rankers that are not finished."""
 
 
 def run_experiment(
@@ -64,7 +64,11 @@ def run_experiment(
     on_progress: OnProgress = lambda stage, done, all: None,
     on_step: OnStep = lambda line: None,
 ) -> Done:
-    """Run an experiment in a folder, or what is left of it; writes runs, values, `experiment.json` and the report."""
+    """Run an experiment and write runs, values, `experiment.json` and the report to a folder.
+
+    Work that an earlier run has finished in the folder is reused, unless `fresh` is set. `workers` is the number of
+    processes, by default one per core. `device` is the device of neural rankers, such as `cuda`.
+    """
     with _opened(plan, folder, fresh) as begun:
         done = _search(plan, folder, begun, workers or usable_cores(), on_progress, on_step)
         if not plan.kind:
@@ -77,7 +81,7 @@ def run_experiment(
 def prepare_experiment(
     plan: Plan, folder: Path, *, fresh: bool = False, workers: int | None = None, on_step: OnStep = lambda line: None
 ) -> PreparedExperiment:
-    """Do everything but the jobs of rankers, for which the folder then has all that is needed; see `prepared`."""
+    """Run everything except the jobs of rankers, and write the files that they need to a folder (see `prepared`)."""
     with _opened(plan, folder, fresh) as begun:
         _search(plan, folder, begun, workers or usable_cores(), lambda stage, done, all: None, on_step)
         return PreparedExperiment.load(folder)
@@ -86,7 +90,10 @@ def prepare_experiment(
 def finish_experiment(
     folder: Path, report: Path, *, fresh: bool = False, workers: int | None = None, device: str = "", on_step: OnStep = lambda line: None
 ) -> Done:
-    """Do the jobs of a prepared folder that are left, or with `fresh` all jobs, and report into another folder."""
+    """Run the unfinished jobs of a prepared folder, and write values and report to the folder `report`.
+
+    With `fresh`, finished jobs are run again.
+    """
     prepared = PreparedExperiment.load(folder)
     with locked(folder):
         if fresh:
@@ -98,16 +105,16 @@ def finish_experiment(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What is read before anything runs, by set of topics."""
+    """The input that is read before anything runs, by set of topics."""
 
     materials: Mapping[str, Material]
     runs: Mapping[str, dict[str, Run]]
-    """Runs of other programs, by set and system."""
+    """Runs of other programs, by set of topics, then by system."""
 
 
 @contextmanager
 def _opened(plan: Plan, folder: Path, fresh: bool) -> Iterator[_Read]:
-    """Check everything that can be wrong before anything runs, and lock the folder of the results."""
+    """Check the plan, read its input, and lock the folder of the results. Errors are raised before anything runs."""
     _check_folder(folder)
     _check_installed(plan)
     check_collections(plan)
@@ -119,7 +126,7 @@ def _opened(plan: Plan, folder: Path, fresh: bool) -> Iterator[_Read]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot make the folder {folder} (--out): {error.strerror}") from None
+        raise UsageError(f"cannot make the folder {folder} (--out): {error.strerror}; name another folder") from None
     with locked(folder):
         if fresh:
             _remove(folder)
@@ -131,7 +138,7 @@ def _opened(plan: Plan, folder: Path, fresh: bool) -> Iterator[_Read]:
 
 
 def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: OnProgress, on_step: OnStep) -> Done:
-    """Do everything but the jobs of rankers; where there are rankers, the folder is prepared for them."""
+    """Run everything except the jobs of rankers. If there are rankers, prepare the folder for them."""
     needed = plan.collections if plan.kind else dict.fromkeys(topics.collection_name for topics in plan.sets)
     indexes = {name: open_index(plan, name, folder, on_progress) for name in needed}
     materials = dict(read.materials)
@@ -141,7 +148,7 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
     parts = _parts(plan, folder, indexes, materials, read.runs, on_progress)
     if plan.kind:
         _copy_runs(plan, parts, read.runs)
-    # They can be large, and forked workers would hold them too.
+    # Runs can be large, and forked workers would keep copies of them.
     for runs in read.runs.values():
         runs.clear()
     sweeps: list[tuple[str, Sweep]] = []
@@ -177,7 +184,7 @@ def _parts(
     runs: Mapping[str, Mapping[str, Run]],
     on_progress: OnProgress,
 ) -> list[LexicalSystems]:
-    """The systems that search, on each set of topics; what an index lacks for one of them is an error now."""
+    """One `LexicalSystems` per set of topics. Raises an error if an index lacks data that a system needs."""
     parts = []
     for topics in plan.sets:
         index, material = indexes[topics.collection_name], materials[topics.name]
@@ -190,7 +197,7 @@ def _parts(
 
 
 def _copy_runs(plan: Plan, parts: Sequence[LexicalSystems], runs: Mapping[str, Mapping[str, Run]]) -> None:
-    """Copy the runs of other programs into the folder: fusions with rankers need them."""
+    """Copy the runs of other programs into the folder of the results, because fusions with rankers need them."""
     for part in parts:
         for system in part.systems:
             if system.runs:
@@ -201,7 +208,7 @@ def _copy_runs(plan: Plan, parts: Sequence[LexicalSystems], runs: Mapping[str, M
 
 
 def _finish(folder: Path, report: Path, done: Done, workers: int, device: str, on_step: OnStep) -> Done:
-    """Do the jobs that are left, and report all systems."""
+    """Run the unfinished jobs, and write values and report of all systems to the folder `report`."""
     from perikope.evaluation.experiment.rankers import gather
     from perikope.evaluation.experiment.report import write_report
 
@@ -214,7 +221,7 @@ def _finish(folder: Path, report: Path, done: Done, workers: int, device: str, o
 
 
 def _tidy(plan: Plan, folder: Path, parts: Sequence[LexicalSystems]) -> None:
-    """Remove files that belong to no system of the plan, and those that an interruption has left of a finished one."""
+    """Remove files of systems that are not in the plan, and temporary files of finished systems."""
     keys = {key for part in parts for key in part.state_keys()}
     remove_others(folder, keys | {_BEGUN, *map(state_of_index, plan.collections)})
     for key in keys:
@@ -227,7 +234,7 @@ def _tidy(plan: Plan, folder: Path, parts: Sequence[LexicalSystems]) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove what an earlier experiment has finished, and what it has prepared for rankers."""
+    """Remove the finished work of an earlier experiment, and the files that it prepared for rankers."""
     remove_others(folder, ())
     if (folder / PREPARED).is_file():
         for name in (COLLECTIONS, RUNS, "indexes"):
@@ -246,32 +253,32 @@ def _write_report(outcome: Outcome, folder: Path) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise an error for a folder that holds files of something else: results replace older results only."""
+    """Raise an error if a folder has files that are not results of an experiment, so that they are not overwritten."""
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise UsageError(f"{folder} is a file; results need a folder of their own (--out)")
+        raise UsageError(f"{folder} is a file, but results need a folder; name another one (--out)")
     known = {FILE, VALUES, RUNS, "index", "index.json", ".work", PREPARED, COLLECTIONS, "indexes"}
     others = [file.name for file in folder.iterdir() if file.name not in known]
     if others and not (folder / FILE).exists() and not (folder / ".work").exists():
-        raise UsageError(f"{folder} holds other files, such as {sorted(others)[0]}; name a folder of its own (--out)")
+        raise UsageError(f"{folder} holds other files, such as {sorted(others)[0]}; name an empty or new folder (--out)")
 
 
 def _check_title(folder: Path, title: str) -> None:
-    """Raise an error for a folder with the results of an experiment of another title, which must not be lost."""
-    # The experiment that was begun last; where `.work` was deleted, the one whose results are there.
+    """Raise an error if a folder has results of an experiment with another title, so that they are not overwritten."""
+    # The title is that of the experiment that began last. If `.work` was deleted, `experiment.json` has the title.
     earlier = State(folder, _BEGUN).read("title")
     if earlier is None:
         with suppress(OSError, ValueError, AttributeError):
             earlier = json.loads((folder / FILE).read_text("utf-8")).get("title")
     if earlier not in (None, title):
         raise UsageError(
-            f"{folder} holds the experiment {earlier!r}, this one is {title!r}: name another folder (--out), or replace it (--fresh)"
+            f"{folder} holds the experiment {earlier!r}, not {title!r}: name another folder (--out), or replace the results (--fresh)"
         )
 
 
 def _check_installed(plan: Plan) -> None:
-    """Raise an error where a package is missing that is needed later."""
+    """Raise an error if a package that the experiment needs later is not installed."""
     if len(plan.systems) > 1:
         check_test(plan.comparison.test)
     if uses_trees(plan) and find_spec("lightgbm") is None:

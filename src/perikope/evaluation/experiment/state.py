@@ -1,9 +1,9 @@
-"""Finished work of an experiment, kept beside its results: an interruption loses only the tasks in hand.
+"""Saves finished work of an experiment in the folder of its results. An interruption loses only tasks in progress.
 
-Finished work is known by a fingerprint of everything that it depends on, so that a result is never used for other
-settings. `State` keeps one folder per system and sweep, named by the fingerprint. `FinishedJobs` keeps one file per
-job, which contains the fingerprint; such files can be copied between machines. Files get their names when they are
-complete.
+Finished work is stored with a fingerprint of everything that changes its values, so that it is never used for other
+settings. `State` has one folder per system and sweep, whose name contains the fingerprint. `FinishedJobs` has one file
+per job, which contains the fingerprint and can be copied between machines. Files are written under a temporary name
+and renamed when they are complete.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDER = ".work"
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other experiments out of a folder."""
+    """Lock a folder, so that no other experiment writes to it. Raises an error if it is locked already."""
     work = folder / FOLDER
     work.mkdir(parents=True, exist_ok=True)
     try:
@@ -41,37 +41,40 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def digest(value: object) -> str:
-    """A fingerprint of a value that can be written as JSON."""
+    """The SHA-256 of a value written as JSON."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True, default=str).encode()).hexdigest()
 
 
 def file_digest(path: Path) -> str:
-    """A fingerprint of a file's bytes."""
+    """The SHA-256 of the bytes of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class State:
-    """The finished work of one system in one sweep, kept as files in one folder."""
+    """Values that are saved in one folder below `.work`, such as the finished work of one system in one sweep."""
 
     def __init__(self, folder: Path, key: str) -> None:
         self.folder = folder / FOLDER / key
 
     def read(self, name: str) -> Any:
-        """The value that was written under a name; None where there is none, or its file is damaged."""
+        """The value that was written under a name, or None if there is none or its file is damaged."""
         try:
             return json.loads((self.folder / f"{name}.json").read_text("utf-8"))
         except (OSError, ValueError):
             return None
 
     def write(self, name: str, value: object) -> None:
-        """Write a value under a name, replacing the old one."""
+        """Save a value under a name, replacing the old value."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with replacing(self.folder / f"{name}.json") as file:
             file.write(json.dumps(value, ensure_ascii=False) + "\n")
 
     def read_scores(self, topics: Sequence[int], settings: int) -> Floats | None:
-        """The scores of settings for topics by number, (topics, settings); None where they were not kept."""
+        """The saved scores of settings for consecutive topics, given by their numbers, as an array (topics, settings).
+
+        None if there are no scores of this shape, or their file is damaged.
+        """
         try:
             scores = np.load(self._scores(topics), allow_pickle=False)
         except (OSError, ValueError, EOFError):
@@ -79,21 +82,21 @@ class State:
         return scores if scores.shape == (len(topics), settings) and scores.dtype == np.float64 else None
 
     def write_scores(self, topics: Sequence[int], scores: Floats) -> None:
-        """Keep the scores of settings for consecutive topics."""
+        """Save the scores of settings, an array (topics, settings), for consecutive topics."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with replacing_binary(self._scores(topics)) as file:
             np.save(file, scores)
 
     def _scores(self, topics: Sequence[int]) -> Path:
-        # Named by the topics, not by the number of the chunk: chunks of another size must not be mistaken for these.
+        # The name has the numbers of the topics, so that scores of chunks of another size are not confused with these.
         return self.folder / f"scores-{topics[0]}-{topics[-1]}.npy"
 
     def run(self, chunk: int) -> Path:
-        """The file of the run of one chunk of topics."""
+        """The path of the run file of one chunk of topics."""
         return self.folder / f"run-{chunk}.gz"
 
     def join_runs(self, chunks: Iterable[int], target: Path) -> str:
-        """Write the runs of all chunks as one file; returns its fingerprint."""
+        """Join the runs of all chunks into one file and return the fingerprint of the file."""
         target.parent.mkdir(parents=True, exist_ok=True)
         with replacing_binary(target) as joined:
             for chunk in chunks:
@@ -102,14 +105,14 @@ class State:
         return file_digest(target)
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Remove all files from the folder except those with these names."""
+        """Remove all files from the folder of the state, except those with the given names."""
         for file in self.folder.iterdir() if self.folder.is_dir() else ():
             if file.name not in names:
                 file.unlink()
 
 
 def remove_others(folder: Path, keys: Collection[str]) -> None:
-    """Remove finished work of systems and sweeps that the experiment no longer has."""
+    """Remove all states of a folder whose keys are not among `keys`."""
     work = folder / FOLDER
     for state in work.iterdir() if work.is_dir() else ():
         if state.name not in keys and state.is_dir():
@@ -118,16 +121,16 @@ def remove_others(folder: Path, keys: Collection[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One system with one seed."""
+    """One ranker with one seed."""
 
     system: str
     seed: int
     fingerprint: str
-    """Of everything but the seed that its values depend on."""
+    """A fingerprint of all settings that change the values of the ranker, except the seed."""
 
     @property
     def name(self) -> str:
-        """The name of its file, without the ending.
+        """The name of the file of the job, without the suffix `.json`.
 
         >>> Job("HGAT, opening", 3, "").name
         'HGAT__opening.3'
@@ -136,17 +139,20 @@ class Job:
 
 
 class FinishedJobs:
-    """The values of finished jobs: one JSON file per job."""
+    """The values of finished jobs in a folder, with one JSON file per job."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def path(self, job: Job) -> Path:
-        """The file of a job."""
+        """The path of the file of a job."""
         return self.folder / f"{job.name}.json"
 
     def read(self, job: Job) -> dict[str, Any] | None:
-        """The values of a job; None where it was not done, or with other settings."""
+        """The values of a job, or None if the job is not finished or was run with other settings.
+
+        Raises an `InputError` if the file is damaged.
+        """
         path = self.path(job)
         if not path.is_file():
             return None
@@ -154,17 +160,17 @@ class FinishedJobs:
             content = json.loads(path.read_text("utf-8"))
             values: dict[str, Any] | None = content if content["fingerprint"] == job.fingerprint else None
         except (OSError, ValueError, KeyError, TypeError):
-            raise InputError("holds no values of a job, or is damaged; remove it", path=path) from None
+            raise InputError("is not a file of values of a job, or is damaged; remove it", path=path) from None
         return values
 
     def write(self, job: Job, values: Mapping[str, Any]) -> None:
-        """Keep the values of a job."""
+        """Save the values of a job."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with replacing(self.path(job)) as file:
             file.write(json.dumps({"system": job.system, "seed": job.seed, "fingerprint": job.fingerprint, **values}))
 
     def copy_from(self, other: Path, jobs: Iterable[Job]) -> None:
-        """Copy the files of jobs that another folder has and this one has not."""
+        """Copy the files of the given jobs from another folder, except those that this folder already has."""
         for job in jobs:
             known, path = FinishedJobs(other).path(job), self.path(job)
             if known.is_file() and not path.is_file():

@@ -1,4 +1,4 @@
-"""Tasks on some topics: scores and examples for training topics, rankings and figures for reported topics."""
+"""Tasks of worker processes on chunks of topics: score training topics, and rank and measure reported topics."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from perikope.search.naming import PassageNames
 from perikope.search.options import SearchOptions
 
 CANDIDATES = "qsf_v_title"
-"""The model whose best passages are examples for learning: they are hard to tell apart."""
+"""The model whose best passages become training examples, because they are the hardest to order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What every process needs."""
+    """The arguments with which each worker process starts."""
 
     index: Path
     systems: tuple[SystemPlan, ...]
@@ -49,30 +49,37 @@ class Setup:
     k: int
     seed: int
     text: TextFile
-    """The file that says which text is relevant, for measures that count characters."""
+    """The file that says which text is relevant to the reported topics, for measures that count characters."""
     training_text: TextFile | None
+    """The same for the training topics; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankerSpec:
-    """What ranks a topic, in a form that can be saved: a model, or a combination that was learned."""
+    """A ranker in a form that can be saved as JSON: either a model or a learned combination of features."""
 
     model: str = ""
+    """The notation of the model; empty for a learned combination."""
     combination: Mapping[str, Any] | None = None
+    """The values of a learned combination; None for a model."""
 
     def written(self) -> dict[str, Any]:
-        """The fields as JSON has them."""
+        """The fields as an object for JSON."""
         return {"model": self.model, "combination": self.combination}
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingTask:
-    """Some training topics, to be scored for some systems."""
+    """A chunk of training topics to be scored for some systems."""
 
     chunk: int
+    """The number of the chunk."""
     numbers: tuple[int, ...]
+    """Indices of the topics in `Setup.training_topics`."""
     documents: int
+    """Number of documents to fetch."""
     systems: tuple[int, ...]
+    """Indices of the systems in `Setup.systems`."""
 
 
 @dataclass(slots=True)
@@ -80,24 +87,29 @@ class Trained:
     """The result of a training task."""
 
     scores: dict[int, list[list[float]]] = field(default_factory=dict)
-    """For each system, by number: the value of each setting for each topic."""
+    """By index of the system: one row per topic, with the value of the tuning measure for each setting."""
     groups: dict[int, list[Group]] = field(default_factory=dict)
-    """For each system, by number: the examples of each topic."""
+    """By index of the system: the training examples of each topic with a valid query."""
     seconds: dict[str, float] = field(default_factory=dict)
+    """The time of each stage."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankingTask:
-    """Some reported topics, to be ranked by some systems."""
+    """A chunk of reported topics to be ranked by some systems."""
 
     chunk: int
+    """The number of the chunk."""
     numbers: tuple[int, ...]
+    """Indices of the topics in `Setup.topics`."""
     documents: int
+    """Number of documents to fetch."""
     systems: Mapping[int, tuple[RankerSpec, ...]]
-    """For each system, by number: what ranks the topics of each fold; one ranker without folds."""
+    """By index of the system: one ranker per fold, or a single ranker if there are no folds."""
     fold: Mapping[str, int]
+    """The fold of each topic, by id. Empty without cross-validation."""
     runs: Mapping[int, Path]
-    """The file of each system's run of these topics."""
+    """By index of the system: the run file to write for these topics."""
 
 
 @dataclass(slots=True)
@@ -105,12 +117,15 @@ class RankedTopics:
     """The result of a ranking task."""
 
     figures: dict[int, list[TopicFigures]] = field(default_factory=dict)
+    """By index of the system: the figures of each topic."""
     problems: list[str] = field(default_factory=list)
+    """One line per topic whose query is not valid."""
     seconds: dict[str, float] = field(default_factory=dict)
+    """The time of each stage."""
 
 
 class TopicWork:
-    """Does tasks on topics in one process."""
+    """Does tasks on topics in one worker process."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -123,7 +138,7 @@ class TopicWork:
         self.training = Measuring(setup.training_judgements, setup.training_text, setup.index)
 
     def __call__(self, task: TrainingTask | RankingTask) -> Trained | RankedTopics:
-        """The result of a task."""
+        """Do a task and return its result."""
         return self._train(task) if isinstance(task, TrainingTask) else self._rank(task)
 
     def _train(self, task: TrainingTask) -> Trained:
@@ -155,7 +170,7 @@ class TopicWork:
         return group_of(topic.qid, self.snapshot, view.matches, ranking, judged, self.sampling, NORMALIZATION[system.method])
 
     def _options(self, systems: Iterable[int], documents: int) -> dict[int, SearchOptions]:
-        """The options of each system's searches, by its number."""
+        """The search options of each system, by its index."""
         return {system_number: self.setup.systems[system_number].search_options(documents, self.setup.k) for system_number in systems}
 
     def _rank(self, task: RankingTask) -> RankedTopics:
@@ -202,13 +217,13 @@ class TopicWork:
 
 
 class _Views:
-    """One topic under the options of several systems; systems with the same options share one view."""
+    """The views of one topic for several systems. Systems with the same search options share one view."""
 
     def __init__(self, looking: Looking, topic: Topic, options: Mapping[int, SearchOptions], seconds: dict[str, float]) -> None:
         self._looking, self._topic, self._options, self._seconds = looking, topic, options, seconds
         distinct: list[SearchOptions] = []
         self._key: dict[int, int] = {}
-        """The number of each system's options among the distinct ones."""
+        """By index of the system: the index of its options in `distinct`."""
         for system_number, of_system in options.items():
             if of_system not in distinct:
                 distinct.append(of_system)
@@ -218,18 +233,18 @@ class _Views:
         self._features: dict[int, Mapping[str, Column]] = {}
 
     def asked(self, system_number: int) -> PreparedTopic:
-        """The topic as a system reads it."""
+        """The topic, prepared with the search options of a system."""
         key = self._key[system_number]
         if key not in self._asked:
             self._asked[key] = self._looking.prepare(self._topic, self._options[system_number])
         return self._asked[key]
 
     def problem(self, system_number: int) -> str:
-        """Why the topic cannot be a query; empty where it can."""
+        """The reason why the topic is not a valid query for a system; empty if it is valid."""
         return self.asked(system_number).problem
 
     def view(self, system_number: int, model: Model | None = None) -> View:
-        """The candidates of a system. The model matters only where matches depend on it."""
+        """The view of the topic for a system. `model` is only used if the matches depend on the model."""
         asked, key = self.asked(system_number), self._key[system_number]
         with _timed(self._seconds, "fetch and join"):
             if model is not None and asked.search.matches_depend_on_model:
@@ -239,7 +254,7 @@ class _Views:
             return self._views[key]
 
     def learned(self, system_number: int, combination: Combination) -> Column:
-        """The score of a combination that was learned."""
+        """The scores of all passages in the view of a system, by a learned combination."""
         key = self._key[system_number]
         if key not in self._features:
             self._features[key] = features(self.view(system_number).matches)
@@ -254,9 +269,9 @@ def _ready(ranker: RankerSpec) -> Model | Combination:
 
 
 def write_packed(path: Path, rankings: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str) -> None:
-    """Write a part of a run as `write_run` does, for rankings whose names are known to be unique and without spaces.
+    """Write a part of a run like `write_run`, but faster. Names must be unique and must not contain spaces.
 
-    An experiment writes millions of lines. Compressed less and not checked again, they take a fifth of the time.
+    An experiment writes millions of lines. Lower compression and no checks of names reduce the time to a fifth.
     """
     lines = []
     for qid, ranking in rankings:
@@ -265,12 +280,12 @@ def write_packed(path: Path, rankings: Iterable[tuple[str, Sequence[tuple[str, f
         lines += [f"{start}{name} {rank} {score:.9g}{end}" for rank, ((name, _), score) in enumerate(zip(ranking, scores, strict=True), 1)]
     path.parent.mkdir(parents=True, exist_ok=True)
     with files.replacing_binary(path) as file:
-        # No name and no time inside, so that the same content gives the same bytes.
+        # The gzip header has no file name and no time, so that the same content gives the same bytes.
         file.write(gzip.compress("".join(lines).encode(), 4, mtime=0))
 
 
 def tag_of(name: str) -> str:
-    """The name of a system in the form of the last column of a run."""
+    """The tag of a system, for the last column of a run: its name with hyphens in place of spaces."""
     return "-".join(name.split()) or "perikope"
 
 
@@ -284,6 +299,6 @@ def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
 
 
 def add_seconds(total: dict[str, float], more: Mapping[str, float]) -> None:
-    """Add seconds by stage to a total."""
+    """Add the seconds of each stage to `total`, in place."""
     for stage, seconds in more.items():
         total[stage] = total.get(stage, 0.0) + seconds

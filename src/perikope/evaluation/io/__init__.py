@@ -1,1 +1,1 @@
-"""What goes in and out as files beside documents: topics, judgements and runs."""
+"""Readers and writers of topics, judgements and runs."""

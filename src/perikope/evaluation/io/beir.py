@@ -25,7 +25,7 @@ def query_of(record: Mapping[str, object]) -> Topic:
     if not isinstance(qid, str) or not isinstance(text, str):
         raise InputError("'_id' and 'text' must be text")
     if any("\ud800" <= character <= "\udfff" for character in qid + text):
-        raise InputError("'_id' or 'text' holds half a surrogate pair")
+        raise InputError("'_id' or 'text' holds half a surrogate pair; correct its \\u escapes")
     return Topic(qid, one_line(text))
 
 
@@ -50,7 +50,7 @@ def is_header(line: str) -> bool:
 
 
 def read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """The judgements of a file `query-id<TAB>corpus-id<TAB>score`. They grade documents."""
+    """Read the grades of documents from a file with lines `query-id<TAB>corpus-id<TAB>score`."""
     judgements: dict[str, dict[str, int]] = {}
     for i, (number, line) in enumerate(numbered_lines(path)):
         if i == 0 and is_header(line):
@@ -60,8 +60,8 @@ def read_judgements(path: Path) -> dict[str, dict[str, int]]:
             raise InputError(f"expected 3 columns with tabs between ({', '.join(HEADER)}), found {len(cells)}", path=path, line=number)
         qid, document, score = cells
         if not qid or not document:
-            raise InputError("an id is empty", path=path, line=number)
-        # Ids in runs are percent-encoded.
+            raise InputError("an id is empty; give the ids of query and document", path=path, line=number)
+        # Ids are percent-encoded, as in runs.
         name, judged = encode(document), judgements.setdefault(qid, {})
         if name in judged:
             raise InputError(f"{document!r} is judged twice for query {qid!r}", path=path, line=number)

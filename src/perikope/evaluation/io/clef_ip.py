@@ -1,7 +1,8 @@
-"""CLEF-IP, claims to passages: topics, judgements and runs, whose passages are XPaths in a patent's file.
+"""Topics, judgements and runs of the CLEF-IP task "claims to passages", which names passages by XPath.
 
-A passage is an element of the abstract, the description or the claims. In perikope its name is `document#/xpath`, with
-a number at every step. Document ids have no leading zeros: `EP-415270-A1` where CLEF-IP has `EP-0415270-A1`.
+A passage is an element of the abstract, the description or the claims of a patent. In perikope the name of a passage is
+`document#/xpath`, with a number at every step of the path. Document ids have no leading zeros: `EP-0415270-A1` of
+CLEF-IP becomes `EP-415270-A1`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ _PASSAGE = re.compile(r"(/patent-document\[1\]/(?:abstract|description|claims)\[
 
 @lru_cache(maxsize=4096)
 def document_of(file: str) -> str:
-    """The document id for the name of a patent's file.
+    """The document id of a patent, from the name of its CLEF-IP file.
+
+    Other names are returned without `.xml` and `.gz`.
 
     >>> document_of("EP-0415270-A1.xml"), document_of("WO-2003065434-A1")
     ('EP-415270-A1', 'WO-2003065434-A1')
@@ -53,7 +56,7 @@ def document_of(file: str) -> str:
 
 
 def patent_of(file: str, folder: Path) -> str:
-    """The patent of a topic: the path of its file if it is in `folder` or `folder/tfiles`, else its number."""
+    """The patent of a topic: the path of its file if `folder` or `folder/tfiles` has it, else its document id."""
     if not file or "\0" in file:
         return file
     try:
@@ -66,12 +69,15 @@ def patent_of(file: str, folder: Path) -> str:
 
 
 def claims_of(paths: Iterable[str]) -> tuple[str, ...]:
-    """The distinct paths of claims in normal form, in order."""
+    """The distinct paths in normal form, with a number at every step, in the given order."""
     return tuple(dict.fromkeys(map(normal_path, paths)))
 
 
 def read_topics(path: Path, field: str) -> Iterator[Numbered]:
-    """The topics of a CLEF-IP file: `<tid>`, `<tfile>`, `<tfam-docs>` and `<tclaims>`, with or without `<topic>`."""
+    """Yield the topics of a CLEF-IP file.
+
+    The fields of a topic are `<tid>`, `<tfile>`, `<tfam-docs>` and `<tclaims>`.
+    """
     without_fields(field, "CLEF-IP")
     any_topic = False
     for line, fields in _blocks(path):
@@ -94,7 +100,7 @@ def read_topics(path: Path, field: str) -> Iterator[Numbered]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """The line on which each topic begins, and its fields."""
+    """Yield the line on which each topic begins, and its fields by tag."""
     fields: dict[str, str] = {}
     first_line, opened = 0, TaggedText("", "", 0)
     for piece in pieces(path):
@@ -124,7 +130,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def is_judgement(line: str) -> bool:
-    """Whether a line looks like a judgement of a passage by its path.
+    """Whether a line looks like a CLEF-IP judgement, which names a passage by its XPath.
 
     >>> is_judgement("PSG-1 Q0 EP-1000000-A1 /patent-document/claims/claim[3] 1"), is_judgement("q1 0 d1 1")
     (True, False)
@@ -134,13 +140,16 @@ def is_judgement(line: str) -> bool:
 
 
 def _listed(line: str) -> list[str] | None:
-    """The cells of a line of the form with commas, `topic,document,xpath`; None for other lines."""
+    """The three cells of a line `topic,document,xpath`; None for a line of another form."""
     cells = [cell.strip() for cell in line.split(",")]
     return cells if len(cells) == 3 and cells[2].startswith("/") and all(len(cell.split()) == 1 for cell in cells) else None
 
 
 def read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """Judgements of passages: `topic Q0 document xpath relevance`, or `topic,document,xpath`, which means grade 1."""
+    """Read the grades of passages, by topic and name.
+
+    A line is `topic Q0 document xpath relevance`, or `topic,document,xpath`, which means grade 1.
+    """
     judgements: dict[str, dict[str, int]] = {}
     for number, line in numbered_lines(path):
         if listed := _listed(line):
@@ -157,7 +166,10 @@ def read_judgements(path: Path) -> dict[str, dict[str, int]]:
 
 
 def read_run(path: Path) -> Run:
-    """The scores of a run of passages. Ranks decide the order; scores that do not decrease with rank are lowered."""
+    """Read the scores of a run, by topic and name.
+
+    Ranks decide the order: a score that does not decrease is lowered.
+    """
     ranked: dict[str, dict[int, tuple[str, float]]] = {}
     documents: dict[str, set[str]] = {}
     seen: set[tuple[str, str]] = set()
@@ -189,9 +201,9 @@ def read_run(path: Path) -> Run:
 def by_path(ranking: Sequence[tuple[str, float]], place_of: Callable[[int], Place | None]) -> list[tuple[str, float]]:
     """Rename the passages of a ranking (name and score, best first) by their elements: `document#/xpath`.
 
-    `place_of` returns the location of the hit with this number (from 0) in its source file. In a patent, a hit is named
-    by the child of abstract, description or claims that contains it; hits elsewhere are left out. Where several hits
-    have one name, the first stays.
+    `place_of` returns the location of the hit with this index (from 0) in its source file. In a patent, a hit gets the
+    path of the child of abstract, description or claims that contains it, and hits elsewhere are left out. In other
+    files, a hit gets the path of its element. If several hits get the same name, only the first one is kept.
     """
     score_of_name: dict[str, float] = {}
     for number, (name, score) in enumerate(ranking):
@@ -206,7 +218,10 @@ def by_path(ranking: Sequence[tuple[str, float]], place_of: Callable[[int], Plac
 
 
 def write_run(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[tuple[str, float]]]]) -> None:
-    """Write rankings of passages that are named by their elements as a CLEF-IP run: the first 100 documents of each."""
+    """Write rankings as a CLEF-IP run. Passages must have names `document#/xpath`, as `by_path` gives them.
+
+    A ranking is limited to the passages of its first 100 documents.
+    """
     with replacing(path) as file:
         for qid, ranking in each_once(rankings):
             documents = dict.fromkeys(document_name(name) for name, _ in ranking)
@@ -231,7 +246,7 @@ def _name(document: str, xpath: str, path: Path, line: int) -> str:
 
 
 def _short(path: str) -> str:
-    """A path as CLEF-IP writes it: `[1]` is left out, except at the last step.
+    """A path in the spelling of CLEF-IP, which omits `[1]` except at the last step.
 
     >>> _short("/patent-document[1]/claims[1]/claim[1]"), _short("/patent-document[1]/abstract[2]/p[1]")
     ('/patent-document/claims/claim[1]', '/patent-document/abstract[2]/p[1]')

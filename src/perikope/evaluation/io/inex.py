@@ -1,6 +1,6 @@
-"""INEX: topics in XML, and judgements and runs of ranges of characters (file, offset, length).
+"""INEX topics in XML, and INEX judgements and runs, which name ranges of characters (file, offset, length).
 
-Offsets count the characters of a file's text from 0: the text of all its text nodes, joined.
+Offsets count characters from 0 in the joined text of all text nodes of a file.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _RANGE = re.compile(r"([0-9]{1,15}):([0-9]{1,15})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class RelevantText:
-    """The text of a document that is relevant to a topic; without ranges, the document was judged not relevant."""
+    """The text of a document that is relevant to a topic. A document without ranges was judged not relevant."""
 
     ranges: tuple[tuple[int, int], ...]
     """Start and length of each range of relevant text, in reading order, without overlap."""
     relevant_characters: int
     document_length: int
     best_entry_point: int
-    """The offset at which a reader should begin; -1 where there is none."""
+    """The offset at which a reader should begin; -1 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +50,34 @@ class Extract:
     length: int
     score: float
     line: int = field(default=0, compare=False)
-    """The line of the run file, for error messages; 0 where there is none."""
+    """The line of the run file, for error messages; 0 if the result is not from a file."""
 
     @property
     def end(self) -> int:
-        """The offset after the last character."""
+        """The offset after the last character of the range."""
         return self.start + self.length
 
 
 InexJudgements = dict[str, dict[str, RelevantText]]
-"""Relevant text by topic and document."""
+"""Relevant text by topic id and document id."""
 
 InexRun = dict[str, list[Extract]]
-"""Results by topic, in the order of the file."""
+"""Results by topic id, in the order of the file."""
 
 
 def read_topics(path: Path, field: str) -> Iterator[Numbered]:
-    """The topics of an INEX file; `field` names the query: `title` (the default), `castitle`, `phrasetitle` …
+    """Yield the topics of an INEX file.
 
-    A castitle is a query by content and structure; the words of its conditions are used. A topic without a castitle or
-    phrasetitle uses its title instead.
+    `field` names the field that is the query, such as `castitle`; empty for `title`.
+
+    A castitle is a query by content and structure. Only the words of its conditions are used. A topic without a
+    castitle or phrasetitle uses its title instead.
     """
     for line, qid, texts in topics_in_xml(path):
         try:
             texts["castitle"] = words_of(texts.get("castitle", ""))
             for name in ("castitle", "phrasetitle"):
-                # Not every topic has one; the title then says the same.
+                # Not every topic has these fields. The title then expresses the same query.
                 texts[name] = texts.get(name) or texts.get("title", "")
             yield Numbered(line, Topic(qid, from_fields(field or "title", texts, qid)))
         except PerikopeError as error:
@@ -110,9 +112,9 @@ def words_of(castitle: str) -> str:
 
 
 def read_judgements(path: str | os.PathLike[str]) -> InexJudgements:
-    """The judgements of an INEX file, whose columns are `JUDGEMENT_COLUMNS` and then `start:length` per range.
+    """Read the judgements of an INEX file. Its columns are `JUDGEMENT_COLUMNS`, then one `start:length` per range.
 
-    A line is an error where ranges overlap, lie outside the document, or do not add up to the relevant characters.
+    Raises an `InputError` if ranges overlap, lie outside the document, or do not add up to the relevant characters.
     """
     path = Path(path)
     judgements: InexJudgements = {}
@@ -158,7 +160,7 @@ def _range(cell: str, path: Path, line: int) -> tuple[int, int]:
 
 
 def is_judgement(line: str) -> bool:
-    """Whether a line looks like a judgement of characters.
+    """Whether a line looks like an INEX judgement.
 
     >>> is_judgement("2009001 Q0 1528075 49158 58542 126 126:28761 28893:20397"), is_judgement("q1 0 d1 1")
     (True, False)
@@ -168,7 +170,10 @@ def is_judgement(line: str) -> bool:
 
 
 def read_run(path: str | os.PathLike[str]) -> InexRun:
-    """The results of an INEX run, `topic Q0 document rank score tag start length`, in the order of its lines."""
+    """Read an INEX run with lines `topic Q0 document rank score tag start length`.
+
+    Results keep the order of the lines.
+    """
     path = Path(path)
     run: InexRun = {}
     seen: set[tuple[str, str, int, int]] = set()
@@ -192,10 +197,10 @@ def read_run(path: str | os.PathLike[str]) -> InexRun:
 
 
 def extracts(ranking: Sequence[tuple[str, float]], place_of: Callable[[int], Place | None]) -> list[Extract]:
-    """Convert a ranking of passages (name and score, best first) to ranges of the files' text.
+    """Convert a ranking of passages (name and score, best first) to ranges of characters in the source files.
 
-    `place_of` returns the location of the hit with this number (from 0) in its source file. Where several hits have the
-    same range, such as an element and its only child, the first one stays. Empty hits are left out.
+    `place_of` returns the location of the hit with this index (from 0) in its source file. If several hits have the
+    same range, such as an element and its only child, only the first one is kept. Empty hits are left out.
     """
     by_range: dict[tuple[str, int, int], Extract] = {}
     for number, (name, score) in enumerate(ranking):
@@ -219,12 +224,15 @@ def write_run(path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequen
 
 
 def judged_documents(judgements: Mapping[str, Mapping[str, RelevantText]]) -> dict[str, dict[str, int]]:
-    """Judgements of documents: grade 1 for a document with relevant text, else 0."""
+    """Convert INEX judgements to grades of documents: 1 for a document with relevant text, else 0."""
     return {qid: {document: int(text.relevant_characters > 0) for document, text in judged.items()} for qid, judged in judgements.items()}
 
 
 def ranked_documents(run: Mapping[str, Sequence[Extract]]) -> Run:
-    """The documents of a run in the order of their first results, with strictly decreasing scores."""
+    """Convert an INEX run to scores of documents. A document has the score of its first result.
+
+    Documents keep the order of their first results. A score that does not decrease in this order is lowered.
+    """
     ranked: Run = {}
     for qid, results in run.items():
         first: dict[str, float] = {}

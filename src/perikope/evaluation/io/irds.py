@@ -1,4 +1,7 @@
-"""Data sets of the package ir_datasets, by name: `irds:beir/scifact/test`. The package downloads missing data sets."""
+"""Topics and judgements of the package ir_datasets, such as `irds:beir/scifact/test`.
+
+It downloads missing data sets.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ PREFIX = "irds:"
 
 
 def is_id(path: str | os.PathLike[str]) -> bool:
-    """Whether a path names a data set of ir_datasets and not a file.
+    """Whether a path names a data set of ir_datasets (`irds:NAME`) and not a file.
 
     >>> is_id("irds:beir/scifact/test"), is_id("topics.tsv")
     (True, False)
@@ -26,18 +29,21 @@ def is_id(path: str | os.PathLike[str]) -> bool:
 
 
 def read_topics(id: str, field: str) -> Iterator[Numbered]:
-    """The queries of a data set; `field` names the fields that form the query (`title`), empty for the default."""
+    """Yield the queries of a data set. `field` names the fields that form the query, such as `title`.
+
+    If `field` is empty, the query is the default text of ir_datasets. `Numbered.line` counts queries from 1.
+    """
     dataset = _dataset(id, "queries")
     with _translated_errors(id):
         for number, query in enumerate(dataset.queries_iter(), start=1):
-            # Field names are those of ir_datasets, which differ from TREC's: description, not desc.
+            # ir_datasets has other field names than TREC: description, not desc.
             texts = {name: one_line(value) for name, value in query._asdict().items() if isinstance(value, str) and name != "query_id"}
             text = from_fields(field, texts, query.query_id) if field else one_line(query.default_text())
             yield Numbered(number, Topic(str(query.query_id), text))
 
 
 def read_judgements(id: str) -> dict[str, dict[str, int]]:
-    """The judgements of a data set. They grade documents."""
+    """Read the grades of documents from a data set."""
     dataset = _dataset(id, "qrels")
     judgements: dict[str, dict[str, int]] = {}
     with _translated_errors(id):
@@ -63,11 +69,11 @@ def _dataset(id: str, what: str) -> Any:
 
 @contextmanager
 def _translated_errors(id: str) -> Iterator[None]:
-    """Turn any error of ir_datasets into an `InputError` that names the data set."""
+    """Convert any error of ir_datasets into an `InputError` that names the data set."""
     try:
         yield
     except PerikopeError:
         raise
     except Exception as error:
         reason = one_line(str(error.args[0] if error.args else error))[:300] or type(error).__name__
-        raise InputError(f"ir_datasets cannot read it: {reason}", path=id) from error
+        raise InputError(f"ir_datasets cannot read the data set: {reason}", path=id) from error

@@ -1,4 +1,4 @@
-"""Relevance judgements of passages (`document#passage`) or documents. The first line of a file decides its form.
+"""Reads relevance judgements of passages (`document#passage`) or documents. The first line of a file decides its form.
 
 The forms are TREC qrels (`qid iteration name grade`), CLEF-IP (`topic Q0 document xpath relevance`), INEX (characters
 of documents), BEIR (TSV with a header), spans (`qid document#passage start end`, characters of passages), and data sets
@@ -17,21 +17,24 @@ from perikope.evaluation.io import beir, clef_ip, inex, irds, spans
 from perikope.evaluation.io.lines import columns, number_in, numbered_lines
 
 Judgements = dict[str, dict[str, int]]
-"""Grade by query id and name; names are percent-encoded, as in the file."""
+"""Grades by query id, then by name. Names are percent-encoded."""
 
 JUDGEMENT_FORMS = ("trec", "clef-ip", "inex", "beir", "spans")
-"""Names of the forms of judgements."""
+"""Names of the forms of judgement files."""
 
 COLUMNS = "qid iteration name grade"
 
 
 def read_judgements(path: str | os.PathLike[str], form: str = "auto") -> Judgements:
-    r"""The judgements of a file; the second column of a TREC file is ignored.
+    r"""Read the grades of a judgement file, by query id and name.
 
-    `form` is one of `JUDGEMENT_FORMS`, or `auto`: the first line decides. CLEF-IP passages are named by their elements
-    (`document#/xpath`). INEX files judge characters: here a document with relevant text has grade 1, and
-    `perikope.evaluation.io.inex.read_judgements` returns the characters. Span files judge characters of passages: here
-    a passage with relevant text has grade 1, and `perikope.evaluation.io.spans.read_spans` returns the characters.
+    `form` is one of `JUDGEMENT_FORMS`, or `auto`, which chooses the form by the first line. The forms differ as
+    follows:
+
+    - TREC: the second column is ignored.
+    - CLEF-IP: passages are named by their elements (`document#/xpath`).
+    - INEX: a document with relevant text has grade 1. `perikope.evaluation.io.inex.read_judgements` returns the ranges.
+    - spans: a passage with relevant text has grade 1. `perikope.evaluation.io.spans.read_spans` returns the ranges.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -55,7 +58,10 @@ def read_judgements(path: str | os.PathLike[str], form: str = "auto") -> Judgeme
 
 
 def judgement_form(path: str | os.PathLike[str]) -> str:
-    """The form of a judgement file, by its first line; an `InputError` where the line has none of the forms."""
+    """The form of a judgement file, by its first line; `trec` for an empty file and for a data set of ir_datasets.
+
+    Raises an `InputError` if the line has none of the forms.
+    """
     if irds.is_id(path):
         return "trec"
     path = beir.qrels_file(Path(path))
@@ -80,7 +86,7 @@ def judgement_form(path: str | os.PathLike[str]) -> str:
 
 
 def disagreement(judgements: Mapping[str, Mapping[str, int]], run: Mapping[str, Mapping[str, float]]) -> str:
-    """Say why a run and judgements have no names in common; empty where they use the same kind of names.
+    """The reason why a run and judgements cannot have names in common; empty if they use the same kind of names.
 
     >>> disagreement({"q1": {"d1#/a[1]/p[2]": 1}}, {"q1": {"d1#p2": 0.5}})
     'names passages by their ids, the judgements by XPath: write it with --run-format clef-ip'

@@ -1,4 +1,4 @@
-"""Read text files line by line with line numbers; files whose names end in `.gz` are decompressed."""
+"""Reads text files line by line with line numbers. Files whose names end in `.gz` are decompressed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from perikope.core.errors import InputError, UnreadableFile
 Number = TypeVar("Number", int, float)
 
 MAX_LINE = 1 << 26
-"""Maximum length of a line in bytes: a small compressed file could hold a line that fills the memory."""
+"""Maximum length of a line in bytes. Without it, a line of a small compressed file could fill the memory."""
 
 MAX_TEXT = 1 << 26
 """Maximum number of characters of a file that is read as a whole."""
 
 MAX_NUMBER = 1 << 53
-"""Largest whole number in a file: larger ones have no exact float."""
+"""Largest whole number that files may contain. Not all larger numbers have an exact float."""
 
 
 def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    r"""The non-blank lines of a UTF-8 text file without line ends, each with its number in the file, from 1.
+    r"""Yield the number, from 1, and the text of each line of a UTF-8 file, without line ends and blank lines.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
 
 
 def whole_text(path: str | os.PathLike[str]) -> str:
-    """The whole text of a UTF-8 file of at most `MAX_TEXT` characters; lines end in a line feed."""
+    """Read the text of a UTF-8 file of at most `MAX_TEXT` characters. Line feeds separate its lines."""
     path = Path(path)
     lines: list[str] = []
     size = 0
@@ -65,7 +65,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def columns(line: str, names: str, path: object, number: int) -> list[str]:
-    """Split a line at white space into columns; `names` lists the expected columns.
+    """Split a line at white space into columns. Raises an `InputError` if there are not as many columns as `names`.
 
     >>> columns("q1 0 d1#p1 2", "qid iteration name grade", "qrels", 1)
     ['q1', '0', 'd1#p1', '2']
@@ -78,7 +78,7 @@ def columns(line: str, names: str, path: object, number: int) -> list[str]:
 
 
 def number_in(text: str, convert: Callable[[str], Number], what: str, path: object, number: int) -> Number:
-    """Convert a column by `int` or `float`, or raise an error that names the column, `what`."""
+    """Convert the text of a column by `int` or `float`. `what` names the column in error messages."""
     kind = "a whole number" if convert is int else "a number"
     try:
         # Python accepts underscores in numbers; other programs do not.
@@ -94,7 +94,7 @@ def number_in(text: str, convert: Callable[[str], Number], what: str, path: obje
 
 @contextmanager
 def _reading(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to read its decompressed bytes; errors of the system and of gzip become `UnreadableFile`."""
+    """Open a file to read its decompressed bytes. Errors of the system and of gzip become `UnreadableFile`."""
     try:
         with cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb") as file:
             yield file
@@ -105,9 +105,9 @@ def _reading(path: Path) -> Iterator[BinaryIO]:
 
 def _decode(raw: bytes, path: Path, number: int) -> str:
     if len(raw) > MAX_LINE:
-        raise UnreadableFile(f"the line is longer than {MAX_LINE} bytes", path=path, line=number)
+        raise UnreadableFile(f"the line is longer than {MAX_LINE} bytes; split it", path=path, line=number)
     try:
         # A byte order mark at the start of a file is not part of the first column.
         return raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise UnreadableFile(f"not UTF-8 text (byte {error.start + 1} of the line)", path=path, line=number) from error
+        raise UnreadableFile(f"not UTF-8 text (byte {error.start + 1} of the line); convert the file", path=path, line=number) from error

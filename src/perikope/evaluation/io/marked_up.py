@@ -1,4 +1,4 @@
-"""Marked-up topics: tags of TREC and CLEF-IP files, which are not XML (no root, unclosed tags), and topics in XML."""
+"""Splits topic files at their tags. TREC and CLEF-IP files are not XML (no root, unclosed tags); INEX files are XML."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class TaggedText(NamedTuple):
     """The name in lower case, with a leading slash for a closing tag; empty for the text before the first tag."""
     text: str
     line: int
+    """The line on which the tag ends."""
 
     @property
     def text_line(self) -> int:
@@ -32,7 +33,7 @@ class TaggedText(NamedTuple):
 
 
 def pieces(path: Path) -> Iterator[TaggedText]:
-    """Split a file at its tags. Comments and declarations are left out; `<` that begins no tag is text."""
+    """Split a file at its tags. Comments and declarations are left out. A `<` that begins no tag is text."""
 
     def without(comment: re.Match[str]) -> str:
         if comment[0].startswith("<!--") and not comment[0].endswith("-->"):
@@ -51,7 +52,7 @@ def pieces(path: Path) -> Iterator[TaggedText]:
 
 
 def characters(text: str) -> str:
-    """Replace named and numbered character references, and runs of white space by single spaces.
+    """Decode character references such as `&amp;` and `&#38;`, and replace runs of white space by single spaces.
 
     >>> characters("R&D &amp;  sales")
     'R&D & sales'
@@ -68,7 +69,7 @@ class Fields(NamedTuple):
 
 
 def topics_in_xml(path: Path) -> Iterator[Fields]:
-    """The `topic` elements of an XML file, in order; declarations in a DTD are ignored."""
+    """Yield the `topic` and `inex_topic` elements of an XML file, in order. Declarations in a DTD are ignored."""
     # Importing lxml is slow, and most topic files are not XML.
     from lxml import etree
 

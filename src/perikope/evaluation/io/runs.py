@@ -1,9 +1,9 @@
-"""Runs: rankings of topics, written so that every evaluation tool sees the same order, and read in three forms.
+"""Reads and writes runs, the rankings of topics, in three forms. Every evaluation tool sees written runs in one order.
 
 The forms are TREC (`qid Q0 name rank score tag`), CLEF-IP (`topic Q0 document xpath rank score`) and INEX (`topic Q0
 document rank score tag start length`). The first line of a file decides its form.
 
-trec_eval and pytrec_eval ignore ranks: they store scores as float32 and order equal scores by descending name.
+trec_eval and pytrec_eval ignore ranks. They store scores as float32 and sort equal scores by descending name.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ COLUMNS = "qid Q0 name rank score tag"
 
 
 def read_run(path: str | os.PathLike[str], form: str = "auto") -> Run:
-    """The scores of a run file, by query id and name of a passage or document.
+    """Read the scores of a run file, by query id and name of a passage or document.
 
-    `form` is one of `RUN_FORMS`, or `auto`: the first line decides. Passages of a CLEF-IP run are named by their
-    elements (`document#/xpath`). The results of an INEX run are ranges of text without a name: here each document has
-    the score of its first result, and `perikope.evaluation.io.inex.read_run` returns the ranges.
+    `form` is one of `RUN_FORMS`, or `auto`, which chooses the form by the first line. Passages of a CLEF-IP run are
+    named by their elements (`document#/xpath`). The results of an INEX run are ranges of text without a name: each
+    document has the score of its first result. `perikope.evaluation.io.inex.read_run` returns the ranges.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -56,7 +56,10 @@ def read_run(path: str | os.PathLike[str], form: str = "auto") -> Run:
 
 
 def run_form(path: Path) -> str:
-    """The form of a run file, by its first line; an `InputError` where the line has none of the forms."""
+    """The form of a run file, by its first line; `trec` for an empty file.
+
+    Raises an `InputError` if the line has none of the forms.
+    """
     for number, line in numbered_lines(path):
         cells = line.split()
         if len(cells) == len(inex.RUN_COLUMNS.split()):
@@ -73,7 +76,7 @@ def run_form(path: Path) -> str:
 
 
 def _read_trec(path: Path) -> Run:
-    """The scores of a TREC run. Ranks must be whole numbers and are otherwise ignored."""
+    """Read the scores of a TREC run. Ranks must be whole numbers, but are not used."""
     run: Run = {}
     for number, line in numbered_lines(path):
         qid, _, name, rank, score, _ = columns(line, COLUMNS, path, number)
@@ -102,10 +105,11 @@ def ranking_in(form: str) -> Callable[[Results], list[Any]]:
 def write_run(
     path: str | os.PathLike[str], rankings: Iterable[tuple[str, Sequence[Any]]], tag: str = "perikope", *, form: str = "trec"
 ) -> None:
-    """Write rankings (names and scores, best first) as a run, with ranks from 1 and strictly decreasing float32 scores.
+    """Write rankings as a run, with ranks from 1 and strictly decreasing float32 scores.
 
-    The file gets its name when it is complete; if the name ends in `.gz`, it is compressed. For a `form` other than
-    `trec`, rankings are those that the function `ranking_in(form)` returns. A CLEF-IP run has no tag.
+    `rankings` has pairs of a query id and its results, best first. Results are pairs of name and score or, if `form` is
+    not `trec`, results of the function `ranking_in(form)`. A CLEF-IP run has no tag. The file is compressed if its name
+    ends in `.gz`. It replaces an older file only when it is complete.
     """
     if form not in RUN_FORMS:
         raise unknown("form of runs", form, RUN_FORMS)

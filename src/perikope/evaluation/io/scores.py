@@ -1,4 +1,4 @@
-"""Scores that every evaluation tool orders in the same way: float32 values that strictly decrease from line to line."""
+"""Scores of run files: float32 values that strictly decrease, so that every evaluation tool sorts them the same way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from perikope.core.errors import UsageError
 
 Run = dict[str, dict[str, float]]
-"""Score by query id and name, in the order of the file; names are percent-encoded, as in the file."""
+"""Scores by query id, then by name, in the order of the file. Names are percent-encoded, as in the file."""
 
 Ranking = TypeVar("Ranking")
 
@@ -20,14 +20,16 @@ _MAGNITUDE = np.int32(0x7FFFFFFF)
 
 
 def falling(scores: Sequence[float]) -> list[float]:
-    """Scores as strictly decreasing float32 values: where one does not decrease, the next smaller float32 replaces it.
+    """Convert scores to strictly decreasing float32 values.
+
+    A score that is not below the previous value is replaced by the next float32 below that value.
 
     >>> falling([2.0, 2.0, 2.0000001, 1.0])
     [2.0, 1.9999998807907104, 1.999999761581421, 1.0]
     """
     exact = np.asarray(scores, dtype=np.float64)
     if not np.isfinite(exact).all():
-        raise UsageError("a score is not a finite number")
+        raise UsageError("a score is NaN or infinite; all scores must be finite numbers")
     keys = _keys(np.clip(exact, -_LARGEST, _LARGEST).astype(np.float32))
     # lowered[i] = min(keys[i], lowered[i - 1] - 1): a running minimum once i is added to both sides.
     steps = np.arange(len(keys))
@@ -38,7 +40,7 @@ def falling(scores: Sequence[float]) -> list[float]:
 
 
 def _keys(values: np.ndarray[tuple[int], np.dtype[np.float32]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Integers in the order of the float32 values, 1 apart for neighbouring values; both zeros become 0."""
+    """Map float32 values to integers in the same order. Neighbouring values differ by 1; 0.0 and -0.0 become 0."""
     bits = values.view(np.int32)
     return np.where(bits < 0, -(bits & _MAGNITUDE).astype(np.int64), bits)
 
@@ -49,13 +51,13 @@ def _from_keys(keys: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[t
 
 
 def check_column(what: str, text: str) -> None:
-    """Raise an error for a text that would not be exactly one column of a line; `what` names it in the error."""
+    """Raise an error if a text is empty or holds white space and cannot be a column. `what` names it in the error."""
     if len(text.split()) != 1 or text != text.strip():
         raise UsageError(f"the {what} {text!r} cannot stand in a run: it is empty or holds white space")
 
 
 def each_once(rankings: Iterable[tuple[str, Ranking]]) -> Iterator[tuple[str, Ranking]]:
-    """Yield the rankings of a run; a query id that occurs twice, is empty or holds white space is an error."""
+    """Yield the rankings of a run. Raises an error if a query id occurs twice, is empty or holds white space."""
     written: set[str] = set()
     for qid, ranking in rankings:
         check_column("query id", qid)

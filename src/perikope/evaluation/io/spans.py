@@ -1,8 +1,8 @@
-"""Spans: judgements of the characters of passages, and the ranges of passages in the text of their documents.
+"""Spans: judgements of ranges of characters in passages, and their conversion to ranges in documents.
 
 A span file has one line `qid document#passage start end` per range of relevant text. Start and end count the characters
-of the passage from 0; the end is exclusive. An index knows the range of each passage. With it, spans and runs of
-passages become the ranges of documents that the character measures need.
+of the passage from 0; the end is exclusive. An index has the range of each passage in its document. It is used to
+convert spans, and runs of passages, to the ranges in documents that measures of characters need.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COLUMNS = "qid document#passage start end"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Relevant text inside a passage or document, in characters; an end of None means up to the end."""
+    """A range of relevant characters in a passage or document; `end` is exclusive, and None means up to the end."""
 
     name: str
     start: int = 0
@@ -38,11 +38,11 @@ class Span:
 
 
 Spans = dict[str, list[Span]]
-"""Relevant text by query id."""
+"""Spans of relevant text by query id."""
 
 
 def read_spans(path: str | os.PathLike[str]) -> Spans:
-    r"""The spans of a file: `qid document#passage start end`.
+    r"""Read the spans of a file with lines `qid document#passage start end`.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -63,7 +63,7 @@ def read_spans(path: str | os.PathLike[str]) -> Spans:
 
 
 def is_span(line: str) -> bool:
-    """Whether a line looks like a span. In TREC judgements, the second column has no `#`.
+    """Whether a line looks like a span: its second column has a `#`, unlike TREC judgements, and two numbers follow.
 
     >>> is_span("q1 d1#p2 254 391"), is_span("q1 0 d1#p2 1")
     (True, False)
@@ -73,7 +73,7 @@ def is_span(line: str) -> bool:
 
 
 def is_almost_a_span(line: str) -> bool:
-    r"""Whether a line is a span with a wrong start or end: four columns with tabs, of which the second names a passage.
+    r"""Whether a line looks like a span with a wrong start or end: it has four columns with tabs, the second a passage.
 
     >>> is_almost_a_span("q1\td1#p2\tx\t391"), is_almost_a_span("q1\t0\td1#p2\t1")
     (True, False)
@@ -85,7 +85,7 @@ def is_almost_a_span(line: str) -> bool:
 
 
 def judged_passages(spans: Mapping[str, Sequence[Span]]) -> dict[str, dict[str, int]]:
-    """Judgements of passages: grade 1 for a passage with relevant text, 0 where all its spans are empty."""
+    """Convert spans to grades of passages: 1 for a passage with relevant text, 0 if all its spans are empty."""
     judgements: dict[str, dict[str, int]] = {}
     for qid, spans_of_topic in spans.items():
         judged = judgements.setdefault(qid, {})
@@ -95,27 +95,27 @@ def judged_passages(spans: Mapping[str, Sequence[Span]]) -> dict[str, dict[str, 
 
 
 def spans_of_judgements(judgements: Mapping[str, Mapping[str, int]], rel: int = 1) -> Spans:
-    """Spans for judgements of whole passages or documents: all the text of those with grade `rel` or higher."""
+    """Convert grades to spans: the whole text of each passage or document with grade `rel` or higher."""
     return {qid: [Span(name) for name, grade in judged.items() if grade >= rel] for qid, judged in judgements.items()}
 
 
 _DocumentRanges = tuple[dict[str, tuple[int, int]], int, Callable[[str], tuple[int, int]]]
-"""Start and end of a document's passages by id, its length, and a function from an element's path to start and end."""
+"""Start and end of a document's passages by id, its length, and a function from the path of an element to its range."""
 
 
 class PassageRanges:
-    """Start and end of passages, elements and documents by name, in characters of their documents or files."""
+    """Finds the range of a passage, element or document by its name, in characters of its document or source file."""
 
     def __init__(self, index: str | os.PathLike[str], of: Literal["text", "file"] = "text") -> None:
-        """Open the index in a folder. With `of="file"`, ranges count the text of the source files, as INEX does."""
+        """Open the index in a folder. With `of="file"`, ranges count characters of the source files, as INEX does."""
         self._snapshot = Snapshot.open(Path(index))
         self._of = of
         self._documents: dict[str, _DocumentRanges] = {}
         self._known: dict[str, tuple[int, int]] = {}
 
     def __call__(self, name: str) -> tuple[int, int]:
-        """Start and end of the passage, element or document of this name; an error where the index lacks it."""
-        # The passages of a document come back for every topic that ranks it.
+        """Start and end of the passage, element or document with this name. Raises an error if the index lacks it."""
+        # Ranges are cached because many topics return the same passages.
         if name not in self._known:
             self._known[name] = self._find(name)
         return self._known[name]
@@ -132,7 +132,7 @@ class PassageRanges:
         raise UsageError(f"the index has no passage {name!r}")
 
     def length(self, name: str) -> int:
-        """Number of characters of the document that a name belongs to."""
+        """Number of characters of the document with this name, or of the document of the passage with this name."""
         return self._document(split_name(name)[0])[1]
 
     def _document(self, document: str) -> _DocumentRanges:
@@ -178,7 +178,7 @@ class PassageRanges:
 
 
 def relevant_text(spans: Mapping[str, Sequence[Span]], ranges: PassageRanges, path: object = None) -> InexJudgements:
-    """The relevant text of documents, from spans within passages; errors name the file `path`."""
+    """Convert spans within passages to relevant text of documents. Error messages name the file `path`."""
     judgements: InexJudgements = {}
     for qid, spans_of_topic in spans.items():
         by_document: dict[str, list[tuple[int, int]]] = {}
@@ -201,7 +201,7 @@ def _in_document(span: Span, ranges: PassageRanges, path: object) -> tuple[int, 
 
 
 def _text_of(document: str, pairs: Iterable[tuple[int, int]], ranges: PassageRanges) -> RelevantText:
-    """The relevant text of a document, from pairs of start and end, which may overlap."""
+    """The relevant text of a document. `pairs` has the start and end of each range; ranges may overlap."""
     merged: list[list[int]] = []
     for start, end in sorted(pairs):
         if start == end:
@@ -216,7 +216,10 @@ def _text_of(document: str, pairs: Iterable[tuple[int, int]], ranges: PassageRan
 
 
 def extracts_of(ranking: Iterable[tuple[str, float]], ranges: PassageRanges) -> list[Extract]:
-    """Convert a ranking of passages (name and score, best first) to ranges of text; empty passages are left out."""
+    """Convert a ranking of passages (name and score, best first) to ranges in documents.
+
+    Empty passages are left out.
+    """
     extracts = []
     for name, score in ranking:
         start, end = ranges(name)

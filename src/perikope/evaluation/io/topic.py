@@ -18,11 +18,14 @@ class Numbered(NamedTuple):
 
 
 Reader = Callable[[Path, str], Iterator[Numbered]]
-"""Reads the topics of a file; the second argument names the fields that form the query, empty for the default."""
+"""Reads the topics of a file. The second argument names the fields that form the query; it is empty for the default."""
 
 
 def checked(topics: Iterator[Numbered], path: object) -> list[Topic]:
-    """The topics in order; an error with its line for a missing or repeated query id, or neither query nor patent."""
+    """The topics in the given order.
+
+    Raises an `InputError` with the line of a topic if its id is empty or repeated, or if it has no query and no patent.
+    """
     by_qid: dict[str, Topic] = {}
     for line, topic in topics:
         try:
@@ -36,7 +39,10 @@ def checked(topics: Iterator[Numbered], path: object) -> list[Topic]:
 
 
 def from_fields(field: str, fields: Mapping[str, str], qid: str) -> str:
-    """The joined texts of the fields that `field` names, such as `title` or `title,desc`."""
+    """The texts of the fields that `field` lists, such as `title` or `title,desc`, joined by spaces.
+
+    Raises an `InputError` if the topic `qid` lacks one of them.
+    """
     texts = []
     for name in wanted_fields(field):
         if not fields.get(name):
@@ -47,7 +53,7 @@ def from_fields(field: str, fields: Mapping[str, str], qid: str) -> str:
 
 
 def wanted_fields(field: str) -> list[str]:
-    """The names in a list such as `title,desc`.
+    """Split a list of field names such as `title,desc` at commas or plus signs.
 
     >>> wanted_fields("title,desc")
     ['title', 'desc']
@@ -59,13 +65,13 @@ def wanted_fields(field: str) -> list[str]:
 
 
 def without_fields(field: str, form: str) -> None:
-    """Raise an error where fields are named for a form of topics that has none."""
+    """Raise an error if `field` is not empty, for a form of topics without fields."""
     if field:
         raise UsageError(f"{form} topics have no fields to choose from; leave --topic-field (field= in Python) out")
 
 
 def at_line(error: PerikopeError, path: object, line: int) -> InputError:
-    """The error with the file and line in front of its message."""
+    """An `InputError` with the message of another error, and with its file and line."""
     return InputError(str(error), path=path, line=line)
 
 
@@ -79,8 +85,8 @@ def _check(topic: Topic) -> None:
         raise InputError("the query id is empty")
     if len(topic.qid.split()) > 1:
         # White space separates the columns of run files.
-        raise InputError(f"the query id {topic.qid!r} holds white space")
+        raise InputError(f"the query id {topic.qid!r} holds white space; remove it")
     if not topic.query and not topic.patent:
         raise InputError(f"the query of {topic.qid!r} is empty")
     if topic.claims and not topic.patent:
-        raise InputError(f"topic {topic.qid!r} names claims, but no patent")
+        raise InputError(f"topic {topic.qid!r} names claims, but no patent; add the patent, or remove the claims")

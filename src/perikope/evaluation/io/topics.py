@@ -1,4 +1,4 @@
-"""Topics: queries with ids and options, from files of several forms. The content of a file decides its form.
+"""Reads topics, which are queries with ids and options, from files of several forms, by the content of a file.
 
 The forms are TSV (`qid<TAB>text`), JSON Lines (`qid`, `query` or `patent`, and options of a search), TREC, CLEF-IP
 claims to passages, INEX, BEIR, and data sets of the package ir_datasets (`irds:NAME`).
@@ -26,10 +26,10 @@ __all__ = ["TOPIC_FORMS", "read_topics", "topic_form"]
 
 
 def read_topics(path: str | os.PathLike[str], form: str = "auto", field: str = "") -> list[Topic]:
-    r"""The topics of a file, in the order of the file.
+    r"""Read the topics of a file, in the order of the file.
 
-    `form` is one of `TOPIC_FORMS`, or `auto`: the content decides. `field` names the fields of a TREC or INEX topic
-    that form the query: `title` (the default), `title,desc`, `castitle` …
+    `form` is one of `TOPIC_FORMS`, or `auto`, which chooses the form by the content. `field` names the fields of a TREC
+    or INEX topic that form the query, such as `title,desc` or `castitle`. If it is empty, the title is the query.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -50,7 +50,10 @@ def read_topics(path: str | os.PathLike[str], form: str = "auto", field: str = "
 
 
 def topic_form(path: Path) -> str:
-    """The form of a topic file, by its content; an `InputError` where the content does not decide it."""
+    """The form of a topic file, by its content and the suffix of its name.
+
+    Raises an `InputError` if these do not determine the form.
+    """
     if path.is_dir():
         return "beir"
     name = path.name.removesuffix(".gz")
@@ -79,7 +82,7 @@ _DECISIVE = (
     ("trec", re.compile(rb"<top\s*>", re.IGNORECASE)),
     ("inex", re.compile(rb"<(?:inex-topic-file|inex_topic|castitle)\b", re.IGNORECASE)),
 )
-"""Patterns that occur in files of one form only."""
+"""Forms of topics with markup, each with a pattern that occurs only in files of this form."""
 
 
 def _marked_up(path: Path, data: bytes) -> str:
@@ -147,9 +150,10 @@ _KEYS = ("qid", "query", "patent", "claims", "family")
 
 
 def _options(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a search that a topic sets; `browse` is short for `browse_query`.
+    """The search options in the JSON object of a topic. The key `browse` means `browse_query`.
 
-    A key that looks like a misspelt option is an error; other keys belong to other programs and are ignored.
+    Raises an `InputError` for a key that looks like a misspelt option. Other unknown keys are ignored, because they may
+    belong to other programs.
     """
     if "browse" in record and "browse_query" in record:
         raise InputError("'browse' is short for 'browse_query'; give one of them")
@@ -177,7 +181,7 @@ def _words(record: Mapping[str, object], key: str) -> list[str]:
 
 
 def text_in(record: Mapping[str, object], key: str) -> str:
-    """The text under a key of a JSON object; empty where there is none."""
+    """The text under a key of a JSON object, without white space at its ends; empty if the key is missing or null."""
     value = record.get(key)
     if value is None:
         return ""
@@ -185,7 +189,7 @@ def text_in(record: Mapping[str, object], key: str) -> str:
         raise InputError(f"{key!r} must be text")
     # JSON can contain half a surrogate pair, which no UTF-8 file can hold.
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise InputError(f"{key!r} holds half a surrogate pair")
+        raise InputError(f"{key!r} holds half a surrogate pair; correct its \\u escapes")
     return value.strip()
 
 
@@ -197,4 +201,4 @@ TOPIC_FORMS: Mapping[str, Reader] = {
     "inex": inex.read_topics,
     "beir": _read_json_lines,
 }
-"""The reader of each form of topics, by the name of the form."""
+"""The reader of each form of topic files, by the name of the form."""

@@ -14,11 +14,14 @@ from perikope.query.topic import Topic
 
 _LABEL = re.compile(r"\s*(?:Number|Topic|Title|Description|Narrative|Domain|Summary|Concept\(s\)|Factor\(s\)|Definition\(s\))\s*:\s*")
 _SHORT = {"description": "desc", "narrative": "narr", "query": "title"}
-"""Field names of newer files, with the names of the same fields in older files."""
+"""Names of fields in newer files, mapped to the names of the same fields in older files."""
 
 
 def read_topics(path: Path, field: str) -> Iterator[Numbered]:
-    """The topics of a TREC file; `field` names the fields that form the query (`title,desc`), empty for the title."""
+    """Yield the topics of a TREC file. `field` names the fields that form the query, such as `title,desc`.
+
+    If `field` is empty, the title is the query.
+    """
     head = beginning(path).lower()
     if b"<topic" in head and not re.search(rb"<top\s*>", head):
         topics: Iterator[tuple[int, str, dict[str, str]]] = (
@@ -29,7 +32,7 @@ def read_topics(path: Path, field: str) -> Iterator[Numbered]:
     asked = ",".join(_SHORT.get(name, name) for name in wanted_fields(field or "title"))
     for line, number, texts in topics:
         try:
-            # Judgements of topic 051 name it 51.
+            # Leading zeros are removed because TREC judgements of topic 051 use the id 51.
             qid = number.lstrip("0") or "0" if number.isdecimal() else number
             yield Numbered(line, Topic(qid, from_fields(asked, texts, qid)))
         except PerikopeError as error:

@@ -1,6 +1,6 @@
-"""Learning: fit combinations of signals to judgements, and measure them on held-out topics.
+"""Learning to rank: fits combinations of features to judgements, and measures them on held-out topics.
 
-`examples` collects the passages of topics, `linear` and `lambdamart` fit combinations to them, `validation` measures
-the combinations, and `export` writes examples for other programs. `prior` learns which positions in a description are
-relevant.
+`examples` collects passages of topics as training examples. `linear` and `lambdamart` fit combinations to the examples.
+`validation` measures the combinations, `saving` saves them in an index, and `export` writes examples for other
+programs. `prior` learns at which positions of a description relevant passages occur.
 """

@@ -1,4 +1,4 @@
-"""Examples to learn from: passages of topics with their features and grades."""
+"""Training examples: passages of topics with their features and grades."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ Judgements = Mapping[str, Mapping[str, int]]
 
 
 def check_options(options: SearchOptions) -> None:
-    """Raise an error for a search that ranks elements instead of passages."""
+    """Raise an error if the options rank elements instead of passages."""
     if options.elements:
         raise UsageError("weights are learned from passages; leave --elements out")
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Which candidate passages of a topic become examples: the judged ones, the best of a model, and some of the rest.
+    """Settings for choosing examples: judged passages, the best passages of a model, and a random sample of the rest.
 
-    Each drawn passage has a weight, so that together they represent the whole rest: passages that are rare among the
-    candidates stay rare among the examples.
+    Each sampled passage has a weight, the number of passages of the rest divided by the size of the sample. Passages
+    that are rare among the candidates thus stay rare among the weighted examples.
     """
 
     depth: int = 200
-    """Number of passages that the model ranks best."""
+    """Number of best passages of the model."""
     others: int = 200
-    """Number of passages that are drawn from the rest."""
+    """Size of the random sample of the rest."""
     seed: int = 1
-    """Seed of the drawing."""
+    """Seed of the random sample."""
 
     def __post_init__(self) -> None:
         if self.depth < 0 or self.others < 0 or self.depth + self.others == 0:
@@ -54,37 +54,37 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The examples of one topic, in the order of document ids and positions."""
+    """The examples of one topic, sorted by document id, then by position."""
 
     qid: str
     names: tuple[str, ...]
     features: Floats
-    """Shape (examples, features); the columns are those of `FEATURES`."""
+    """Values of features, with the shape (examples, features). The columns are in the order of `FEATURES`."""
     grades: Integers
-    """One grade per example; 0 for a passage without a judgement."""
+    """One grade per example; 0 for a passage without a judgement or with a negative grade."""
     stands_for: Floats
-    """Number of candidate passages that each example represents."""
+    """The weight of each example: the number of candidate passages that it represents."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedTopics:
-    """Topics, judgements and the search that finds their passages."""
+    """Topics with their judgements, and the search that retrieves their passages."""
 
     snapshot: Snapshot
     topics: tuple[Topic, ...]
     judgements: Judgements
     options: SearchOptions
-    """The search. The passages that its model ranks best become examples, because they are the hardest to order."""
+    """The options of the search. The best passages of its model become examples, as they are the hardest to order."""
     normalize: FeatureNormalization = "zscore"
     threads: int | None = None
 
     def look_into(self, topic: Topic) -> tuple[Search, Matches]:
-        """The search for a topic, and its matches."""
+        """Run the search for a topic. Returns the search and its matches."""
         search = search_for(self.snapshot, topic, self.options)
         return search, search.matches(search.candidates(search.prepare(topic)))
 
     def groups(self, sampling: Sampling) -> Iterator[Group]:
-        """The examples of each topic, in the order of the topics."""
+        """Yield the examples of each topic, in the order of the topics."""
 
         def examples(topic: Topic) -> Group:
             search, matches = self.look_into(topic)
@@ -95,7 +95,7 @@ class JudgedTopics:
         return (group for _, group in in_parallel(examples, self.topics, self.threads or usable_cores()))
 
     def facts(self) -> dict[str, Any]:
-        """The inputs that determine what is learned, as plain values to be stored with the result."""
+        """A description of the input as values for JSON, which is stored with the learned result."""
         judged = "".join(
             f"{topic.qid} {name} {grade}\n" for topic in self.topics for name, grade in sorted(self.judgements.get(topic.qid, {}).items())
         )
@@ -110,7 +110,7 @@ class JudgedTopics:
 
 
 def best_of(search: Search, matches: Matches, k: int) -> Ranking:
-    """The best `k` passages by the model of a search."""
+    """Rank matches by the model of a search, and return the best `k` passages."""
     eligible, groups = search.eligible(matches, search.model), search.eligibility.groups(matches)
     return search.eligibility.rank(matches, search.model.score(matches), k, eligible, groups)
 
@@ -120,7 +120,7 @@ def _digest(text: str) -> str:
 
 
 def _details(topic: Topic) -> list[str]:
-    """The patent, claims and options of a topic, as texts."""
+    """The patent, the claims and the options of a topic, as texts."""
     claims = [topic.claims] if isinstance(topic.claims, str) else topic.claims
     return [topic.patent, *claims, *(f"{name}={value}" for name, value in sorted(topic.options.items()))]
 
@@ -128,7 +128,10 @@ def _details(topic: Topic) -> list[str]:
 def judged_topics(
     snapshot: Snapshot, topics: Iterable[Topic], judgements: Judgements, options: SearchOptions, on_problem: Callable[[str], None]
 ) -> tuple[Topic, ...]:
-    """The topics with a valid query and a relevant judgement; the others are reported to `on_problem` and left out."""
+    """The topics that have a valid query and a relevant judgement.
+
+    `on_problem` is called with one line per other topic. Raises an error if no topic is left.
+    """
     usable = []
     for topic in topics:
         if not any(grade > 0 for grade in judgements.get(topic.qid, {}).values()):
@@ -139,7 +142,7 @@ def judged_topics(
         else:
             usable.append(topic)
     if not usable:
-        raise UsageError("no topic has anything judged relevant; check that the judgements are of these topics")
+        raise UsageError("no topic has a valid query and a relevant judgement; check that the judgements are of these topics")
     return tuple(usable)
 
 
@@ -152,12 +155,15 @@ def group_of(
     sampling: Sampling,
     normalize: FeatureNormalization,
 ) -> Group:
-    """The examples of a topic from its matches; the ranking must have at least `depth` passages, or all passages."""
+    """The examples of a topic, chosen from its matches.
+
+    `ranking` must have at least `sampling.depth` passages, or all passages if there are fewer.
+    """
     rows_of_judged = rows_of(snapshot, matches, judged)
     is_example = np.zeros(matches.passages, bool)
     is_example[ranking.rows[: sampling.depth]] = True
     is_example[list(rows_of_judged.values())] = True
-    # Sorted by id, so that the order in which documents were indexed does not decide which passages are drawn.
+    # Sorted by document id, so that the sample does not depend on the order in which documents were indexed.
     by_id = np.lexsort((np.arange(matches.passages), matches.id_rank_of_document()[matches.document_of_passage]))
     rest = by_id[~is_example[by_id]]
     generator = np.random.default_rng([sampling.seed, zlib.crc32(qid.encode())])

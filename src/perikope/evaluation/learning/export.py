@@ -1,4 +1,7 @@
-"""Examples for other programs, one per line: SVMlight (`grade qid:3 1:0.5 2:0.25 # document#passage`), CSV or TSV."""
+"""Writes training examples for other programs, one per line, as SVMlight, CSV or TSV.
+
+A line of SVMlight is `grade qid:3 1:0.5 2:0.25 # document#passage`.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,20 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def write_examples(path: str | os.PathLike[str], groups: Iterable[Group], qids: Sequence[str]) -> int:
-    """Write examples, topic by topic, as CSV (`.csv`), TSV (`.tsv`) or else SVMlight, and return their number."""
+    """Write examples, topic by topic, and return their number.
+
+    The suffix of the file name decides the format: CSV (`.csv`), TSV (`.tsv`), otherwise SVMlight. `qids` has the ids
+    of all topics.
+    """
     delimiter = _DELIMITERS.get(os.path.splitext(os.fspath(path).lower().removesuffix(".gz"))[1])
     return write_svmlight(path, groups, qids) if delimiter is None else write_delimited(path, groups, delimiter)
 
 
 def write_delimited(path: str | os.PathLike[str], groups: Iterable[Group], delimiter: str = ",") -> int:
-    """Write a header and one line per example (`qid`, `name`, `grade`, one column per feature); return their number."""
+    """Write a header and one line per example, and return the number of examples.
+
+    The columns are `qid`, `name`, `grade`, then one column per feature.
+    """
     lines = 0
     with replacing(path) as file:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
@@ -33,10 +43,10 @@ def write_delimited(path: str | os.PathLike[str], groups: Iterable[Group], delim
 
 
 def write_svmlight(path: str | os.PathLike[str], groups: Iterable[Group], qids: Sequence[str]) -> int:
-    """Write examples as SVMlight, topic by topic, after comments with the names of the features; return their number.
+    """Write examples as SVMlight, topic by topic, and return their number.
 
-    Topic ids of SVMlight are whole numbers. Where an id is not, topics are numbered from 1 in the order of `qids`, and
-    the comment of each line has the id.
+    Comments at the top of the file name the features. Topic ids of SVMlight are whole numbers. If an id of `qids` is
+    not a whole number, topics are numbered from 1 in the order of `qids`, and the comment of each line has the id.
     """
     numbered = not all(qid.isascii() and qid.isdigit() for qid in qids)
     number = {qid: str(i) if numbered else qid for i, qid in enumerate(qids, 1)}

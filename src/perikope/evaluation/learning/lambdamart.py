@@ -1,4 +1,4 @@
-"""Regression trees by LambdaMART (Burges 2010). LightGBM learns them; searching does not need it."""
+"""Learns regression trees by LambdaMART (Burges 2010) with LightGBM. A search with the trees does not need LightGBM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perikope.core.errors import MissingExtra, UsageError
 from perikope.evaluation.learning.examples import Group
 
 HIGHEST_GRADE = 30
-"""Highest grade that LightGBM takes: its gain is a power of two of the grade."""
+"""Highest grade that LightGBM accepts. Its gain is 2 to the power of the grade, minus 1."""
 
 
 def fit_trees(
@@ -25,9 +25,13 @@ def fit_trees(
     least: int = 20,
     seed: int = 1,
 ) -> tuple[tuple[RegressionTree, ...], str]:
-    """The trees, and LightGBM's text form of the model; a leaf has at least `least` examples.
+    """Learn regression trees. Returns the trees, and the model in the text format of LightGBM.
 
-    Drawn examples have no weight: they are negatives, which the lambdas pair with every relevant passage of the topic.
+    `trees` is the number of trees, `leaves` the maximum number of leaves of a tree, `rate` the learning rate, and
+    `least` the minimum number of examples of a leaf. `names` has the names of the features.
+
+    The weights of sampled examples are not used. These examples are not relevant, and LambdaMART compares each of them
+    with every relevant passage of the topic.
     """
     try:
         import lightgbm
@@ -38,7 +42,7 @@ def fit_trees(
         raise UsageError("no topic has a relevant passage among its candidates; fetch more documents, or check the judgements")
     grades = np.concatenate([group.grades for group in useful])
     if grades.max() > HIGHEST_GRADE:
-        raise UsageError(f"LambdaMART takes grades up to {HIGHEST_GRADE}, not {grades.max()}")
+        raise UsageError(f"LambdaMART takes grades up to {HIGHEST_GRADE}, not {grades.max()}; lower the grades of the judgements")
     data = lightgbm.Dataset(
         np.concatenate([group.features for group in useful]),
         label=grades,
@@ -56,11 +60,11 @@ def fit_trees(
 
 
 def _tree(root: dict[str, Any]) -> RegressionTree:
-    """Convert a tree of LightGBM to arrays, parents first."""
+    """Convert a tree of LightGBM to arrays, in which parents come before their children."""
     rows: list[list[Any]] = []
 
     def add(node: dict[str, Any]) -> tuple[int, float, int]:
-        """Add a node and all below it; return its number, its value and the number of its examples."""
+        """Add a node and all nodes below it. Returns its index, its value and the number of its examples."""
         number = len(rows)
         rows.append([-1, 0.0, -1, -1, 0.0])
         if "split_feature" not in node:

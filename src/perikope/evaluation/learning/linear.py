@@ -1,8 +1,13 @@
-"""One weight per feature, by the softmax cross-entropy of ListNet (Cao et al. 2007).
+"""Learns one weight per feature, by the softmax cross-entropy of ListNet (Cao et al. 2007).
 
-The loss of a topic is `-Σ_i g_i / Σ g · ln(exp(s_i) / Σ_j n_j exp(s_j))`, where s = w · f are the scores, g the grades
-and n the number of passages that an example represents. The loss is convex, and there are few features, so Newton's
-method is exact and fast. It has no step size and no random start; the only setting is the penalty on large weights.
+The loss of a topic is
+
+    -Σ_i g_i / Σ g · ln(exp(s_i) / Σ_j n_j exp(s_j))
+
+where g_i is the grade of example i, s_i = w · f_i its score, and n_i the number of passages that it represents.
+
+The loss is convex, and there are few features, so Newton's method is exact and fast. It has no step size and no random
+start. The only setting is the penalty on large weights.
 """
 
 from __future__ import annotations
@@ -18,13 +23,14 @@ from perikope.evaluation.learning.examples import Group
 STEPS = 100
 TOLERANCE = 1e-9
 DIGITS = 8
-"""Significant digits of a weight: so few that the order in which a machine sums does not change them."""
+"""Significant digits of a weight. Rounding makes weights independent of the order in which a machine adds numbers."""
 
 
 def fit_linear(groups: Sequence[Group], *, l2: float = 0.03) -> tuple[float, ...]:
-    """The weights of the features. The penalty is `l2` / 2 times the squared weights of features scaled to deviation 1.
+    """Learn one weight per feature, in the order of the columns of `Group.features`.
 
-    Topics without a relevant example are left out.
+    The penalty is `l2` / 2 times the sum of the squared weights, for features scaled to a standard deviation of 1.
+    Topics without a relevant example are not used.
     """
     if not 0 < l2 < np.inf:
         raise UsageError(f"the penalty l2 must be above 0, not {l2:g}")
@@ -51,7 +57,10 @@ def fit_linear(groups: Sequence[Group], *, l2: float = 0.03) -> tuple[float, ...
 
 
 def deviations(groups: Sequence[Group]) -> Floats:
-    """One over the standard deviation of each feature within topics; 0 for a feature that is constant within topics."""
+    """One over the standard deviation of each feature within topics; 0 for a feature that is constant within topics.
+
+    Each example has the weight `Group.stands_for`.
+    """
     total, passages = np.zeros(groups[0].features.shape[1]), 0.0
     for group in groups:
         count = group.stands_for.sum()
@@ -63,7 +72,10 @@ def deviations(groups: Sequence[Group]) -> Floats:
 
 
 def _loss(groups: Sequence[tuple[Floats, Floats, Floats]], weights: Floats, l2: float) -> tuple[float, Floats, Floats]:
-    """The mean loss over topics with the penalty, its gradient and its Hessian."""
+    """The mean loss over topics plus the penalty, its gradient and its Hessian.
+
+    Each group has the features, the grades divided by their sum, and the logarithm of `Group.stands_for`.
+    """
     loss, gradient, hessian = 0.0, np.zeros(weights.size), np.zeros((weights.size, weights.size))
     for features, target, log_count in groups:
         scores = features @ weights

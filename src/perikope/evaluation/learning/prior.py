@@ -1,6 +1,7 @@
-"""Learn the weights of `position_prior`: in which tenths of descriptions relevant passages are, compared with a run's.
+"""Learns the weights of the model `position_prior` by the method of Gobeill and Ruch 2012.
 
-The method is that of Gobeill and Ruch 2012.
+Descriptions of patents are divided into tenths. The weight of a tenth compares how often relevant passages are in it
+with how often passages returned by a search are in it.
 """
 
 from __future__ import annotations
@@ -27,28 +28,30 @@ from perikope.search.naming import rows_of
 
 @dataclass(frozen=True, slots=True)
 class LearnedPrior:
-    """The weights of the ten tenths of a description, and the counts they were learned from."""
+    """The weights of the ten tenths of a description, and the counts from which they were learned."""
 
     weights: tuple[float, ...]
+    """One weight per tenth."""
     relevant: tuple[int, ...]
     """Number of relevant passages in each tenth."""
     returned: tuple[int, ...]
-    """Number of passages in each tenth that the run returned."""
+    """Number of passages in each tenth that the search returned."""
     elsewhere: int
     """Number of relevant passages outside of descriptions."""
     unknown: tuple[str, ...]
-    """Names that are judged relevant and are not passages of the index."""
+    """Names that are judged relevant but are not passages of the index."""
     training: dict[str, Any]
+    """A description of the input, as `JudgedTopics.facts` returns it, with the model and `k`."""
 
     def values(self) -> dict[str, Any]:
-        """The values to store with `write_table`."""
+        """The values that `write_table` stores."""
         counts = {"relevant": list(self.relevant), "returned": list(self.returned)}
         return {"weights": list(self.weights), **counts, "training": self.training}
 
 
 @dataclass(frozen=True, slots=True)
 class _TenthCounts:
-    """The tenths of one topic's relevant and returned passages; -1 outside of descriptions."""
+    """The tenth, from 0, of each relevant and each returned passage of one topic; -1 outside of descriptions."""
 
     relevant: list[int]
     returned: list[int]
@@ -56,16 +59,17 @@ class _TenthCounts:
 
 
 def learn_prior_of_run(source: JudgedTopics, on_topic: Callable[[], object] = lambda: None) -> LearnedPrior:
-    """Learn from all relevant passages of the topics, and from the best `k` passages that a search returns for each.
+    """Learn from all relevant passages of the topics, and from the best `k` passages that the search returns per topic.
 
-    A passage counts once per topic that it is relevant to, and once per topic that it is returned for.
+    A passage is counted once per topic to which it is relevant, and once per topic for which it is returned. `on_topic`
+    is called once per finished topic.
     """
     check_options(source.options)
 
     def counted(topic: Topic) -> _TenthCounts:
         search, matches = source.look_into(topic)
         relevant_names = [name for name, grade in source.judgements.get(topic.qid, {}).items() if grade > 0]
-        # All judged documents, fetched or not: relevant passages that the run misses count too.
+        # All documents with relevant passages are used, because relevant passages that the search misses are counted.
         judged = _documents_holding(source.snapshot, relevant_names)
         rows = rows_of(source.snapshot, judged, relevant_names)
         unknown = [name for name in relevant_names if name not in rows]
@@ -90,7 +94,7 @@ def learn_prior_of_run(source: JudgedTopics, on_topic: Callable[[], object] = la
 
 
 def _documents_holding(snapshot: Snapshot, names: list[str]) -> Matches:
-    """Matches of an empty query in the documents of these passages: positions of passages need no query."""
+    """The matches of an empty query in the documents of the named passages. Tenths of passages need no query."""
     numbers = [number for document in documents_of(dict.fromkeys(names, 0.0)) if (number := snapshot.find_document(document)) >= 0]
     return join(snapshot, Query("", (), ()), Candidates(np.array(numbers, np.int64), np.zeros(len(numbers))))
 

@@ -1,4 +1,4 @@
-"""Save a learned combination in an index as a table, and LightGBM's text of its trees beside it, for other programs."""
+"""Saves a learned combination in an index. Trees are also saved in the text format of LightGBM, for other programs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from perikope.index.saved_tables import FOLDER, check_name, delete_table, write_
 
 
 def save(index: Path, name: str, learned: LearnedCombination) -> Path:
-    """Save a combination under a name, replacing any other of that name; the same combination gives the same bytes."""
+    """Save a combination in an index under a name, replacing an older one, and return the path of its table.
+
+    The same combination always gives the same bytes.
+    """
     check_name(name)
     combination = learned.combination
     text = text_path(index, name)
     if not learned.text:
         path = write_table(index, name, KIND, combination.values())
-        text.unlink(missing_ok=True)  # of the combination that had the name before
+        text.unlink(missing_ok=True)  # an older combination of this name may have had trees
         return path
     digest = hashlib.sha256(learned.text.encode()).hexdigest()
     combination = replace(combination, training={**combination.training, "lightgbm_sha256": digest})
@@ -30,11 +33,11 @@ def save(index: Path, name: str, learned: LearnedCombination) -> Path:
 
 
 def delete(index: Path, name: str) -> None:
-    """Delete the combination that was saved under a name."""
+    """Delete the combination that was saved in an index under a name."""
     delete_table(index, name)
     text_path(index, name).unlink(missing_ok=True)
 
 
 def text_path(index: Path, name: str) -> Path:
-    """The path of LightGBM's text of a combination."""
+    """The path of the file with the trees of a combination in the text format of LightGBM."""
     return index / FOLDER / f"{name}.lightgbm.txt"

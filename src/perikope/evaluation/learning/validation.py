@@ -1,4 +1,4 @@
-"""Learn a combination from judged topics, and measure it on held-out topics by cross-validation."""
+"""Learns a combination of features from judged topics, and measures it on held-out topics by cross-validation."""
 
 from __future__ import annotations
 
@@ -25,27 +25,32 @@ from perikope.search.naming import names_of
 Method = Literal["linear", "lambdamart"]
 FoldsBy = Literal["topics", "documents"]
 NORMALIZATION: Mapping[Method, FeatureNormalization] = {"linear": "zscore", "lambdamart": "minmax"}
-"""The better normalisation per method on most of three collections: one outlier changes the scale that a weight applies
-to, but not the order that a threshold of a tree applies to."""
+"""The normalisation of features for each method: the better one on most of three collections.
+
+With min-max normalisation, one outlier changes the scale of a feature. This affects the weight of a linear combination,
+but not the thresholds of trees, which depend only on the order of values.
+"""
 DEPTH = 1000
-"""Number of passages of a ranking that are measured."""
+"""Number of passages per ranking that are measured."""
 
 Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""Value by system, measure and query id."""
+"""Values by system, then by measure, then by query id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learner:
-    """The method that learns a combination from examples, with its settings."""
+    """A method that learns a combination from examples, with its settings."""
 
     method: Method = "linear"
     l2: float = 0.03
+    """Penalty on large weights of the method `linear`."""
     seed: int = 1
+    """Seed of the method `lambdamart`, of folds and of samples."""
 
     def fit(self, groups: Sequence[Group], normalize: FeatureNormalization) -> tuple[Combination, str]:
-        """The combination that fits the examples, whose features were normalised by `normalize`, and LightGBM's text.
+        """Fit a combination to examples. Returns the combination, and its trees in the text format of LightGBM.
 
-        The text is empty for a linear combination.
+        `normalize` is the normalisation of the features. The text is empty for a linear combination.
         """
         names = tuple(FEATURES)
         if self.method == "linear":
@@ -54,34 +59,34 @@ class Learner:
         return TreeCombination(names, normalize, trees), text
 
     def facts(self) -> dict[str, Any]:
-        """The settings that the method uses."""
+        """The settings that affect the method, as values for JSON."""
         return {"l2": self.l2} if self.method == "linear" else {"seed": self.seed}
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedCombination:
-    """A combination learned from all topics, and the figures of a cross-validation."""
+    """A combination learned from all topics, with the figures of a cross-validation."""
 
     combination: Combination
     text: str
-    """LightGBM's text of the trees; empty for a linear combination."""
+    """The trees in the text format of LightGBM; empty for a linear combination."""
     figures: Figures
-    """The figures of `HELD_OUT` and of the models it is compared with."""
+    """The values of `HELD_OUT` and of the models that it is compared with."""
     shared: int = 0
-    """Number of topics that share a relevant document with a topic of another fold: their figures may be too high."""
+    """Number of topics that share a relevant document with a topic of another fold. Their values may be too high."""
 
     def mean(self, system: str, measure: str) -> float:
-        """The mean of a measure over all topics."""
+        """The mean of a measure over all topics for a system of `figures`, 0 if there are no topics."""
         values = self.figures[system][measure].values()
         return math.fsum(values) / max(len(values), 1)
 
 
 HELD_OUT = "learned, held out"
-"""The system whose figures rank each topic by the combination that was learned without the topic's fold."""
+"""The name of the system that ranks each topic by a combination learned from the other folds."""
 
 
 def single_models() -> tuple[str, ...]:
-    """The models that are neither learned nor made of other models, and need no vector store."""
+    """The names of the models that are not learned, contain no other models and need no vector store."""
     return tuple(
         name for name, definition in MODELS.items() if not (definition.needs_store or parse_model(name).inner or name == "learned")
     )
@@ -108,10 +113,12 @@ def learn(
     compare: Sequence[str] = (),
     on_topic: Callable[[str], None] = lambda stage: None,
 ) -> LearnedCombination:
-    """Learn a combination from all topics, and measure each topic by a combination learned from the other folds.
+    """Learn a combination from all topics, and measure the method by cross-validation.
 
-    Each topic is searched twice: once for examples, and once to rank all its passages. With `folds_by="documents"`,
-    topics that share a relevant document are in the same fold.
+    Each topic is ranked by a combination that is learned from the other folds. It is searched twice: once for examples,
+    and once to rank all its passages. With `folds_by="documents"`, topics that share a relevant document are in the
+    same fold. `compare` has models that are measured on the same topics. `on_topic` is called with the stage,
+    `examples` or `figures`, once per finished topic.
     """
     qids = [topic.qid for topic in source.topics]
     if folds_by == "documents":
@@ -151,7 +158,10 @@ def evaluate_combinations(
     measures: Sequence[Measure],
     on_topic: Callable[[str], None] = lambda stage: None,
 ) -> Figures:
-    """Rank the passages of each topic by combinations, which may differ per topic, and by models; measure them."""
+    """Rank the passages of each topic by combinations and by models, and return the values of the measures.
+
+    `combinations` returns the combinations for a topic, by name; they may differ between topics.
+    """
 
     def measured(topic: Topic) -> dict[str, dict[str, float]]:
         search, matches = source.look_into(topic)
@@ -178,5 +188,5 @@ def evaluate_combinations(
 
 
 def score(combination: Combination, features: Signals) -> Column:
-    """The score of each passage by a combination of its features."""
+    """The score of each passage: the sum of the contributions of its features in a combination."""
     return sum_of("learned score", list(combination.contributions(features).values()))

@@ -1,4 +1,4 @@
-"""Measures of a ranking, such as `nDCG@10`, `AP(rel=2)@100` or `MAP(D)`. One function per measure, one file per family.
+"""Measures of rankings, such as `nDCG@10`, `AP(rel=2)@100` or `MAP(D)`, with one function per measure.
 
 >>> judgements = {"q1": {"d1#p1": 1, "d2#p4": 1}, "q2": {"d3#p1": 1}}
 >>> run = {"q1": {"d1#p1": 9.5, "d1#p2": 7.1, "d2#p4": 6.0}}

@@ -1,4 +1,4 @@
-"""Measures that ir_measures has and perikope lacks, such as `Rprec`, `Bpref` or `RBP(p=0.8)`, where it is installed."""
+"""Measures that perikope takes from the package ir_measures if it is installed, such as `Rprec` or `RBP(p=0.8)`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def borrow(call: Call) -> Definition | None:
     except ImportError:
         return None
     theirs = registry.get(call.name)
-    # Our own measures never come from ir_measures, even where they are registered there.
+    # `provider` may have registered measures of perikope in ir_measures. They are not taken from there.
     if theirs is None or getattr(theirs, "perikope", False):
         return None
     if call.positional:
@@ -41,12 +41,15 @@ def borrow(call: Call) -> Definition | None:
 
 
 def _parameters(theirs: ir_measures.Measure) -> list[str]:
-    """The names of its parameters, except the one that is written after the @."""
+    """The names of the parameters of a measure, except the cutoff, which is written after the @."""
     return [name for name in theirs.SUPPORTED_PARAMS if name != theirs.AT_PARAM]
 
 
 def _checked(theirs: ir_measures.Measure, given: Mapping[str, object]) -> dict[str, object]:
-    """Convert values to the types that ir_measures declares; errors are ours, since its own are bare assertions."""
+    """Convert the values of parameters to the types that ir_measures declares.
+
+    Raises a `UsageError` for wrong parameters. ir_measures would only raise an assertion without a message.
+    """
     declared = theirs.SUPPORTED_PARAMS
     name = str(theirs)
     values = {}
@@ -70,7 +73,7 @@ def _described(declared: ir_measures.ParamInfo) -> str:
 
 
 def _demand(theirs: ir_measures.Measure, missing: Iterable[str], given: Mapping[str, object]) -> None:
-    """Raise an error with an example where parameters are missing."""
+    """Raise an error with an example if required parameters are missing."""
     lacking = [*missing]
     if lacking:
         kinds = {parameter: info.dtype for parameter, info in theirs.SUPPORTED_PARAMS.items()}
@@ -88,14 +91,14 @@ def _definition(theirs: ir_measures.Measure) -> Definition:
     if not ir_measures.DefaultPipeline.supports(theirs):
         raise UsageError(_unsupported(theirs))
     if not isinstance(theirs.aggregator(), ir_measures.MeanAgg):
-        raise UsageError(f"{name} is not a mean over queries, so it cannot be compared with measures that are")
+        raise UsageError(f"{name} is not a mean over queries, which perikope requires; choose another measure")
     function = partial(_value, theirs)
     function.__doc__ = f"{getattr(theirs, 'SHORT_DESC', '') or name} (from ir_measures)"  # type: ignore[attr-defined,unused-ignore]
     return Definition(name, (), function, {}, takes_cutoff=False, needs_cutoff=False, default_cutoff=None)
 
 
 def _unsupported(theirs: ir_measures.Measure) -> str:
-    """Say why no installed program computes a measure, and what to do."""
+    """The error message for a measure that no installed program computes, with the package to install if possible."""
     import ir_measures
 
     providers = ir_measures.DefaultPipeline.providers
@@ -116,7 +119,7 @@ def _is_missing(theirs: ir_measures.Measure, parameter: str, wanted: Any) -> boo
 
 
 MOST_GRADE = 4
-"""Highest grade of gdeval, the program that ir_measures runs for ERR; it stops at a higher one."""
+"""Highest grade that gdeval accepts, the program that ir_measures runs for ERR. It fails on higher grades."""
 
 
 def _value(theirs: ir_measures.Measure, ranked: Sequence[str], judged: Mapping[str, int]) -> float:
@@ -126,7 +129,7 @@ def _value(theirs: ir_measures.Measure, ranked: Sequence[str], judged: Mapping[s
     # pytrec_eval writes outside its memory on a negative grade; trec_eval counts such a grade as 0.
     grades = {name: max(grade, 0) for name, grade in judged.items()}
     if theirs.NAME == "ERR" and (most := max(grades.values(), default=0)) > MOST_GRADE:
-        raise UsageError(f"{theirs} takes grades up to {MOST_GRADE}, and the judgements have {most}")
+        raise UsageError(f"{theirs} takes grades up to {MOST_GRADE}, but the judgements have {most}; lower them, or use another measure")
     try:
         # The query id is 1, because gdeval takes only numbers as ids.
         value = float(ir_measures.calc_aggregate([theirs], {"1": grades}, {"1": scores})[theirs]) if scores and grades else 0.0
@@ -135,5 +138,5 @@ def _value(theirs: ir_measures.Measure, ranked: Sequence[str], judged: Mapping[s
         raise UsageError(f"{theirs}: {' '.join(str(error).split())}, says ir_measures") from error
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise UsageError(f"{theirs}: the program that ir_measures runs for it failed ({type(error).__name__})") from None
-    # Some measures have no value where nothing is relevant or returned; such a query counts 0 here.
+    # Some measures have no value if nothing is relevant or returned. The value of such a query is 0 here.
     return 0.0 if math.isnan(value) else value

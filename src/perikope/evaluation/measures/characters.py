@@ -1,9 +1,11 @@
-"""Measures of returned and relevant characters: those of the INEX ad hoc track.
+"""Measures of the INEX ad hoc track, which count returned and relevant characters.
 
-A result is a range of a document's text, and a judgement says which text of a document is relevant. The focused task
-has one list of results (iP, AiP). In the relevant-in-context task, results are read document by document (gP, gR, AgP):
-the results of a document follow each other and do not overlap. Kamps, Pehcevski, Kazai, Lalmas and Robertson 2008;
-Arvola, Geva, Kamps, Schenkel, Trotman and Vainio 2011.
+A result is a range of a document's text, and a judgement says which text of a document is relevant. The measures iP and
+AiP are for the focused task, in which results form one list. The measures gP, gR and AgP are for the
+relevant-in-context task, in which results are read document by document: the results of a document follow each other
+and do not overlap.
+
+Kamps, Pehcevski, Kazai, Lalmas and Robertson 2008; Arvola, Geva, Kamps, Schenkel, Trotman and Vainio 2011.
 """
 
 from __future__ import annotations
@@ -45,18 +47,20 @@ class Relevant(Protocol):
         """Start and length of each range; ranges may overlap."""
 
 
-Beta = Annotated[float, Range(0, low_open=True), "Weight β of recall in the F of a document; above 1, recall counts more."]
+Beta = Annotated[
+    float, Range(0, low_open=True), "Weight β of recall in the F measure of a document. Above 1, recall has more weight than precision."
+]
 Tolerance = Annotated[
-    int | None, Range(1), "Irrelevant characters after which the reader leaves a document; none reads all that is returned."
+    int | None, Range(1), "Irrelevant characters after which the reader leaves a document. With none, all returned text is read."
 ]
 
 
 @measure("iP", level="characters")
 def interpolated_precision(ranked: Sequence[Stretch], judged: Mapping[str, Relevant], cutoff: float) -> float:
-    """The highest precision at a recall of x or more, both of characters: `max P(r) where R(r) ≥ x`.
+    """The highest precision of characters at a recall of x or more: `max P(r) over all r with R(r) ≥ x`.
 
     After r results, precision is relevant characters returned ÷ characters returned, and recall is relevant characters
-    returned ÷ relevant characters. Relevant text that is returned twice counts once as relevant and twice as returned.
+    returned ÷ relevant characters. Relevant text that is returned twice is counted once as relevant, twice as returned.
 
     >>> from perikope.evaluation.io.inex import Extract, RelevantText
     >>> run = [Extract("A", 150, 200, 2.0), Extract("C", 0, 100, 1.0)]
@@ -84,10 +88,10 @@ def average_interpolated_precision(ranked: Sequence[Stretch], judged: Mapping[st
 def generalised_precision(
     ranked: Sequence[Stretch], judged: Mapping[str, Relevant], cutoff: int, *, beta: Beta = 1.0, t2i: Tolerance = None
 ) -> float:
-    """The mean score of the first r documents: `Σ_{i≤r} S(d_i) / r`; a shorter list has the mean over its documents.
+    """The mean score of the first r documents, or of all documents if there are fewer: `Σ_{i≤r} S(d_i) / r`.
 
-    The score of a document is the F measure of the text read, `(1 + β²) P R / (β² P + R)`. With T2I(n), tolerance to
-    irrelevance, the reader stops after n characters that are not relevant, and only the text read until then counts.
+    The score of a document is the F measure of the text read, `(1 + β²) P R / (β² P + R)`. T2I(n) means tolerance to
+    irrelevance: the reader stops after n characters that are not relevant, and only the text up to there is read.
 
     >>> from perikope.evaluation.io.inex import Extract, RelevantText
     >>> generalised_precision([Extract("B", 0, 900, 1.0)], {"B": RelevantText(((0, 300),), 300, 900, 0)}, 10)
@@ -99,7 +103,7 @@ def generalised_precision(
 
 @measure("gR", level="context")
 def generalised_recall(ranked: Sequence[Stretch], judged: Mapping[str, Relevant], cutoff: int) -> float:
-    """Share of all documents with relevant text that are among the first r: `relevant@r / R`.
+    """Share of the R documents with relevant text that are among the first r documents: `relevant@r / R`.
 
     >>> from perikope.evaluation.io.inex import Extract, RelevantText
     >>> relevant = RelevantText(((0, 300),), 300, 900, 0)
@@ -115,10 +119,10 @@ def generalised_recall(ranked: Sequence[Stretch], judged: Mapping[str, Relevant]
 def average_generalised_precision(
     ranked: Sequence[Stretch], judged: Mapping[str, Relevant], *, beta: Beta = 1.0, t2i: Tolerance = None
 ) -> float:
-    """Sum of gP at the ranks of relevant documents, divided by all R relevant ones: `Σ_{d_r relevant} gP@r / R`.
+    """Sum of gP at the ranks of relevant documents, divided by their total number R: `Σ_{d_r relevant} gP@r / R`.
 
-    β = 1 is the harmonic mean of the papers, 0.25 the default of the official program. `T2I(300)` is short for
-    `AgP(t2i=300)`; see gP.
+    β = 1 gives the harmonic mean, as in the papers. The official program uses 0.25 by default. `T2I(300)` means
+    `AgP(t2i=300)`; gP describes this parameter.
 
     >>> from perikope.evaluation.io.inex import Extract, RelevantText
     >>> relevant = RelevantText(((0, 300),), 300, 900, 0)
@@ -134,16 +138,23 @@ def average_generalised_precision(
 
 
 def in_context(ranked: Iterable[Stretch]) -> list[tuple[str, list[Stretch]]]:
-    """Group the results by document, in order; an error where the results of a document are apart or overlap."""
+    """Group the results by document, in order. Returns pairs of a document id and its results.
+
+    Raises an `InputError` if the results of a document do not follow each other, or if they overlap.
+    """
     documents: dict[str, list[Stretch]] = {}
     last, covered = "", list[tuple[int, int]]()
     for result in ranked:
         wrong = ""
         if result.document != last:
-            wrong = "are apart from those before: results of one document must follow each other" if result.document in documents else ""
+            wrong = (
+                "come after results of another document: results of one document must be consecutive"
+                if result.document in documents
+                else ""
+            )
             last, covered = result.document, []
         if not _cover(result, covered):
-            wrong = "overlap a result before: results of one document must not overlap"
+            wrong = "overlap an earlier result: results of one document must not overlap"
         if wrong:
             where = f"{result.length} characters of {result.document!r} from {result.start} on"
             raise InputError(f"{where} {wrong}", line=getattr(result, "line", 0) or None)
@@ -155,7 +166,10 @@ AnyStretch = TypeVar("AnyStretch", bound=Stretch)
 
 
 def by_document(ranked: Iterable[AnyStretch]) -> list[AnyStretch]:
-    """The results grouped by document, in the order of first results; one that overlaps an earlier one is left out."""
+    """The results grouped by document, in the order of the first result of each document.
+
+    A result that overlaps an earlier result of its document is left out.
+    """
     documents: dict[str, list[AnyStretch]] = {}
     covered: dict[str, list[tuple[int, int]]] = {}
     for result in ranked:
@@ -165,9 +179,9 @@ def by_document(ranked: Iterable[AnyStretch]) -> list[AnyStretch]:
 
 
 def _cover(result: Stretch, covered: list[tuple[int, int]]) -> bool:
-    """Whether a result overlaps none of the sorted pairs (start, end); if so, add it to them.
+    """Whether a result overlaps none of the ranges in `covered`, which are sorted pairs of start and end.
 
-    An empty result overlaps nothing and is not added.
+    If so, the range of the result is added to `covered`. An empty result overlaps nothing and is not added.
     """
     start, end = result.start, result.start + result.length
     i = bisect_left(covered, (start, end))
@@ -179,7 +193,7 @@ def _cover(result: Stretch, covered: list[tuple[int, int]]) -> bool:
 
 
 def _curve(ranked: Sequence[Stretch], judged: Mapping[str, Relevant]) -> tuple[list[float], list[float]]:
-    """Recall and precision after each result; recall never decreases."""
+    """The recall and the precision after each result, as two lists. Both are empty if nothing is relevant."""
     missing = {document: _merged(text.ranges) for document, text in judged.items()}
     relevant = sum(end - start for ranges in missing.values() for start, end in ranges)
     relevant_returned, returned = 0, 0
@@ -196,12 +210,12 @@ def _curve(ranked: Sequence[Stretch], judged: Mapping[str, Relevant]) -> tuple[l
 
 
 def _highest_from(precisions: Sequence[float]) -> list[float]:
-    """The highest value at each index or later, and a last value of 0."""
+    """For each index, the highest value at this index or a later one; then one more value, 0."""
     return [*reversed(list(accumulate(reversed(precisions), max))), 0.0]
 
 
 def _documents(ranked: Sequence[Stretch], judged: Mapping[str, Relevant], beta: float, t2i: int | None) -> Iterator[tuple[float, bool]]:
-    """The score of each returned document, and whether it has relevant text."""
+    """Yield the score of each returned document, and whether the document has relevant text."""
     for document, results in in_context(ranked):
         relevant = _merged(judged[document].ranges) if document in judged else []
         if not relevant:
@@ -217,7 +231,11 @@ def _documents(ranked: Sequence[Stretch], judged: Mapping[str, Relevant], beta: 
 
 
 def _read(results: Iterable[Stretch], relevant: Sequence[tuple[int, int]], t2i: int | None) -> tuple[int, int]:
-    """Numbers of relevant and of other characters read; the reader stops after `t2i` others (None: never)."""
+    """The number of relevant characters read and of other characters read.
+
+    The reader stops after `t2i` other characters, or never if `t2i` is None. `relevant` has sorted pairs of start and
+    end.
+    """
     relevant_read, irrelevant = 0, 0
     for result in results:
         at, last = result.start, result.start + result.length
@@ -231,7 +249,10 @@ def _read(results: Iterable[Stretch], relevant: Sequence[tuple[int, int]], t2i: 
 
 
 def _take(ranges: list[tuple[int, int]], start: int, end: int) -> tuple[int, list[tuple[int, int]]]:
-    """Number of characters of the ranges that lie between start and end, and the ranges without them."""
+    """Cut the part between `start` and `end` out of ranges, which are pairs of start and end.
+
+    Returns the number of characters cut out, and the remaining ranges.
+    """
     overlapping, left = 0, []
     for first, last in ranges:
         overlap = max(0, min(last, end) - max(first, start))
@@ -244,7 +265,7 @@ def _take(ranges: list[tuple[int, int]], start: int, end: int) -> tuple[int, lis
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Convert ranges (start and length) to sorted pairs of start and end without overlap."""
+    """Convert pairs of start and length to sorted pairs of start and end, and merge ranges that overlap or touch."""
     merged: list[tuple[int, int]] = []
     for start, length in sorted(ranges):
         if length <= 0:

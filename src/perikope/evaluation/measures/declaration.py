@@ -1,4 +1,4 @@
-"""How a measure is declared and named.
+"""Declares measures and reads their notation.
 
     @measure("AP", aliases=("MAP",))
     def average_precision(
@@ -6,14 +6,15 @@
         rel: Annotated[int, Range(1)] = 1,
     ) -> float: ...
 
-A measure is a pure function of one query's results, best first, and its judgements. Its level says what these are:
+A measure is a pure function of the results of one query, best first, and of its judgements. The level of a measure says
+which types these have:
 
     names       names of passages or documents, and grades by name
     characters  ranges of text, and relevant text by document
-    context     the same, with the results of each document side by side
+    context     like characters, but the results of a document must follow each other
 
 A measure with an argument `cutoff` takes a cutoff, and needs one if the argument has no default. A cutoff is a number
-of results or, where it is declared a float, a level of recall. Parameters are keyword-only.
+of results or, if the argument is declared as a float, a level of recall. Parameters are keyword-only.
 """
 
 from __future__ import annotations
@@ -46,16 +47,17 @@ class Definition:
     default_cutoff: float | None
     level: Level = "names"
     cutoff_is_recall: bool = False
+    """Whether the cutoff is a level of recall from 0 to 1, not a number of results."""
     short: Mapping[str, str] = field(default_factory=dict)
-    """Short names, such as `T2I` for `T2I(300)`, with the parameter that their bare value sets."""
+    """Short names, each with the parameter that its value sets. With T2I and t2i, `T2I(300)` means `t2i=300`."""
 
     @property
     def example(self) -> str:
-        """The measure as a user may write it, such as `P@10`."""
+        """An example of the notation of the measure, such as `P@10`."""
         return self.name + (("@0.01" if self.cutoff_is_recall else "@10") if self.needs_cutoff else "")
 
     def checked_cutoff(self, given: float | None) -> float | None:
-        """The cutoff to use, or an error that says which cutoffs this measure takes."""
+        """The given cutoff, or the default if it is None. Raises an error if the measure does not take this cutoff."""
         if given is None:
             if self.needs_cutoff:
                 raise UsageError(f"{self.name} needs a cutoff, such as {self.example}")
@@ -67,28 +69,33 @@ class Definition:
                 raise UsageError(f"{self.name}@{given}: the recall must be between 0 and 1, such as {self.example}")
             return float(given)
         if given < 1 or given != int(given):
-            raise UsageError(f"{self.name}@{given}: the cutoff must be at least 1, and a whole number")
+            raise UsageError(f"{self.name}@{given}: the cutoff must be a whole number of at least 1, such as {self.name}@10")
         return int(given)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Measure:
-    """A measure with its parameters and cutoff; `str` is its canonical name, `asked` the name that the user wrote."""
+    """A measure with values of its parameters and a cutoff. `str` gives its canonical name."""
 
     definition: Definition
     arguments: tuple[tuple[str, object], ...] = ()
+    """The name and value of each parameter."""
     cutoff: float | None = None
     asked: str = field(default="", compare=False)
+    """The name as the user wrote it; empty if the measure was not read from text."""
 
     @property
     def level(self) -> Level:
-        """The kind of results that it measures."""
+        """The kind of results that the measure takes."""
         return self.definition.level
 
     def __call__(self, ranked: Sequence[Any], judged: Mapping[str, Any]) -> float:
-        """The value for one query. For level `names`, `ranked` has names, best first, and `judged` grades by name."""
+        """The value for one query. `ranked` has its results, best first, and `judged` its judgements.
+
+        For the level `names`, results are names, and judgements are grades by name.
+        """
         if self.level != "names" and ranked and isinstance(ranked[0], str):
-            raise UsageError(f"{self.asked or self} counts characters: it needs ranges of text, and was given names of passages")
+            raise UsageError(f"{self.asked or self} counts characters; give it ranges of text, not names of passages")
         cutoff = (self.cutoff,) if self.definition.takes_cutoff else ()
         return self.definition.function(ranked, judged, *cutoff, **dict(self.arguments))
 
@@ -106,9 +113,10 @@ MEASURES: Registry[Definition] = Registry("measure", "perikope.evaluation.measur
 def measure(
     name: str, aliases: Iterable[str] = (), *, level: Level = "names", short: Mapping[str, str] | None = None
 ) -> Callable[[Function], Function]:
-    """Register the decorated function as a measure; an alias may hold a word in parentheses, such as `MAP(D)`.
+    """A decorator that registers a function as a measure.
 
-    With `short={"T2I": "t2i"}`, `T2I(300)` is the measure with `t2i=300`.
+    An alias may have a word in parentheses, such as `MAP(D)`. With `short={"T2I": "t2i"}`, `T2I(300)` means the measure
+    with `t2i=300`.
     """
 
     def register(function: Function) -> Function:
@@ -125,7 +133,7 @@ def measure(
 
 
 def parse_measure(text: str) -> Measure:
-    """The measure of a name, in canonical spelling or in that of the papers.
+    """Read a measure from its canonical name, such as `APD`, or from an alias, such as `MAP(D)`.
 
     >>> parse_measure("MAP(D)"), parse_measure("MAP(rel=2)@100"), parse_measure("PRES")
     (APD, AP(rel=2)@100, PRES@100)
@@ -146,7 +154,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def parse_measures(asked: str | Measure | Iterable[str | Measure]) -> list[Measure]:
-    """Measures from a string of names separated by spaces, or from a list of names and measures.
+    """Read measures from a text of names separated by spaces, or from a list of names and measures.
 
     >>> parse_measures("nDCG@10 MAP( D ) PRES@50")
     [nDCG@10, APD, PRES@50]
@@ -165,11 +173,11 @@ def _parse_one(text: str) -> Measure:
         parts = _pieces(text, ",")
         if parts in ([], [text]):
             raise
-        raise UsageError(f"{text!r} has a comma: write measures with spaces between them, {' '.join(parts)!r}") from error
+        raise UsageError(f"{text!r} has a comma: separate measures by spaces, {' '.join(parts)!r}") from error
 
 
 def _pieces(text: str, also: str = "") -> list[str]:
-    """Split a text at white space, and at the character `also`, outside of parentheses and brackets."""
+    """Split a text at white space and at the character `also`, but not inside parentheses or brackets."""
     pieces, depth = [""], 0
     for character in text:
         depth += (character in "([") - (character in ")]")
@@ -181,13 +189,13 @@ def _pieces(text: str, also: str = "") -> list[str]:
 
 
 def _definitions() -> dict[str, Definition]:
-    """The measures by name and by alias."""
+    """The declared measures by name and by alias."""
     definitions = dict(MEASURES.items())
     return definitions | {alias: definition for definition in definitions.values() for alias in definition.aliases}
 
 
 def _in_full(call: Call) -> Call:
-    """Replace a short name and its bare value by the measure with that parameter; any other call stays as it is."""
+    """Expand a short name: `T2I(300)` becomes `AgP(t2i=300)`. Any other call is returned unchanged."""
     for name, definition in MEASURES.items():
         if call.name in definition.short:
             parameter = definition.short[call.name]
@@ -198,14 +206,14 @@ def _in_full(call: Call) -> Call:
 
 
 def _borrowed(call: Call) -> Definition | None:
-    """The measure of this name in ir_measures; None where it has none or is not installed."""
+    """The measure with this name in ir_measures; None if there is no such measure or ir_measures is not installed."""
     from perikope.evaluation.measures.borrowed import borrow
 
     return borrow(call)
 
 
 def _find(call: Call) -> Definition:
-    # `MAP(D)` parses as MAP with the value D; `MAP(D, rel=2)` is looked up without its parameters.
+    # `MAP(D)` is parsed as a call of MAP with the value D. `MAP(D, rel=2)` is looked up as `MAP(D)`.
     spelling = str(Call(call.name, positional=call.positional))
     definitions = _definitions()
     if spelling in definitions:
@@ -217,5 +225,5 @@ def _find(call: Call) -> Definition:
     short = [f"{name}({parameter})" for definition in dict(MEASURES.items()).values() for name, parameter in definition.short.items()]
     complaint = unknown("measure", spelling, [*definitions, *short])
     if find_spec("ir_measures") is None:
-        raise UsageError(f"{complaint}; for those of ir_measures: pip install 'perikope[eval]'")
+        raise UsageError(f"{complaint}; for the measures of ir_measures: pip install 'perikope[eval]'")
     raise complaint

@@ -1,6 +1,6 @@
-"""Measures of documents: a document has the rank of its first passage.
+"""Measures of documents, computed from ranked passages. Documents are ranked in the order of their first passages.
 
-A document is relevant if it, or one of its passages, is judged relevant.
+A document is relevant if the document itself, or one of its passages, is judged relevant.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ Rel = Annotated[int, Range(1), "Lowest grade that counts as relevant."]
 
 @measure("PRES")
 def patent_retrieval_evaluation_score(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int = 100, *, rel: Rel = 1) -> float:
-    """Recall and the effort of reaching it, when reading n documents: `1 - (Σ_i r_i / R - (R + 1) / 2) / n`.
+    """Patent retrieval evaluation score: recall among the first n documents, combined with the ranks of relevant ones.
 
-    The r_i are the ranks of the R relevant documents. Those not among the first n get the ranks n + m + 1 … n + R,
-    where m is the number of relevant documents among the first n. Magdy and Jones 2010.
+    The value is `1 - (Σ_i r_i / R - (R + 1) / 2) / n`, where r_i are the ranks of the R relevant documents. The m
+    relevant documents among the first n have their ranks. The other relevant documents get the ranks n + m + 1 … n + R.
+    Magdy and Jones 2010.
 
     >>> patent_retrieval_evaluation_score(["A#2", "B#1", "A#1"], {"A#1": 1, "C#4": 1}, 10)
     0.5

@@ -1,4 +1,4 @@
-"""Evaluation of a run: every measure for every judged query, and the means."""
+"""Evaluates a run: computes measures for every judged query, and their means."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from perikope.evaluation.measures.declaration import Measure, parse_measures
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The values of a run: `per_query[measure][qid]` and `mean[measure]`, by the names that the caller gave."""
+    """The values of measures for a run. Names of measures are those that the caller gave."""
 
     measures: tuple[Measure, ...]
     queries: tuple[str, ...]
+    """The ids of the evaluated queries."""
     per_query: Mapping[str, Mapping[str, float]]
+    """Values by name of the measure, then by query id."""
     mean: Mapping[str, float]
+    """Means over the evaluated queries, by name of the measure."""
 
 
 def evaluate(
@@ -29,11 +32,13 @@ def evaluate(
     *,
     only_run_queries: bool = False,
 ) -> Evaluation:
-    """Measure a run (score by query id and name) against judgements (grade by query id and name).
+    """Evaluate a run (score by query id and name) against judgements (grade by query id and name).
 
-    Means are over all judged queries: a query that the run lacks counts 0, unless `only_run_queries` is set. Queries of
-    the run without judgements are left out. Measures of characters take what `read_judgements` and `read_run` of
-    `perikope.evaluation.io.inex` return: relevant text by query id and document, and a list of ranges by query id.
+    Means are over all judged queries. A query that the run lacks has an empty ranking or, with `only_run_queries`, is
+    left out. Queries of the run without judgements are always left out.
+
+    For measures of characters, `judgements` has relevant text by query id and document, and `run` a list of ranges by
+    query id. `read_judgements` and `read_run` of `perikope.evaluation.io.inex` return these types.
 
     >>> evaluate("MAP", {"q1": {"d1": 1}, "q2": {"d1": 1}}, {"q1": {"d1": 0.7}}).mean
     {'MAP': 0.5}
@@ -43,7 +48,11 @@ def evaluate(
     wanted = {measure.asked or str(measure): measure for measure in parse_measures(measures)}
     queries = tuple(qid for qid in judgements if qid in run or not only_run_queries)
     if not queries:
-        raise UsageError("there is no judged query in the run" if only_run_queries and judgements else "there is no judged query")
+        raise UsageError(
+            "there is no judged query in the run; check that run and judgements have the same query ids"
+            if only_run_queries and judgements
+            else "there is no judged query; the judgements are empty"
+        )
     _check_levels(wanted, judgements, run)
     ranked = {qid: _ranked(run.get(qid, ())) for qid in queries}
     per_query = {name: {qid: measure(ranked[qid], judgements[qid]) for qid in queries} for name, measure in wanted.items()}
@@ -52,7 +61,10 @@ def evaluate(
 
 
 def merge(evaluations: Iterable[Evaluation], order: Iterable[str]) -> Evaluation:
-    """Merge evaluations of one run by different measures; `order` has the names of the measures in their order."""
+    """Merge evaluations of the same run and queries by different measures.
+
+    `order` has the names of all measures, in the order of the result.
+    """
     parts = list(evaluations)
     by_name = {name: (measure, part) for part in parts for name, measure in zip(part.mean, part.measures, strict=True)}
     names = list(dict.fromkeys(order))
@@ -65,18 +77,18 @@ def merge(evaluations: Iterable[Evaluation], order: Iterable[str]) -> Evaluation
 
 
 def _check_levels(wanted: Mapping[str, Measure], judgements: Mapping[str, Mapping[str, Any]], run: Mapping[str, Any]) -> None:
-    """Raise an error where judgements or run are of names and a measure counts characters, or the other way round."""
+    """Raise an error if judgements or run do not have the types that the level of a measure requires."""
     of_text = any(hasattr(value, "ranges") for judged in judgements.values() for value in judged.values())
     of_grades = not of_text and any(judgements.values())
     lists = any(not isinstance(results, Mapping) for results in run.values())
     scores = any(isinstance(results, Mapping) for results in run.values())
     for name, measure in wanted.items():
         if measure.level == "names" and (of_text or lists):
-            raise UsageError(f"{name} needs grades and scores by name, and was given {'judgements' if of_text else 'a run'} of characters")
+            raise UsageError(f"{name} needs grades and scores by name, but was given {'judgements' if of_text else 'a run'} of characters")
         if measure.level != "names" and (of_grades or scores):
             raise UsageError(
                 f"{name} counts characters: it needs relevant text by document and lists of ranges of text, as INEX files have them, "
-                f"and was given {'grades' if of_grades else 'scores'} by name"
+                f"but was given {'grades' if of_grades else 'scores'} by name"
             )
 
 
@@ -85,11 +97,11 @@ def _ranked(results: Mapping[str, float] | Sequence[Any]) -> Sequence[Any]:
 
 
 def ranked_names(scores: Mapping[str, float]) -> list[str]:
-    """The names of one query's results, best first: by descending float32 score, then descending name, as in trec_eval.
+    """Sort the results of one query like trec_eval: by descending float32 score, then by descending name.
 
     >>> ranked_names({"a": 1.0, "b": 1.000000001, "c": 2.0})
     ['c', 'b', 'a']
     """
     if any(math.isnan(score) for score in scores.values()):
-        raise UsageError("a score of the run is not a number")
+        raise UsageError("a score of the run is NaN; all scores must be numbers")
     return [name for _, name in sorted(zip(array("f", scores.values()), scores, strict=True), reverse=True)]

@@ -1,8 +1,8 @@
-"""Judgements and runs from files, in the form that measures of every level need.
+"""Reads judgements and runs from files, and converts them to the types that measures of each level need.
 
-The judgements decide which measures are possible. Files of names (TREC, CLEF-IP, BEIR) allow measures of names. INEX
-files allow measures of characters, and measures of names for their documents. With an index, which knows the ranges of
-passages, files of names allow measures of characters too.
+The form of the judgements decides which measures are possible. TREC, CLEF-IP and BEIR files grade names, and allow
+measures of names. INEX files allow measures of characters, and measures of names for documents. With an index, which
+has the range of each passage, files that grade names also allow measures of characters.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ if TYPE_CHECKING:
 
 
 def judgements_in(path: str, form: str = "auto") -> dict[str, dict[str, int]]:
-    """The judgements of a file, as `read_judgements` returns them; a file without judgements is an error."""
+    """Read the judgements of a file with `read_judgements`. Raises an `InputError` if there are none."""
     from perikope.evaluation.io.judgements import read_judgements
 
     judgements = read_judgements(path, form)
     if not judgements:
-        raise InputError("is empty: there is no judgement in it", path=path)
+        raise InputError("is empty: there is no judgement in it; name another file", path=path)
     return judgements
 
 
 class JudgementFile:
-    """The judgements of a file; `index` is the folder of an index that knows the ranges of passages, or empty."""
+    """The judgements of a file. `index` is the folder of the index of the judged passages, or empty.
+
+    Measures of characters need the index, unless judgements and run are INEX files.
+    """
 
     def __init__(self, path: str, form: str = "auto", index: str = "") -> None:
         from perikope.evaluation.io.judgements import judgement_form
@@ -43,14 +46,14 @@ class JudgementFile:
 
     @cached_property
     def ranges(self) -> PassageRanges:
-        """The ranges of passages, in the text whose characters the judgements count."""
+        """The ranges of passages, in characters of source files for INEX judgements, else of documents."""
         from perikope.evaluation.io.spans import PassageRanges
 
         return PassageRanges(self.index, "file" if self.form == "inex" else "text")
 
     @cached_property
     def text(self) -> Mapping[str, Mapping[str, Any]]:
-        """Relevant text by query id and document; a passage that is judged as a whole is relevant as a whole."""
+        """Relevant text by query id and document. A passage with a relevant grade is relevant as a whole."""
         from perikope.evaluation.io import inex, spans
 
         if self.form == "inex":
@@ -63,7 +66,7 @@ class JudgementFile:
         return RunFile(path, self, form)
 
     def evaluate(self, measures: str | Iterable[str | Measure], run: RunFile, *, only_run_queries: bool = False) -> Evaluation:
-        """Measure a run by measures of any level."""
+        """Evaluate a run by measures of any level; see `perikope.evaluation.measures.evaluate`."""
         wanted = {measure.asked or str(measure): measure for measure in parse_measures(measures)}
         levels: dict[Level, list[Measure]] = {}
         for measure in wanted.values():
@@ -74,29 +77,29 @@ class JudgementFile:
                 judged = self.names if level == "names" else self._text_for(of_level[0], run.form)
                 evaluations.append(evaluate(of_level, judged, run.of(level), only_run_queries=only_run_queries))
             except InputError as error:
-                # A measure knows the line of a result that it refuses, but not the file.
+                # The error of a measure has the line of the wrong result, but not the path of the run file.
                 raise InputError(str(error), path=run.path, line=error.line) if error.path is None else error from error
         return merge(evaluations, wanted)
 
     def _text_for(self, measure: Measure, run_form: str) -> Mapping[str, Mapping[str, Any]]:
         if not self.index and self.form != "inex":
             raise UsageError(
-                f"{measure.asked} counts characters, and {self.path} names passages: give the index that holds them (--index), "
+                f"{measure.asked} counts characters, but {self.path} names passages: give the index of the passages (--index), "
                 "or INEX judgements"
             )
         if not self.index and run_form != "inex":
             raise UsageError(
-                f"{measure.asked} counts characters, and the run names passages: give the index that holds them (--index), or an INEX run"
+                f"{measure.asked} counts characters, but the run names passages: give the index of the passages (--index), or an INEX run"
             )
         if self.form != "inex" and run_form == "inex":
             raise UsageError(
-                f"an INEX run counts the characters of files, and {self.path} those of passages: give a run of passages, or INEX judgements"
+                f"an INEX run counts characters of files, but {self.path} judges passages: give a run of passages, or INEX judgements"
             )
         return self.text
 
 
 class RunFile:
-    """The results of a run file, in the form that measures of each level need."""
+    """The results of a run file, in the types that measures of each level need."""
 
     def __init__(self, path: str, judgements: JudgementFile, form: str = "auto") -> None:
         from pathlib import Path
@@ -109,7 +112,7 @@ class RunFile:
         self._judgements = judgements
 
     def of(self, level: Level) -> Mapping[str, Any]:
-        """The results for measures of a level. For `context`, a run of passages is grouped by document."""
+        """The results by query id, for measures of a level. For `context`, a run of passages is grouped by document."""
         if level == "names":
             return self.names
         if level == "context" and self.form != "inex":
@@ -118,7 +121,7 @@ class RunFile:
 
     @cached_property
     def extracts(self) -> Mapping[str, list[Any]]:
-        """The results as ranges of text."""
+        """The results as ranges of text, by query id. For a run of passages, only judged queries are included."""
         from perikope.evaluation.io import inex
         from perikope.evaluation.io.spans import extracts_of
 
@@ -131,4 +134,4 @@ class RunFile:
                 for qid, scores in judged.items()
             }
         except PerikopeError as error:
-            raise InputError(f"{error}, which the run names", path=self.path) from error
+            raise InputError(f"the run names an unknown result: {error}", path=self.path) from error

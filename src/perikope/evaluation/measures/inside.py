@@ -1,8 +1,8 @@
-"""Measures of passages inside their documents: MAP(D) and PREC(D) of the CLEF-IP passage task.
+"""Measures of passages within each relevant document: MAP(D) and PREC(D) of the CLEF-IP passage task.
 
-A document is relevant if it has a relevant passage. Each relevant document is measured by the passages that were
-returned from it, in the order of the run; it counts 0 if none was returned. The value of a query is the mean over its
-relevant documents. Judgements and results that name whole documents are ignored.
+A document is relevant if it has a relevant passage. The value of a relevant document is computed from its returned
+passages, in the order of the run. It is 0 if no passage of the document was returned. The value of a query is the mean
+over its relevant documents. Judgements and results that name whole documents are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ Rel = Annotated[int, Range(1), "Lowest grade that counts as relevant."]
 
 @measure("APD", aliases=("MAP(D)",))
 def average_precision_inside(ranked: Sequence[str], judged: Mapping[str, int], *, rel: Rel = 1) -> float:
-    """Average precision of the passages inside each relevant document d: `1/|D| Σ_d AP(d)`. Piroi et al. 2012.
+    """Average precision of passages within each relevant document d, as a mean over all D of them: `1/|D| Σ_d AP(d)`.
+
+    Piroi et al. 2012.
 
     >>> average_precision_inside(["A#2", "B#1", "A#1"], {"A#1": 1, "B#1": 1})
     0.75
@@ -29,7 +31,7 @@ def average_precision_inside(ranked: Sequence[str], judged: Mapping[str, int], *
 
 @measure("PD", aliases=("PREC(D)",))
 def precision_inside(ranked: Sequence[str], judged: Mapping[str, int], *, rel: Rel = 1) -> float:
-    """Precision of the passages returned from each relevant document d: `1/|D| Σ_d relevant(d) / returned(d)`.
+    """Precision of passages within each relevant document d, as a mean: `1/|D| Σ_d relevant(d) / returned(d)`.
 
     Piroi et al. 2012.
 

@@ -18,9 +18,9 @@ Rel = Annotated[int, Range(1), "Lowest grade that counts as relevant."]
 
 @measure("nDCG", aliases=("NDCG",))
 def normalised_discounted_cumulative_gain(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None) -> float:
-    """Discounted cumulative gain, `Σ_i grade_i / log2(i + 1)`, divided by that of the ideal ranking.
+    """Discounted cumulative gain, `Σ_i grade_i / log2(i + 1)`, divided by the gain of the ideal ranking.
 
-    Negative grades count as 0. Järvelin and Kekäläinen 2002, with the grade itself as gain.
+    Negative grades are treated as 0. Järvelin and Kekäläinen 2002, with the grade itself as gain.
 
     >>> round(normalised_discounted_cumulative_gain(["a", "b", "c"], {"a": 1, "c": 3}), 6)
     0.688529
@@ -31,7 +31,7 @@ def normalised_discounted_cumulative_gain(ranked: Sequence[str], judged: Mapping
 
 @measure("AP", aliases=("MAP",))
 def average_precision(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None, *, rel: Rel = 1) -> float:
-    """Sum of the precisions at the ranks of relevant results, divided by all R relevant ones: `Σ_i rel_i P@i / R`.
+    """Sum of the precisions at the ranks of relevant results, divided by their total number R: `Σ_i rel_i P@i / R`.
 
     Harman 1992.
 
@@ -49,7 +49,7 @@ def average_precision(ranked: Sequence[str], judged: Mapping[str, int], cutoff: 
 
 @measure("RR", aliases=("MRR",))
 def reciprocal_rank(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None, *, rel: Rel = 1) -> float:
-    """One over the rank of the first relevant result: `1 / rank`. Kantor and Voorhees 2000.
+    """One over the rank of the first relevant result, 0 if there is none: `1 / rank`. Kantor and Voorhees 2000.
 
     >>> reciprocal_rank(["a", "b"], {"b": 1})
     0.5
@@ -59,9 +59,9 @@ def reciprocal_rank(ranked: Sequence[str], judged: Mapping[str, int], cutoff: in
 
 @measure("P", aliases=("Precision",))
 def precision(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int, *, rel: Rel = 1) -> float:
-    """Share of relevant results among the first k; the divisor is k even where the list is shorter: `relevant / k`.
+    """Share of relevant results among the first k: `relevant / k`.
 
-    van Rijsbergen 1979.
+    The divisor is k even if there are fewer results. van Rijsbergen 1979.
 
     >>> precision(["a", "b"], {"a": 1}, 5)
     0.2
@@ -82,7 +82,7 @@ def recall(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None 
 
 @measure("Success")
 def success(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int, *, rel: Rel = 1) -> float:
-    """1 where a relevant result is among the first k, else 0. Craswell and Hawking 2004.
+    """1 if a relevant result is among the first k, else 0. Craswell and Hawking 2004.
 
     >>> success(["a", "b"], {"b": 1}, 1), success(["a", "b"], {"b": 1}, 2)
     (0.0, 1.0)
@@ -92,7 +92,7 @@ def success(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int, *, re
 
 @measure("Judged")
 def judged_rate(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int | None = None) -> float:
-    """Share of the first k results, or of a shorter list, that have a judgement: `judged / min(k, length)`.
+    """Share of the first k results, or of all if there are fewer, that have a judgement: `judged / min(k, length)`.
 
     >>> judged_rate(["a", "b"], {"a": 0}, 10)
     0.5

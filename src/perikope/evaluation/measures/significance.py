@@ -1,4 +1,4 @@
-"""Tests of significance of differences between systems, corrected for the number of pairs, and letters for tables.
+"""Significance tests between systems, corrected for the number of pairs. Tables show the result as letters.
 
 >>> better = {"q1": 0.6, "q2": 0.7, "q3": 0.9, "q4": 0.8, "q5": 0.75}
 >>> worse = {"q1": 0.4, "q2": 0.55, "q3": 0.65, "q4": 0.6, "q5": 0.6}
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 Values = Sequence[float]
 
 TRIALS = 100_000
-"""Number of random assignments that the randomisation test draws where there are too many to try all."""
+"""Number of random assignments of signs that the randomisation test draws if there are too many to try all."""
 
 EXACT_QUERIES = 16
 """Largest number of queries with a difference for which the randomisation test tries every assignment of signs."""
 
 ROUNDING = 1e-12
-"""Smaller differences count as 0: sums of the same numbers in another order differ by less."""
+"""Smaller differences are treated as 0, because they can result from adding the same numbers in another order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +37,32 @@ class Comparison:
     """The result of comparing systems pair by pair."""
 
     p: Mapping[tuple[str, str], float]
-    """The corrected p of the two-tailed test of every pair of systems, in both orders."""
+    """The corrected p-value of the two-tailed test, by pair of systems. Each pair is present in both orders."""
     beaten: Mapping[str, tuple[str, ...]]
-    """The systems that each system beats: its mean is higher, and p is at most alpha."""
+    """The systems that each system beats significantly: its mean is higher, and p is at most alpha."""
     labels: Mapping[str, str]
-    """The letter of each system: a, b, c … in the given order."""
+    """The letter of each system: a, b, c … in the order in which systems were given."""
     test: str
     correction: str
     alpha: float
 
     @property
     def letters(self) -> Mapping[str, str]:
-        """The letters of the systems that each system beats."""
+        """For each system, the joined letters of the systems that it beats significantly."""
         return {name: "".join(self.labels[other] for other in others) for name, others in self.beaten.items()}
 
 
 def compare(
     values: Mapping[str, Mapping[str, float]], *, test: str = "t", correction: str = "holm", alpha: float = 0.05, seed: int = 0
 ) -> Comparison:
-    """Compare every pair of systems; `values` has the value of a measure by system and query id.
+    """Compare every pair of systems. `values` has the values of a measure by system, then by query id.
 
     - Tests, all two-tailed: `t` (Student's, paired), `wilcoxon` (signed ranks), `randomisation` (Fisher's, of the mean
       difference) and `mannwhitney` (U, which does not pair queries).
     - Corrections for the number of pairs: `holm`, `bonferroni`, `bh` (Benjamini and Hochberg) and `none`.
 
-    With one query or without differences, p is 1. Where every query differs by the same amount, the variance of the t
-    test is 0, and so is p.
+    With one query or without differences, p is 1. If all queries differ by the same amount, the variance of the t test
+    is 0, and p is 0. `seed` is used by the randomisation test.
     """
     if test not in TESTS:
         raise unknown("test", test, TESTS)
@@ -84,13 +84,13 @@ def compare(
 
 
 def check_test(test: str) -> None:
-    """Raise an error where a test needs a package that is not installed, before a long computation begins."""
+    """Raise an error if a test needs a package that is not installed. Call it before a long computation."""
     if test != "randomisation":
         _scipy()
 
 
 def label(number: int) -> str:
-    """The letter of the system with this number (from 0). Letters can be joined without spaces.
+    """The letter of the system with this index (from 0). Letters can be joined without spaces.
 
     >>> [label(number) for number in (0, 25, 26, 51, 52)]
     ['a', 'z', 'A', 'Z', '(53)']
@@ -101,12 +101,12 @@ def label(number: int) -> str:
 
 
 def _columns(values: Mapping[str, Mapping[str, float]], paired: bool) -> dict[str, list[float]]:
-    """The values of each system, sorted by query id, so that the order of files changes nothing."""
+    """The values of each system, sorted by query id, so that results do not depend on the order of files."""
     columns = {}
     queries: set[str] | None = None
     for name, by_query in values.items():
         if not by_query:
-            raise UsageError(f"{name} has no values to compare")
+            raise UsageError(f"{name} has no values to compare; leave it out")
         wrong = next((qid for qid, value in by_query.items() if not math.isfinite(value)), None)
         if wrong is not None:
             raise UsageError(f"the value of {name} for query {wrong!r} is not a finite number")
@@ -149,10 +149,11 @@ def _mann_whitney(pairs: Pairs, seed: int) -> Iterator[float]:
 
 
 def _randomisation(pairs: Pairs, seed: int) -> Iterator[float]:
-    """The share of all assignments of the systems to each query's values whose means differ at least as much.
+    """Yield the p-value of each pair by Fisher's randomisation test.
 
-    All assignments are tried where few queries differ. Otherwise random ones are drawn, and the observed one is added:
-    `(as extreme + 1) / (drawn + 1)`.
+    An assignment swaps the values of the two systems for some queries. p is the share of assignments for which the
+    means differ at least as much as observed. All assignments are tried if at most `EXACT_QUERIES` queries differ.
+    Otherwise, `TRIALS` random ones are drawn, and the observed one is added: `(as extreme + 1) / (drawn + 1)`.
     """
     import numpy as np
 
@@ -160,7 +161,7 @@ def _randomisation(pairs: Pairs, seed: int) -> Iterator[float]:
     many = [row for row in rows if len(row) > EXACT_QUERIES]
     sampled: Iterator[float] = iter(())
     if many:
-        # Queries without a difference stay as zeros, so that one matrix of signs serves all pairs.
+        # Queries without a difference are kept as zeros, so that one matrix of signs can be used for all pairs.
         table = np.array([_differences(pair) for pair, row in zip(pairs, rows, strict=True) if len(row) > EXACT_QUERIES]).T
         sampled = iter(((_as_extreme(table, _random_signs(table.shape[0], seed)) + 1) / (TRIALS + 1)).tolist())
     for row in rows:
@@ -173,10 +174,14 @@ def _randomisation(pairs: Pairs, seed: int) -> Iterator[float]:
 
 
 def _as_extreme(differences: Floats, blocks: Iterator[Floats]) -> Integers:
-    """For each column of differences, the number of rows of signs whose signed sum is at least as far from 0."""
+    """For each column of differences, the number of assignments whose sum is at least as far from 0 as observed.
+
+    `differences` has the shape (queries, pairs). Each block of `blocks` has one assignment of signs per row, with the
+    shape (assignments, queries).
+    """
     import numpy as np
 
-    # The threshold is a little lower, so that rounding errors of a sum do not decide.
+    # The threshold is slightly lower, so that rounding errors of sums do not change the result.
     threshold = np.abs(differences.sum(axis=0)) - 1e-9 * np.abs(differences).sum(axis=0)
     counts = np.zeros(differences.shape[1], np.int64)
     for signs in blocks:
@@ -202,13 +207,13 @@ def _random_signs(count: int, seed: int, block: int = 4096) -> Iterator[Floats]:
 
 
 def _differences(pair: tuple[Values, Values]) -> list[float]:
-    """The first values minus the second, query by query; rounding errors become 0."""
+    """The values of the first system minus those of the second, query by query. Rounding errors become 0."""
     differences = [one - other for one, other in zip(*pair, strict=True)]
     return [difference if abs(difference) > ROUNDING else 0.0 for difference in differences]
 
 
 def _rounded(value: float) -> float:
-    # Rounding errors must not decide ranks.
+    # Values are rounded so that rounding errors do not change ranks.
     return round(value, 12)
 
 
@@ -221,7 +226,10 @@ def _scipy() -> Any:
 
 
 def _holm(p: Sequence[float]) -> list[float]:
-    """Step down: the smallest p times m, the next times m - 1 …, each at least the one before. Holm 1979."""
+    """Step-down correction of Holm 1979.
+
+    Of m p-values, the smallest is multiplied by m, the next by m - 1, and so on. None is below the one before it.
+    """
     corrected, highest = [1.0] * len(p), 0.0
     for rank, number in enumerate(sorted(range(len(p)), key=p.__getitem__)):
         highest = max(highest, min(1.0, (len(p) - rank) * p[number]))
@@ -230,7 +238,10 @@ def _holm(p: Sequence[float]) -> list[float]:
 
 
 def _benjamini_hochberg(p: Sequence[float]) -> list[float]:
-    """Step up, for the false discovery rate: `m / rank · p`, each at most the next. Benjamini and Hochberg 1995."""
+    """Step-up correction for the false discovery rate, of Benjamini and Hochberg 1995.
+
+    Of m p-values in ascending order, each is multiplied by m / rank. None is above the one after it.
+    """
     corrected, lowest = [1.0] * len(p), 1.0
     for rank, number in reversed(list(enumerate(sorted(range(len(p)), key=p.__getitem__), start=1))):
         lowest = min(lowest, len(p) / rank * p[number])
@@ -248,7 +259,7 @@ TESTS: Mapping[str, Callable[[Pairs, int], Iterator[float]]] = {
     "mannwhitney": _mann_whitney,
     "randomisation": _randomisation,
 }
-"""The tests by name; each yields p of each pair of columns."""
+"""The tests by name. A test takes pairs of columns and a seed, and yields the p-value of each pair."""
 
 CORRECTIONS: Mapping[str, Callable[[Sequence[float]], list[float]]] = {
     "holm": _holm,
@@ -256,4 +267,4 @@ CORRECTIONS: Mapping[str, Callable[[Sequence[float]], list[float]]] = {
     "bh": _benjamini_hochberg,
     "none": list,
 }
-"""The corrections by name."""
+"""The corrections by name. A correction takes p-values and returns the corrected values in the same order."""

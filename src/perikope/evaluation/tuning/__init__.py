@@ -1,1 +1,1 @@
-"""Tuning: find the values of parameters that rank training topics best."""
+"""Tuning: finds the values of a model's parameters with the best measure on training topics."""

@@ -8,31 +8,35 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FoldOutcome:
-    """One fold of a cross-validation, whose setting is chosen on the topics of the other folds."""
+    """The result of one fold of a cross-validation.
+
+    The setting of a fold is chosen on the topics of the other folds.
+    """
 
     chosen: Mapping[str, object]
     """The chosen values, by parameter."""
     training_score: float
-    """Mean over the topics of the other folds."""
+    """Mean of the measure over the topics of the other folds, with the chosen values."""
     score: float
-    """Mean over the topics of this fold."""
+    """Mean of the measure over the topics of this fold, with the chosen values."""
     topics: int
     """Number of topics of this fold."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningOutcome:
-    """The settings that were tried, and the chosen ones."""
+    """The settings that were tried with their scores, and the chosen settings."""
 
     parameters: tuple[str, ...]
-    """In the order of the values in `settings`; a parameter of a model inside another is a path, such as `base.mu`."""
+    """The tuned parameters. A parameter of a model inside another model has a path, such as `base.mu`."""
     settings: tuple[tuple[object, ...], ...]
+    """The valid settings that were tried. A setting has one value per parameter, in the order of `parameters`."""
     scores: tuple[float, ...]
-    """The mean of the measure over all training topics, one per setting."""
+    """For each setting, the mean of the measure over all training topics."""
     chosen: Mapping[str, object]
-    """The values of the setting that is best on all training topics."""
+    """The values of the setting that is best on all training topics, by parameter."""
     measure: str
     folds: tuple[FoldOutcome, ...] = ()
-    """The folds of a cross-validation; empty where the training topics are not the topics that are reported."""
+    """The folds of a cross-validation. Empty without cross-validation."""
     topics: int = 0
-    """Number of training topics in all folds together."""
+    """Number of all training topics."""

@@ -1,4 +1,4 @@
-"""Scores of settings on topics, and the choice of the best setting."""
+"""Computes the scores of settings on topics, and chooses the best setting."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from perikope.search.batch import PreparedTopic
 from perikope.search.options import SearchOptions
 
 DIGITS = 9
-"""Decimals of a mean that decide between settings: smaller differences are rounding errors."""
+"""Decimals of a mean that are compared between settings. Smaller differences may be rounding errors."""
 
 
 def scores_of_settings(
     looking: Looking, topic: Topic, options: SearchOptions, space: Space, measure: Measure, k: int, measuring: Measuring
 ) -> list[float]:
-    """The measure's value of each setting for one topic; 0 for all where the topic's query is not valid."""
+    """The value of a measure for one topic with each setting.
+
+    All values are 0 if the query of the topic is not valid.
+    """
     asked = looking.prepare(topic, options)
     if asked.problem:
         return [0.0] * len(space.settings)
@@ -34,7 +37,10 @@ def scores_of_settings(
 def scores_in_view(
     view: View, space: Space, measure: Measure, k: int, looking: Looking, asked: PreparedTopic, measuring: Measuring
 ) -> list[float]:
-    """The measure's value of each setting in the view of one topic; NaN for a setting that the model refuses."""
+    """The value of a measure in the view of one topic with each setting.
+
+    The value is NaN for a setting that the model rejects. Raises the error of the model if it rejects all settings.
+    """
     scores = [math.nan] * len(space.settings)
     refusal: UsageError | None = None
     by_ranks = quick(measure, view.judged)
@@ -50,7 +56,7 @@ def scores_in_view(
                 signals = model.signals(view_of_setting.matches)
             try:
                 score = model.combine(signals)
-            except UsageError as error:  # each value is valid, but maybe not their combination
+            except UsageError as error:  # each value is valid, but the combination of values may not be
                 refusal = error
                 continue
             if by_ranks is not None:
@@ -65,9 +71,10 @@ def scores_in_view(
 
 
 def choose(scores: Floats, columns: Iterable[int]) -> tuple[int, float]:
-    """The number of the best setting by its mean over some topics (`columns` of `scores`), and that mean.
+    """The index of the setting with the highest mean over some topics, and that mean.
 
-    Of settings with equal means, the first is chosen.
+    `scores` has the shape (settings, topics). `columns` are the indices of the topics. Of settings with equal means,
+    the first is chosen.
     """
     means = [math.fsum(row) / max(len(row), 1) for row in scores[:, list(columns)].tolist()]
     possible = [number for number, mean in enumerate(means) if not math.isnan(mean)]
@@ -78,10 +85,11 @@ def choose(scores: Floats, columns: Iterable[int]) -> tuple[int, float]:
 def outcome_of(
     space: Space, scores: Floats, qids: Sequence[str], measure: Measure, fold: Mapping[str, int]
 ) -> tuple[TuningOutcome, list[int]]:
-    """The outcome of tuning, and the number of the setting chosen for each fold (without folds, one for all topics).
+    """Choose settings by their scores. Returns the outcome, and the index of the setting chosen for each fold.
 
-    The setting of a fold is chosen on the topics of the other folds. `scores` has one row per setting and one column
-    per topic, in the order of `qids`. Topics of `fold` that are not in `qids` are ignored.
+    Without folds, the list has one index, chosen on all topics. The setting of a fold is chosen on the topics of the
+    other folds. `scores` has the shape (settings, topics), with topics in the order of `qids`. `fold` has the fold of
+    each topic, by id; it may have more topics than `qids`.
     """
     every = range(len(qids))
     best, _ = choose(scores, every)

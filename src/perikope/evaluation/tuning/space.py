@@ -1,14 +1,16 @@
-"""The space of settings: which parameters of a model are tuned, and which values are tried.
+"""The space of settings: the parameters of a model that are tuned, and the values to try.
 
-The notation of the model marks what is tuned:
+The notation of a model can mark the parameters to tune:
 
 - `qsf_section(alpha,beta)` tunes two parameters over their declared grids.
 - `qsf_section(alpha=[0.2,0.4],beta=0.1)` tries two values of alpha.
-- `qsf_section` and `qsf_section(beta=0.1)` mark nothing: every parameter of the model that has a grid and no value is
-  tuned.
+- `qsf_section` and `qsf_section(beta=0.1)` mark nothing. With `wanted=True`, every parameter that has a declared grid
+  and no value is tuned.
 
-A parameter of a model inside another has a path: `base.lam`, `models.2.alpha`. Signals are computed once per topic and
-shape; settings that differ only in weights combine the same signals.
+A parameter of a model inside another model has a path, such as `base.lam` or `models.2.alpha`.
+
+A model has two kinds of parameters. Those of its shape change its signals, and its weights only combine the signals.
+Settings that differ only in weights share the signals of a topic.
 """
 
 from __future__ import annotations
@@ -36,17 +38,18 @@ MOST_SETTINGS = 100_000
 
 @dataclass(frozen=True)
 class Space:
-    """A model, and the values to try for some of its parameters."""
+    """A model, and the settings to try for some of its parameters."""
 
     call: Call
+    """The notation of the model, without marks for tuning."""
     values: Mapping[str, tuple[object, ...]]
-    """The values by path, in the order in which settings list them."""
+    """The values to try, by path of the parameter. The values are empty in a random search."""
     settings: tuple[Setting, ...]
-    """The settings to try; each has one value per path."""
+    """The settings to try. Each has one value per parameter, in the order of `values`."""
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
-        """The model of each setting."""
+        """The models with the values of each setting, in the order of `settings`."""
         return tuple(self.model(setting) for setting in self.settings)
 
     def model(self, setting: Setting) -> Model:
@@ -58,7 +61,7 @@ class Space:
 
     @cached_property
     def by_shape(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of the settings, grouped so that the settings of a group have the same signals."""
+        """The indices of the settings, grouped so that the settings of a group share their signals."""
         shape = MODELS[self.call.name].shape
         columns = [i for i, path in enumerate(self.values) if path.split(".")[0] in shape]
         groups: dict[tuple[object, ...], list[int]] = {}
@@ -68,21 +71,22 @@ class Space:
 
 
 Wanted = bool | Sequence[str] | Mapping[str, object]
-"""Which parameters are tuned.
+"""The parameters to tune, in addition to those that the notation of the model marks.
 
-- True: all parameters of the model that have a grid or, where it has none, those of the models inside it.
-- A list of paths: these parameters.
-- A table of paths: these parameters, each with a list of values to try, or true for its grid.
+- True, if nothing is marked: all parameters of the model that have a grid. If there are none, all parameters with a
+  grid of the models inside it.
+- A list of paths: these parameters, with their declared grids.
+- A mapping of paths: these parameters, each with a list of values to try, or True for its declared grid.
 """
 
 
 def read_space(
     text: str, wanted: Wanted = (), *, search: Search = "grid", trials: int = 100, seed: int = 1, keep_given: bool = True
 ) -> Space:
-    """The space that a model's notation and `wanted` describe; a random search draws `trials` settings instead of all.
+    """Read a space from the notation of a model and from `wanted`. A random search draws at most `trials` settings.
 
-    With `wanted=True`, a parameter that has a value in the text keeps it, unless `keep_given` is false. (The model of a
-    recipe gives a value to every parameter.)
+    With `wanted=True`, a parameter that has a value in the text is not tuned, unless `keep_given` is false. Models of
+    recipes need `keep_given=False`, because a recipe gives every parameter a value.
 
     >>> read_space("qsf_section(alpha,beta=[0.1,0.2])").values["beta"]
     (0.1, 0.2)
@@ -106,7 +110,7 @@ def read_space(
             raise unknown(f"parameter of {call.name}", path, declared)
     parameters = {path: declared[path] for path in declared if path in chosen}
     if not parameters:
-        raise UsageError(f"{call.name} has no parameter to tune that has a grid and no value; write those to tune as {call.name}(name)")
+        raise UsageError(f"{call.name} has no parameter with a grid and without a value; name the parameters to tune: {call.name}(name)")
     given = {path: _checked(call, path, parameter, chosen[path]) for path, parameter in parameters.items()}
     if search == "random":
         for path, parameter in parameters.items():
@@ -115,19 +119,21 @@ def read_space(
         return _possible(Space(call, dict.fromkeys(parameters, ()), draw_settings(parameters, given, trials, seed)))
     values = {path: given[path] or _grid(call, path, parameter) for path, parameter in parameters.items()}
     if math.prod(map(len, values.values())) > MOST_SETTINGS:
-        raise UsageError(f"there are more than {MOST_SETTINGS} settings; tune fewer parameters, or draw some of them: --search random")
+        raise UsageError(
+            f"there are more than {MOST_SETTINGS} settings; tune fewer parameters, or draw settings at random: --search random"
+        )
     return _possible(Space(call, values, tuple(itertools.product(*values.values()))))
 
 
 def _possible(space: Space) -> Space:
     if not space.settings:
-        raise UsageError("there is no setting to try")
+        raise UsageError("there is no setting to try; give values to try")
     space.model(space.settings[0])
     return space
 
 
 def _checked(call: Call, path: str, parameter: Parameter, values: tuple[object, ...] | None) -> tuple[object, ...] | None:
-    """The distinct values to try, all of them checked now: an error must not come in the middle of tuning."""
+    """The distinct values to try for a parameter, or None for its grid. All values are checked before tuning begins."""
     if values is None:
         return None
     if not values:
@@ -139,7 +145,7 @@ def _checked(call: Call, path: str, parameter: Parameter, values: tuple[object, 
         if parameter.nested is not None:
             distinct.setdefault(str(value), value)
         else:
-            # The grammar reads an unquoted word as a call; the check made it one of the choices.
+            # The grammar parses an unquoted word as a call. The check has converted it to one of the choices.
             distinct.setdefault(repr(allowed), allowed if isinstance(value, Call) else value)
     return tuple(distinct.values())
 
@@ -148,7 +154,7 @@ def _grid(call: Call, path: str, parameter: Parameter) -> tuple[object, ...]:
     values = parameter.grid_values()
     if len(values) < 2 or any(value is Signature.empty for value in values):
         allowed = parameter.describe_range()
-        raise UsageError(f"{call.name}: {path} has no grid of several values; write those to try as {path}=[…] ({allowed})")
+        raise UsageError(f"{call.name}: {path} has no grid of several values; list values to try: {path}=[…] ({allowed})")
     return values
 
 
@@ -162,7 +168,11 @@ def _listed(path: str, values: object) -> tuple[object, ...] | None:
 
 
 def _take_marks(call: Call, prefix: str = "") -> tuple[Call, dict[str, tuple[object, ...] | None]]:
-    """The call without its tuning marks, and the marks: bare names, and lists for parameters that take one value."""
+    """Split a call into the call without marks for tuning, and the marked parameters.
+
+    A bare name, whose values are None, and a list for a parameter that takes one value are marks. The result has the
+    values to try by path.
+    """
     definition = MODELS[call.name]
     declared = {**definition.shape, **definition.weights}
     marked: dict[str, tuple[object, ...] | None] = {}
@@ -194,7 +204,7 @@ def _take_marks(call: Call, prefix: str = "") -> tuple[Call, dict[str, tuple[obj
 
 
 def _declared(call: Call, prefix: str = "") -> list[tuple[str, Parameter]]:
-    """The parameters of a model and of the models inside it, by path; those of the shape come first."""
+    """The paths and declarations of all parameters of a model and of the models inside it, with the shape first."""
     definition = MODELS[call.name]
     declared: list[tuple[str, Parameter]] = []
     for name, parameter in {**definition.shape, **definition.weights}.items():
@@ -209,7 +219,7 @@ def _declared(call: Call, prefix: str = "") -> list[tuple[str, Parameter]]:
 
 
 def _given(call: Call, prefix: str = "") -> set[str]:
-    """The paths of all parameters to which a call gives a value, at any depth."""
+    """The paths of all parameters that have a value in a call or in the models inside it."""
     paths: set[str] = set()
     for name, value in call.arguments.items():
         paths.add(prefix + name)
@@ -222,7 +232,7 @@ def _given(call: Call, prefix: str = "") -> set[str]:
 
 
 def marked_parameters(text: str) -> list[str]:
-    """The paths of the parameters that a model's notation marks for tuning.
+    """The paths of the parameters that the notation of a model marks for tuning.
 
     >>> marked_parameters("qsf_section(alpha,beta=[0.1,0.2])"), marked_parameters("qsf_section(alpha=0.1)")
     (['alpha', 'beta'], [])
@@ -232,7 +242,7 @@ def marked_parameters(text: str) -> list[str]:
 
 
 def _inner(call: Call, name: str, parameter: Parameter) -> Call | tuple[Call, ...]:
-    """The model or models that are the value of a parameter, given or by default."""
+    """The model or models that are the value, or else the default, of a parameter."""
     value: Any = call.arguments.get(name, parameter.default)
     if isinstance(value, (tuple, list)):
         return tuple(model if isinstance(model, Call) else parse(str(model)) for model in value)
@@ -240,7 +250,7 @@ def _inner(call: Call, name: str, parameter: Parameter) -> Call | tuple[Call, ..
 
 
 def _with(call: Call, path: Sequence[str], value: object) -> Call:
-    """The call with another value of one parameter, at any depth."""
+    """The call with a new value of the parameter at a path, which may be in a model inside it."""
     name, *rest = path
     if not rest:
         return replace(call, arguments={**call.arguments, name: value})
@@ -256,13 +266,16 @@ def _with(call: Call, path: Sequence[str], value: object) -> Call:
 def draw_settings(
     parameters: Mapping[str, Parameter], given: Mapping[str, tuple[object, ...] | None], trials: int, seed: int
 ) -> tuple[Setting, ...]:
-    """Draw up to `trials` different settings at random, each parameter independently.
+    """Draw up to `trials` different settings at random. Parameters are drawn independently:
 
-    A number in [0, 1] is drawn from its range, another number from between the ends of its grid (by its logarithm where
-    the ends differ by a factor of 10 or more). Listed values, and values that are no numbers, are drawn from the list.
+    - from the given values, if there are any;
+    - from [0, 1], if this is the range of the parameter;
+    - from the interval between the ends of its grid, if it is a number. The draw is uniform, or uniform in the
+      logarithm if the ends differ by a factor of 10 or more;
+    - from its grid, if it is not a number.
     """
     if trials < 1:
-        raise UsageError(f"trials must be at least 1, not {trials}")
+        raise UsageError(f"the number of trials must be at least 1, not {trials}")
     chance = np.random.default_rng(seed)
     drawn: dict[Setting, None] = {}
     for _ in range(20 * trials):
@@ -280,11 +293,11 @@ def _draw(parameter: Parameter, given: tuple[object, ...] | None, chance: np.ran
     low, high = (0.0, 1.0) if _is_share(parameter) else (min(numbers), max(numbers))
     is_wide = low > 0 and high >= 10 * low
     value = math.exp(chance.uniform(math.log(low), math.log(high))) if is_wide else chance.uniform(low, high)
-    # Four digits are easy to read, and every machine rounds to the same value.
+    # Four digits are easy to read, and give the same value on every machine.
     return round(value) if parameter.type is int else float(f"{value:.4g}")
 
 
 def _is_share(parameter: Parameter) -> bool:
-    """Whether the parameter is a number in [0, 1], which is drawn from its range and needs no grid."""
+    """Whether the range of a parameter is [0, 1]. Such a parameter is drawn from its range and needs no grid."""
     limits = parameter.range
     return parameter.type is float and limits is not None and (limits.low, limits.high) == (0, 1)

@@ -1,4 +1,4 @@
-"""Tune one model on topics with judgements; `perikope tune` calls this."""
+"""Tunes one model on topics with judgements, for the command `perikope tune`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Setup:
 
 
 class _Scores:
-    """Scores all settings for a few topics, in a worker process."""
+    """Scores all settings for a chunk of topics, in a worker process."""
 
     def __init__(self, setup: _Setup) -> None:
         self.setup = setup
@@ -49,7 +49,10 @@ class _Scores:
         self.measuring = Measuring(setup.judgements, (setup.text, "auto") if setup.text else None, setup.index)
 
     def __call__(self, numbers: tuple[int, ...]) -> list[list[float]]:
-        """One row per topic, with the scores of all settings for each number of documents."""
+        """Score the topics with the given indices. Returns one row per topic.
+
+        A row has the scores of all settings with the first number of documents, then with the second, and so on.
+        """
         return [self._row(self.setup.topics[number]) for number in numbers]
 
     def _row(self, topic: Topic) -> list[float]:
@@ -75,11 +78,11 @@ def tune(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[TuningOutcome, list[str]]:
-    """The outcome of tuning a space on topics with judgements, and the problems of topics that were left out.
+    """Tune a space on topics with judgements. Returns the outcome, and one line per topic that was left out.
 
-    The model of the `options` is ignored. Several numbers of `documents` are tuned like a parameter; without any, the
-    options say how many documents are fetched. `text` is the judgement file, for measures that count characters. With
-    `folds`, the outcome has the score of each fold's topics with the setting that was chosen on the other folds.
+    `options` are the search options; their model is ignored. `documents` has numbers of documents to fetch, which are
+    tuned like a parameter. If it is empty, `options.documents` is used. `text` is the path of the judgement file, for
+    measures that count characters. With `folds`, the outcome has the results of a cross-validation; 0 means none.
     """
     problems: list[str] = []
     usable = judged_topics(Snapshot.open(index), topics, judgements, options, problems.append)

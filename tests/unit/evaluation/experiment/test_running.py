@@ -333,7 +333,7 @@ def test_a_folder_with_other_things_is_left_alone(plan_file):
 
 def test_a_file_is_no_folder(plan_file):
     (plan_file.parent / "out").write_text("mine")
-    with pytest.raises(UsageError, match=r"out is a file; results need a folder of their own \(--out\)"):
+    with pytest.raises(UsageError, match=r"out is a file, but results need a folder; name another one \(--out\)"):
         run(plan_file, "out")
     with pytest.raises(UsageError, match=r"cannot make the folder .*out/below \(--out\): Not a directory"):
         run(plan_file, "out/below")
@@ -354,7 +354,7 @@ OTHER = '\n[[systems]]\nname = "other"\nrun = "other.run"\n'
         (("folds = 3", "folds = 99"), r"experiment\.toml: \[training\] folds must be from 2 to 25, the number of topics, not 99$"),
         (
             ("folds = 3", 'folds = 25\nfolds_by = "documents"'),
-            r"experiment\.toml: \[training\] folds must be from 2 to \d+, not 25: .*\(folds_by topics\)$",
+            r"experiment\.toml: \[training\] folds must be from 2 to \d+, not 25, .*\(folds_by topics\)$",
         ),
         (("folds = 3", "folds = 3\nsample = 1"), r"experiment\.toml: \[training\] leaves a fold no topic to tune on"),
         (
@@ -428,7 +428,7 @@ def test_another_experiment_does_not_take_the_place_of_this_one(plan_file):
     before = content(folder)
     plan_file.write_text(PLAN.replace("A small experiment", "Another"))
     refusal = (
-        r"out holds the experiment 'A small experiment', this one is 'Another': name another folder \(--out\), or replace it \(--fresh\)$"
+        r"out holds the experiment 'A small experiment', not 'Another': name another folder \(--out\), or replace the results \(--fresh\)$"
     )
     with pytest.raises(UsageError, match=refusal):
         run(plan_file, "out", on_progress=never)
@@ -443,7 +443,7 @@ def test_another_experiment_does_not_take_the_place_of_this_one(plan_file):
     _, done = run(plan_file, "out")
     assert done.outcome.title == "Another"
     plan_file.write_text(PLAN)
-    with pytest.raises(UsageError, match="holds the experiment 'Another', this one is 'A small experiment'"):
+    with pytest.raises(UsageError, match="holds the experiment 'Another', not 'A small experiment'"):
         run(plan_file, "out", on_progress=never)
 
 

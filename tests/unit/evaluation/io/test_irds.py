@@ -78,7 +78,7 @@ def test_mistakes_are_said() -> None:
         read_topics("irds:toy")
     with pytest.raises(UsageError, match="has no qrels"):
         read_judgements("irds:toy")
-    with pytest.raises(InputError, match="irds:offline: ir_datasets cannot read it: All download sources failed"):
+    with pytest.raises(InputError, match="irds:offline: ir_datasets cannot read the data set: All download sources failed"):
         read_topics("irds:offline")
     with pytest.raises(InputError, match="topic '1' has no narrative; it has title, description"):
         read_topics("irds:toy/test", field="narrative")

@@ -71,7 +71,7 @@ def test_the_program_for_err_is_given_what_it_reads() -> None:
     found = evaluate("ERR@10", judgements, run).per_query["ERR@10"]
     # The user stops at a result with the chance (2^grade - 1) / 2^4.
     assert found == {"topic a": pytest.approx(1 / 16 / 2 + 15 / 16 * 15 / 16 / 3, abs=1e-5), "b": 0.0}
-    with pytest.raises(UsageError, match="ERR@10 takes grades up to 4, and the judgements have 5"):
+    with pytest.raises(UsageError, match="ERR@10 takes grades up to 4, but the judgements have 5"):
         evaluate("ERR@10", {"q": {"d1": 5}}, {"q": {"d1": 1.0}})
 
 
@@ -89,6 +89,6 @@ def test_without_ir_measures_there_are_ours_alone(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "ir_measures", None)
     monkeypatch.setitem(sys.modules, "ir_measures.measures", None)
     with pytest.raises(
-        UsageError, match=r"unknown measure 'Rprec'.* valid: AP.*; for those of ir_measures: pip install 'perikope\[eval\]'"
+        UsageError, match=r"unknown measure 'Rprec'.* valid: AP.*; for the measures of ir_measures: pip install 'perikope\[eval\]'"
     ):
         parse_measure("Rprec")

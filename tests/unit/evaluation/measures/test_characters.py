@@ -156,8 +156,8 @@ def test_nothing_relevant_gives_0() -> None:
 @pytest.mark.parametrize(
     ("found", "line", "message"),
     [
-        ((("A", 0, 5), ("B", 0, 5), ("A", 9, 5)), 3, "5 characters of 'A' from 9 on are apart from those before"),
-        ((("B", 0, 5), ("A", 0, 5), ("A", 4, 5)), 3, "5 characters of 'A' from 4 on overlap a result before"),
+        ((("A", 0, 5), ("B", 0, 5), ("A", 9, 5)), 3, "5 characters of 'A' from 9 on come after results of another document"),
+        ((("B", 0, 5), ("A", 0, 5), ("A", 4, 5)), 3, "5 characters of 'A' from 4 on overlap an earlier result"),
         ((("A", 10, 5), ("A", 0, 30)), 2, "must not overlap"),
         ((("A", 10, 5), ("A", 20, 5), ("A", 0, 11)), 3, "must not overlap"),
         ((("A", 10, 5), ("A", 10, 5)), 2, "must not overlap"),

@@ -11,7 +11,7 @@ from perikope.evaluation.measures import Measure, parse_measure, parse_measures
 def test_measures_with_commas_between_them_are_told_to_have_spaces(asked, written):
     with pytest.raises(UsageError) as error:
         parse_measures(asked)
-    assert str(error.value).endswith(f"has a comma: write measures with spaces between them, {written!r}")
+    assert str(error.value).endswith(f"has a comma: separate measures by spaces, {written!r}")
     with pytest.raises(UsageError, match="did you mean 'nDCG'"):
         parse_measures("nDGC@10")
 
@@ -74,7 +74,7 @@ def test_every_spelling_has_one_canonical_name(asked: str, canonical: str) -> No
         ("MAP(D)@10", "APD takes no cutoff"),
         ("nDCG@ten", "expected a number after '@'"),
         ("AP(rel=2", "expected ',' or '\\)'"),
-        ("nDCG@0.5", "nDCG@0.5: the cutoff must be at least 1, and a whole number"),
+        ("nDCG@0.5", "nDCG@0.5: the cutoff must be a whole number of at least 1"),
         ("iP", "iP needs a cutoff, such as iP@0.01"),
         ("iP[10]", "iP@10: the recall must be between 0 and 1, such as iP@0.01"),
         ("iP[0.01", "expected ']' at the end"),
@@ -109,5 +109,5 @@ def test_measures_are_equal_whatever_they_were_asked_by() -> None:
 
 
 def test_a_measure_of_characters_does_not_take_names() -> None:
-    with pytest.raises(UsageError, match="MAiP counts characters: it needs ranges of text"):
+    with pytest.raises(UsageError, match="MAiP counts characters; give it ranges of text"):
         parse_measure("MAiP")(["d1#p1"], {"d1#p1": 1})

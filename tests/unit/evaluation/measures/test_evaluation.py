@@ -54,9 +54,9 @@ def test_each_measure_says_what_it_needs() -> None:
         evaluate("iP[0.01]", JUDGEMENTS, found)
     with pytest.raises(UsageError, match=r"MAgP counts characters.*was given scores by name"):
         evaluate("MAgP", text, RUN)
-    with pytest.raises(UsageError, match="MAP needs grades and scores by name, and was given judgements of characters"):
+    with pytest.raises(UsageError, match="MAP needs grades and scores by name, but was given judgements of characters"):
         evaluate("MAP", text, RUN)
-    with pytest.raises(UsageError, match="MAP needs grades and scores by name, and was given a run of characters"):
+    with pytest.raises(UsageError, match="MAP needs grades and scores by name, but was given a run of characters"):
         evaluate("MAP", JUDGEMENTS, found)
 
 

@@ -1,6 +1,6 @@
-"""The report of an experiment: the same tables as Markdown, LaTeX and one HTML page with plots, and all values as CSV.
+"""The report of an experiment: its tables as Markdown, LaTeX and one HTML page with plots, and all values as CSV.
 
-Files do not depend on the time, the machine or the folder: the same outcome gives the same bytes.
+The same outcome always gives the same bytes. They do not depend on the time, the machine or the folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ FILES = ("report.md", "report.tex", "report.html", "values.csv")
 
 
 def write_report(outcome: Outcome, folder: Path, extra: Sequence[ExtraTable] = ()) -> None:
-    """Write `report.md`, `report.tex`, `report.html` and `values.csv` in place of what is there."""
+    """Write `report.md`, `report.tex`, `report.html` and `values.csv` to a folder, replacing older ones.
+
+    The tables `extra` come after those of the outcome.
+    """
     findings = find(outcome, extra)
     texts = (markdown_report(findings), latex_report(findings), html_report(findings), "".join(csv_lines(outcome)))
     folder.mkdir(parents=True, exist_ok=True)

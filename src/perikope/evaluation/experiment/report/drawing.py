@@ -1,9 +1,10 @@
-"""Plots for a page: shapes as inline SVG of any width, and text as HTML, which stays legible on a small screen.
+"""Plots for an HTML page. Shapes are inline SVG of any width; text is HTML, which stays legible on a small screen.
 
-Colours and lines come from the page's style sheet. Coordinates run from 0 to 1000 in both directions, y downwards,
-and are stretched to the available width and height; strokes are not. No plotting library is used: the bytes depend on
-no library's version, the plots follow the reader's light or dark colours, and a page with a hundred plots stays
-small.
+Colours and line widths come from the style sheet of the page. Coordinates run from 0 to 1000 to the right and
+downwards. They are stretched to the available width and height, but line widths are not.
+
+No plotting library is used, for three reasons: the bytes do not depend on the version of a library, the plots follow
+the reader's light or dark colours, and a page with a hundred plots stays small.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from perikope.evaluation.experiment.report.tables import clean
 
 SIZE = 1000
 LABEL = 16
-"""Length of a mark in characters; the style sheet cuts longer ones."""
+"""Maximum length of the text at a tick mark, in characters. The style sheet cuts longer texts."""
 
 
 def escape(text: str) -> str:
-    """Text that is only text in HTML, also inside quotes.
+    """Escape a text for HTML, also inside quoted attributes.
 
     >>> escape('<b> & "c"')
     '&lt;b&gt; &amp; &quot;c&quot;'
@@ -31,7 +32,7 @@ def escape(text: str) -> str:
 
 
 def name_of(text: str) -> str:
-    """A name with places for a line break after punctuation, where a browser would not break it.
+    """A name as HTML that allows line breaks after punctuation.
 
     >>> name_of("qsf_section")
     'qsf_<wbr>section'
@@ -40,7 +41,7 @@ def name_of(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """A coordinate, rounded to a tenth.
+    """Format a coordinate, rounded to a tenth.
 
     >>> number(12.0), number(0.25), number(-0.01)
     ('12', '0.2', '0')
@@ -51,26 +52,29 @@ def number(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis of a plot: the values that it spans, and its marks."""
+    """An axis of a plot, from the value `low` to the value `high`."""
 
     low: float
     high: float
     marks: tuple[tuple[float, str], ...]
+    """The value and the text of each tick mark."""
     name: str = ""
 
     def place(self, value: float) -> float:
-        """The coordinate of a value, from 0 to 1000; a value outside the axis is at its end."""
+        """The coordinate of a value, from 0 to 1000. A value outside the axis is at its end; NaN and ±inf are at 0."""
         if not math.isfinite(value):
             return 0.0
         return SIZE * min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
     def down(self, value: float) -> float:
-        """The coordinate of a value counted from the top, from 0 to 1000."""
+        """The coordinate of a value on a vertical axis, counted from the top, from 0 to 1000."""
         return SIZE - self.place(value)
 
 
 def numeric_axis(values: Iterable[float], name: str = "", *, with_zero: bool = False, is_tight: bool = False, marks: int = 5) -> Axis:
-    """An axis with round marks. It ends at the marks around the values, or with `is_tight` at the values.
+    """An axis over values, with about `marks` tick marks at round numbers.
+
+    The axis ends at the first mark outside the values or, with `is_tight`, at the smallest and largest value.
 
     >>> axis = numeric_axis([0.12, 0.47])
     >>> axis.low, axis.high, [mark for _, mark in axis.marks]
@@ -98,7 +102,9 @@ def _mark(value: float, decimals: int) -> str:
 
 
 def listed_axis(labels: Sequence[str], name: str = "", *, characters: int = 44) -> Axis:
-    """An axis with one step per label; of labels with more than `characters` characters in all, some are left out.
+    """An axis with one step per label.
+
+    Labels are left out at regular steps if all have more than `characters` characters.
 
     >>> listed_axis(["a", "b"]).marks
     ((0.5, 'a'), (1.5, 'b'))
@@ -110,7 +116,7 @@ def listed_axis(labels: Sequence[str], name: str = "", *, characters: int = 44) 
 
 
 def svg(shapes: str, title: str, description: str) -> str:
-    """A picture with a description for readers who cannot see it."""
+    """An SVG element with shapes, and with a title and a description for screen readers."""
     return (
         f'<svg class="plot" viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" role="img">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{shapes}</svg>"
@@ -119,21 +125,22 @@ def svg(shapes: str, title: str, description: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Shapes between two axes, for a page or for a separate file."""
+    """The shapes and axes of a plot, for a page or for a separate file."""
 
     shapes: str
     x: Axis
     y: Axis
     title: str
     description: str
-    """What it shows, in words."""
+    """The content of the plot in words."""
     kind: str
+    """The CSS class of the frame."""
     shades: tuple[str, str] | None = None
-    """The values of the lightest and the darkest shade; None where shades have no meaning."""
+    """The values of the lightest and the darkest shade; None if the plot has no shades."""
 
 
 def grid(x: Axis, y: Axis) -> str:
-    """Grid lines at the marks of both axes."""
+    """An SVG path of grid lines at the marks of both axes."""
     path = "".join(f"M{number(x.place(at))} 0v{SIZE}" for at, _ in x.marks) + "".join(
         f"M0 {number(y.down(at))}h{SIZE}" for at, _ in y.marks
     )
@@ -141,7 +148,7 @@ def grid(x: Axis, y: Axis) -> str:
 
 
 def frame(shapes: str, x: Axis, y: Axis, title: str, description: str, kind: str = "") -> str:
-    """A picture with its two axes around it."""
+    """The HTML of a plot with its grid, its shapes and both axes. `kind` is a CSS class."""
     lines = grid(x, y)
     width = min(max((len(clean(text)) for _, text in y.marks), default=1), 12) + 1
     side = "".join(f'<span style="top:{number(y.down(at) / 10)}%">{escape(text)}</span>' for at, text in y.marks)
@@ -155,26 +162,26 @@ def frame(shapes: str, x: Axis, y: Axis, title: str, description: str, kind: str
 
 
 def x_marks(axis: Axis) -> str:
-    """The marks of an axis below a plot."""
+    """The HTML of the texts at the marks of the horizontal axis, below a plot."""
     marks = "".join(f'<span style="left:{number(axis.place(at) / 10)}%">{escape(text)}</span>' for at, text in axis.marks)
     return f'<div class="x-marks" aria-hidden="true">{marks}</div>'
 
 
 def line(points: Iterable[tuple[float, float]], kind: str, title: str = "") -> str:
-    """A line through points."""
+    """An SVG path through points, with the CSS class `kind`; empty without points."""
     path = " ".join(f"{number(x)} {number(y)}" for x, y in points)
     named = f"<title>{escape(title)}</title>" if title else ""
     return f'<path class="{kind}" d="M{path}">{named}</path>' if path else ""
 
 
 def dots(points: Iterable[tuple[float, float]], kind: str) -> str:
-    """Round dots, drawn as lines without length: their round ends are not stretched with the picture."""
+    """An SVG path of round dots. Dots are lines of length 0, whose round ends are not stretched with the plot."""
     path = "".join(f"M{x} {y}h0" for x, y in dict.fromkeys((number(x), number(y)) for x, y in points))
     return f'<path class="dots {kind}" d="{path}"/>' if path else ""
 
 
 def rectangles(corners: Iterable[tuple[float, float, float, float]], kind: str) -> str:
-    """Rectangles from one corner to the opposite one."""
+    """An SVG path of rectangles, given as (left, top, right, bottom)."""
     path = "".join(
         f"M{number(left)} {number(top)}H{number(right)}V{number(bottom)}H{number(left)}z" for left, top, right, bottom in corners
     )

@@ -1,4 +1,4 @@
-"""The content of the report, the same in all forms: figures, letters of systems that they beat, settings."""
+"""The content of a report in all formats: figures, letters of significantly worse systems, and settings."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A system in a table."""
+    """The row of a system in a table."""
 
     letter: str
+    """The letter that stands for the system, a for the first one."""
     system: SystemOutcome
     figures: tuple[Figure, ...]
-    """One per measure."""
+    """One figure per measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,37 +39,41 @@ class SweepTable:
     rows: tuple[Row, ...]
 
     def topics(self, measures: Iterable[str]) -> tuple[int, ...]:
-        """The numbers of topics that its systems were measured on, ascending; one number where all are the same."""
+        """The distinct numbers of topics that the systems were measured on, ascending."""
         return tuple(sorted({len(row.system.values[measure]) for row in self.rows for measure in measures}))
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The main measure in all sweeps, side by side."""
+    """A table of the main measure, with one column per sweep."""
 
     measure: str
     labels: tuple[str, ...]
     rows: tuple[tuple[str, str, tuple[Figure | None, ...]], ...]
-    """Letter, name and figures of each system; None where a sweep lacks it. No letters where sweeps differ in them."""
+    """The letter, name and figures of each system. A figure is None if the sweep lacks the system.
+
+    Letters are empty if the sweeps have different systems, because a system then has different letters.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """An outcome, ready to be written in any form."""
+    """An outcome with its tables, ready to be written in any format."""
 
     outcome: Outcome
     tables: tuple[SweepTable, ...]
     overview: Overview | None
-    """None where there is only one sweep."""
+    """None if there are fewer than two sweeps."""
     topics: tuple[str, ...]
-    """How many topics there are: one phrase, or one per sweep where sweeps have different topics."""
+    """The number of topics as a phrase, or one phrase per sweep if sweeps have different numbers."""
     legend: str
-    """How to read figures and letters."""
+    """A text that explains figures and letters."""
     extra: tuple[ExtraTable, ...] = ()
+    """Tables after those of the sweeps."""
 
 
 def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:
-    """The tables of an outcome; `extra` come last."""
+    """Make the tables of an outcome. The tables `extra` come last."""
     tables = tuple(table for sweep in outcome.sweeps if (table := _table(outcome, sweep)).rows or not sweep.systems)
     topics = _topics(tables, outcome.measures)
     legend = _legend(outcome, topics, any(table.rows for table in tables))
@@ -76,9 +81,9 @@ def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:
 
 
 def _topics(tables: Sequence[SweepTable], measures: Sequence[str]) -> tuple[str, ...]:
-    """The number of topics of each table, with its label; without labels where all tables have the same number.
+    """The number of topics as one phrase per table, or as one phrase if all tables have the same number.
 
-    A table whose systems have different numbers of topics says the smallest and the largest.
+    If the systems of a table have different numbers of topics, the phrase has the smallest and the largest.
     """
     counts = [table.topics(measures) or (0,) for table in tables] or [(0,)]
     if len(set(counts)) == 1:
@@ -115,7 +120,7 @@ def _figures(outcome: Outcome, sweep: Sweep, measure: str) -> list[Figure]:
 
 
 def _best(means: Iterable[float]) -> str:
-    # Compared as printed: of two equal figures, one in bold would look like a mistake.
+    # Means are compared as printed. Otherwise one of two equal figures could be bold, which would look like an error.
     return figure(max(means, default=0.0))
 
 
@@ -148,7 +153,7 @@ def _legend(outcome: Outcome, topics: Sequence[str], is_compared: bool) -> str:
 
 
 def value_text(value: object) -> str:
-    """The value of a parameter, short.
+    """A short text for the value of a parameter.
 
     >>> value_text(0.30000000000000004), value_text(1000), value_text(("a", 0.5)), value_text(True)
     ('0.3', '1000', 'a, 0.5', 'true')
@@ -163,7 +168,7 @@ def value_text(value: object) -> str:
 
 
 def chosen_text(chosen: Mapping[str, object]) -> str:
-    """Chosen parameters in one line.
+    """One line with the chosen value of each parameter.
 
     >>> chosen_text({"alpha": 0.3, "mu": 1000})
     'alpha = 0.3, mu = 1000'
@@ -172,7 +177,7 @@ def chosen_text(chosen: Mapping[str, object]) -> str:
 
 
 def tuning_lines(tuned: TuningOutcome) -> list[str]:
-    """How settings were chosen, in words: one line for all training topics, and one per fold."""
+    """Lines that describe the tuning: one for all training topics, then one per fold."""
     on = f" on {counted(tuned.topics, 'topic')}" if tuned.topics else ""
     tried = f"{counted(len(tuned.scores), 'setting')} tried for {tuned.measure}{on}"
     spread = f", from {figure(min(tuned.scores))} to {figure(max(tuned.scores))}" if tuned.scores else ""
@@ -186,5 +191,5 @@ def tuning_lines(tuned: TuningOutcome) -> list[str]:
 
 
 def remarks(system: SystemOutcome) -> list[str]:
-    """The lines below the settings of a system."""
+    """The lines below the settings of a system: its tuning, then its notes."""
     return [line for line in (*(tuning_lines(system.tuned) if system.tuned else ()), *system.notes) if clean(line)]

@@ -1,4 +1,4 @@
-"""The report as LaTeX: tables to copy into a paper, in a document that compiles as it is."""
+"""The report as a complete LaTeX document, whose tables can be copied into a paper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ESCAPED = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
     '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "'": r"\textquotesingle{}", "-": "-{}",
-    # After the end of a row these would start its arguments.
+    # After the end of a table row, LaTeX would read these characters as arguments.
     "[": "{[}", "]": "{]}", "*": "{*}",
     "–": r"\textendash{}", "—": r"\textemdash{}", "‘": r"\textquoteleft{}", "’": r"\textquoteright{}", "“": r"\textquotedblleft{}",
     "”": r"\textquotedblright{}", "…": r"\dots{}", "•": r"\textbullet{}", "€": r"\texteuro{}",
@@ -30,7 +30,7 @@ _ESCAPED = {
 }  # fmt: skip
 
 _KNOWN = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿĄąĆćČčĎďĘęĚěĞğİıŁłŃńŇňŐőŒœŘřŚśŞşŠšŤťŮůŰűŸŹźŻżŽž")
-"""Letters outside ASCII that the T1 fonts of every LaTeX have."""
+"""Letters outside ASCII that the T1 fonts of every LaTeX distribution have."""
 
 _PREAMBLE = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
@@ -48,11 +48,11 @@ _PREAMBLE = r"""\documentclass{article}
 """
 
 LONG_NAME = 36
-"""Largest length in characters of a name, or of the head of a column, that is set in one line."""
+"""Maximum length in characters of a name or column heading that is set in one line."""
 
 
 def escape(text: str) -> str:
-    r"""Text without commands of LaTeX; a character that its fonts may lack is written as its number.
+    r"""Escape a text for LaTeX. A character that its fonts may lack is replaced by its code point, such as U+4E00.
 
     >>> print(escape("a_b & 50% of \\input{x}, σ"))
     a\_b \& 50\% of \textbackslash{}input\{x\}, \ensuremath{\sigma}
@@ -67,18 +67,18 @@ def _escape_one(one: str) -> str:
 
 
 def breakable(text: str) -> str:
-    """Text as code, with line breaks allowed after punctuation and inside long parts without any."""
+    """Escape a text for LaTeX, with line breaks allowed around punctuation and inside words of more than 24 letters."""
     parts = re.findall(r"[\w ]{1,24}|[^\w ]", clean(text))
     return r"\allowbreak{}".join(escape_kept(part) for part in parts)
 
 
 def escape_kept(text: str) -> str:
-    """A part of a text that was already cleaned: its spaces are kept."""
+    """Escape a part of a text that `clean` has processed. Spaces at its ends are kept."""
     return "".join(map(_escape_one, text))
 
 
 def latex_report(findings: Findings) -> str:
-    """The whole report."""
+    """The LaTeX source of the whole report."""
     outcome = findings.outcome
     blocks = [
         _PREAMBLE + rf"\title{{{escape(outcome.title) or '~'}}}" + "\n\\author{}\n\\date{}\n\\begin{document}\n\\maketitle",
@@ -97,7 +97,7 @@ def latex_report(findings: Findings) -> str:
     for extra in findings.extra:
         rows = [[letter, _name(name), *map(_cell, figures)] for letter, name, figures in extra.rows]
         blocks += [_table(f"{escape(extra.title)}. {escape(extra.how)}", ["", "System", *map(_name, extra.columns)], rows)]
-    # Tables float: the following text would come between them.
+    # Tables float. Without a page break, the following text would appear between them.
     blocks.append(r"\clearpage")
     for table in shown:
         blocks += [rf"\section*{{Settings: {escape(table.label)}}}", _described(_settings(table))]
@@ -119,7 +119,7 @@ def _cell(figure: Figure | None) -> str:
 
 
 def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    # Figures are left-aligned too: the raised letters behind them differ in length.
+    # Figures are left-aligned because the raised letters after them differ in length.
     columns = "l" * len(header)
     lines = [
         r"\begin{table}[htbp]",
@@ -140,6 +140,6 @@ def _settings(table: SweepTable) -> Iterable[tuple[str, list[str]]]:
 
 
 def _described(items: Iterable[tuple[str, list[str]]]) -> str:
-    """Names and what is said of them."""
+    """A LaTeX description list of names, each with its lines of text."""
     lines = [rf"\item[{{{name}}}] \mbox{{}}" + "".join(f"\\\\\n{line}" for line in texts) for name, texts in items]
     return "\n".join([r"\begin{description}\raggedright", *lines, r"\end{description}"])

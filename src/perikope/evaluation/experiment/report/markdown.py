@@ -1,4 +1,4 @@
-"""The report as Markdown with the tables of GitHub."""
+"""The report as GitHub-flavoured Markdown."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from perikope.evaluation.experiment.report.findings import Findings, SweepTable,
 from perikope.evaluation.experiment.report.tables import Figure, clean, paragraphs
 
 _NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "\\": "&#92;"}
-"""Characters written as entities: readers of Markdown disagree on two backslashes before a bar in a table."""
+"""Characters that are written as entities, because Markdown parsers treat backslashes before a bar differently."""
 
 
 def escape(text: str) -> str:
-    r"""Text that no reader of Markdown takes for markup, anywhere in a line or a table.
+    r"""Escape a text so that no Markdown parser reads it as markup, anywhere in a line or a table.
 
     >>> print(escape("a_b | <b> *50%*"))
     a\_b &#124; &lt;b&gt; \*50%\*
     """
     escaped = re.sub(r"[&<>|\\]|([`*_\[\]~#$])", lambda match: "\\" + match[1] if match[1] else _NAMED[match[0]], clean(text))
-    # An address would become a link.
+    # Escaped because parsers turn an address into a link.
     escaped = re.sub(r"(?i)(://|www(?=\.))", lambda match: match[0].replace(":", "&#58;") if ":" in match[0] else "ww&#119;", escaped)
-    # A line that begins like a list, a rule or an underline would be taken for one.
+    # Escaped because a line that begins like a list, a rule or an underline would become one.
     return re.sub(r"^(\d+)([.)])|^([-+=])", lambda match: f"{match[1]}\\{match[2]}" if match[2] else f"\\{match[3]}", escaped)
 
 
 def code(text: str) -> str:
-    r"""Text as code, outside of tables.
+    r"""A text as inline code, outside of tables.
 
     >>> print(code("plm(sigma=5)"), code("a `b`"))
     `plm(sigma=5)` `` a `b` ``
@@ -34,13 +34,13 @@ def code(text: str) -> str:
     cleaned = clean(text)
     runs = {len(run) for run in re.findall("`+", cleaned)}
     fence = "`" * next(size for size in range(1, len(runs) + 2) if size not in runs)
-    # Readers strip one space from both ends if both are there and something else is between them.
+    # Parsers strip one space from each end if there is one at both ends and other text between them.
     padding = " " if "`" in (cleaned[:1], cleaned[-1:]) or (cleaned[:1] == cleaned[-1:] == " ") else ""
     return f"{fence}{padding}{cleaned}{padding}{fence}" if cleaned else ""
 
 
 def markdown_report(findings: Findings) -> str:
-    """The whole report."""
+    """The Markdown source of the whole report."""
     outcome = findings.outcome
     blocks = [f"# {escape(outcome.title)}", *map(escape, paragraphs(outcome.description)), escape(findings.legend)]
     if findings.overview is not None:
@@ -68,7 +68,7 @@ def _cell(figure: Figure | None) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    # Figures are left-aligned too: the raised letters behind them differ in length.
+    # Figures are left-aligned because the raised letters after them differ in length.
     rule = [":--"] * len(header)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
 

@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs no other file: no network, no fonts, and a script of a few lines inside it."""
+"""The report as one self-contained HTML page, which loads nothing from other files or the network."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from perikope.evaluation.experiment.report.tables import ExtraTable, Figure, cou
 
 
 def html_report(findings: Findings) -> str:
-    """The whole page."""
+    """The HTML source of the whole report."""
     outcome = findings.outcome
     style, script = _file("page.css"), _file("page.js")
-    # Nothing is loaded, and only the script below can run, whatever a name contains.
+    # The policy lets the browser load nothing and run only the script below, whatever a name contains.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     sections = [*_overview(findings.overview)]
@@ -127,7 +127,7 @@ def _extra(table: ExtraTable, anchor: str) -> Iterable[str]:
 
 
 def _table(columns: Sequence[str], rows: Iterable[str]) -> str:
-    """A table that is sorted by a click on the head of a column."""
+    """The HTML of a table. A click on the heading of a column sorts the table."""
     heads = '<td></td><th scope="col" class="text">System</th>' + "".join(f'<th scope="col">{name_of(column)}</th>' for column in columns)
     body = "\n".join(rows)
     return f'<div class="scroll" tabindex="0"><table class="figures"><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table></div>'

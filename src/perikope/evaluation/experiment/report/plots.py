@@ -1,4 +1,4 @@
-"""The plots of an experiment: values by topic, differences by topic, recall and precision, surfaces of tuning."""
+"""The plots of a report: values by topic, differences by topic, precision over recall, and scores of tuned settings."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from perikope.evaluation.experiment.report.tables import counted, figure
 from perikope.evaluation.tuning.outcome import TuningOutcome
 
 HIGHLIGHTED = 8
-"""Number of curves with a separate colour; more could not be told apart."""
+"""Number of curves with a separate colour. Readers could not tell more colours apart."""
 BARS = 400
-"""Largest number of bars that a screen shows; of more bars, this many are drawn, evenly spaced in the sorted list."""
+"""Maximum number of bars in a plot. Of a longer sorted list, this many evenly spaced values are drawn."""
 SHADES = 16
 """Number of shades of a heat map."""
 FEW = 12
-"""Largest number of values of a parameter that can be written below a plot."""
+"""Maximum number of values of a parameter whose texts fit below a plot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The spread of values as a box plot shows it."""
+    """The numbers that a box plot shows. `low` and `high` are the ends of the whiskers."""
 
     low: float
     first_quartile: float
@@ -52,7 +52,10 @@ class Box:
 
 
 def box_of(values: Sequence[float]) -> Box:
-    """Quartiles between the nearest ranks; whiskers to the last values within 1.5 times the box's length (Tukey).
+    """The box plot of at least one value.
+
+    Quartiles are interpolated linearly between the nearest ranks. Whiskers end at the last value within 1.5 times the
+    interquartile range (Tukey). Values beyond the whiskers are outliers.
 
     >>> box_of([1, 2, 3, 4, 100])
     Box(low=1, first_quartile=2.0, median=3.0, third_quartile=4.0, high=4, mean=22.0, outliers=(100,))
@@ -73,7 +76,7 @@ def _quantile(ranked: Sequence[float], share: float) -> float:
 
 
 def box_plots(rows: Sequence[Row], measure: str) -> str:
-    """One box per system, one below the other."""
+    """The HTML of one box per system, one below the other, with the values of a measure by topic."""
     values = {row.letter: [*row.system.values[measure].values()] for row in rows}
     axis = numeric_axis([value for column in values.values() for value in column], measure, with_zero=True)
     shown = [row for row in rows if values[row.letter]]
@@ -81,7 +84,10 @@ def box_plots(rows: Sequence[Row], measure: str) -> str:
 
 
 def spread_plots(values: Mapping[str, Sequence[float]], measure: str) -> str:
-    """One box per name, over an axis that is only as wide as the values: seeds differ little."""
+    """The HTML of one box per name.
+
+    The axis need not contain 0, so that small differences between seeds are visible.
+    """
     axis = numeric_axis([value for column in values.values() for value in column], measure)
     return _boxes([(f'<div class="name">{name_of(name)}</div>', name, column) for name, column in values.items()], axis)
 
@@ -111,18 +117,21 @@ def _box(title: str, values: Sequence[float], axis: Axis) -> str:
 
 
 def named(row: Row) -> str:
-    """The name of a system, beside or above its plot."""
+    """The HTML of the letter and name of a system, for the place beside or above its plot."""
     return f'<div class="name"><span class="letter">{row.letter}</span> {name_of(row.system.name)}</div>'
 
 
 def differences_of(system: SystemOutcome, baseline: SystemOutcome, measure: str) -> list[float]:
-    """The differences of a system to the baseline, one per topic, in descending order."""
+    """The values of a system minus those of the baseline, one per common topic, in descending order."""
     reference = baseline.values[measure]
     return sorted((value - reference[qid] for qid, value in system.values[measure].items() if qid in reference), reverse=True)
 
 
 def difference_plots(rows: Sequence[Row], measure: str) -> str:
-    """One small plot per system against the first one, all with the same scale and one bar per topic."""
+    """The HTML of one small plot per system, with one bar per topic for its difference from the first system.
+
+    All plots have the same scale.
+    """
     baseline = rows[0].system
     compared = [(row, differences_of(row.system, baseline, measure)) for row in rows[1:]]
     shown = [(row, differences) for row, differences in compared if differences]
@@ -148,7 +157,7 @@ def _difference_plot(row: Row, differences: Sequence[float], axis: Axis) -> str:
 
 
 def _bars(values: Sequence[float], axis: Axis, kind: str) -> str:
-    """Sorted bars as one outline; bars of the same height make one step."""
+    """An SVG path around sorted bars. Neighbouring bars of the same height share one line."""
     path, height = f"M0 {number(axis.down(0))}", axis.down(0)
     for bar, value in enumerate(values):
         if (top := axis.down(value)) != height:
@@ -158,7 +167,10 @@ def _bars(values: Sequence[float], axis: Axis, kind: str) -> str:
 
 
 def curve_plot(rows: Sequence[Row]) -> str:
-    """Precision over recall: the first system and the best ones in colours, the others behind them."""
+    """The HTML of the curves of precision over recall; empty if no system has a curve.
+
+    The first system and the best other systems have colours. The remaining curves are grey and lie behind them.
+    """
     known = [row for row in rows if len(row.system.curve) > 1]
     if not known:
         return ""
@@ -188,7 +200,7 @@ def _curve(row: Row, x: Axis, y: Axis, kind: str) -> str:
 
 
 def _straightened(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points without those inside level parts: curves that end in zeros have many."""
+    """The points of a curve without those inside horizontal parts. Curves that end in zeros have many such points."""
     kept = [point for before, point, after in zip(points, points[1:], points[2:], strict=False) if not before[1] == point[1] == after[1]]
     return [points[0], *kept, points[-1]]
 
@@ -202,7 +214,7 @@ def _swatch(kind: str) -> str:
 
 
 def tuning_plots(row: Row, tuned: TuningOutcome) -> str:
-    """The surface of a search with the name of its system; empty where there is nothing to draw."""
+    """The HTML of the plots of tuned settings with the name of the system; empty if there is nothing to draw."""
     pictures = tuning_pictures(tuned, f"{row.letter} {row.system.name}")
     if not pictures:
         return ""
@@ -221,7 +233,11 @@ def _framed(picture: Picture) -> str:
 
 
 def tuning_pictures(tuned: TuningOutcome, title: str) -> list[Picture]:
-    """A heat map of two parameters that were tried in all pairs, else the best score by the value of each parameter."""
+    """The plots of tuned settings and their scores; empty if there is nothing to draw.
+
+    Two parameters whose values were tried in all, or most, pairs give a heat map. Otherwise, each parameter with
+    several values gives a plot of the best score by value.
+    """
     scored = [(setting, score) for setting, score in zip(tuned.settings, tuned.scores, strict=True) if math.isfinite(score)]
     if not scored or not tuned.parameters:
         return []
@@ -229,7 +245,7 @@ def tuning_pictures(tuned: TuningOutcome, title: str) -> list[Picture]:
     columns = [sorted(dict.fromkeys(setting[number] for setting, _ in scored), key=_order) for number in range(len(tuned.parameters))]
     if len(columns) == 2 and min(map(len, columns)) > 1 and len(columns[0]) * len(columns[1]) <= 2 * len(scored):
         return [_heat_map(tuned, columns, {(setting[0], setting[1]): score for setting, score in scored}, title, description)]
-    # A parameter with a single value has nothing to show.
+    # A parameter with a single value needs no plot.
     shown = [number for number, column in enumerate(columns) if len(column) > 1]
     profiles = [_profile(number, scored) for number in shown]
     y = numeric_axis([score for profile in profiles for score in profile.values()], tuned.measure, marks=4)
@@ -269,12 +285,12 @@ def _heat_map(
 
 
 def opacity(shade: int) -> str:
-    """The opacity of a shade."""
+    """The opacity of a shade as a CSS percentage. Shades are numbered from 0, the lightest."""
     return f"{number(100 * (0.06 + 0.94 * shade / (SHADES - 1)))}%"
 
 
 def _profile(parameter: int, scored: Sequence[tuple[tuple[object, ...], float]]) -> dict[object, float]:
-    """The best score of each value of a parameter over all values of the others."""
+    """The best score for each value of the parameter with this index, over all values of the other parameters."""
     best: dict[object, float] = {}
     for setting, score in scored:
         best[setting[parameter]] = max(score, best.get(setting[parameter], -math.inf))
@@ -292,7 +308,7 @@ def _profile_plot(
         x = listed_axis([value_text(value) for value in column], name)
         across = [x.place(step + 0.5) for step in range(len(column))]
     points = [(at, y.down(best[value])) for at, value in zip(across, column, strict=True)]
-    # Random values are all different: a line through them would show only the noise of the other parameters.
+    # Values of a random search are all different. A line through them would only show noise of the other parameters.
     is_line = len(tuned.parameters) == 1 or 2 * len(column) <= len(tuned.scores)
     chosen = [point for point, value in zip(points, column, strict=True) if value == tuned.chosen.get(name)]
     shapes = (line(points, "curve c1") if is_line else "") + dots(points, "tried") + dots(chosen, "picked")
@@ -300,6 +316,6 @@ def _profile_plot(
 
 
 def _is_even(numbers: Sequence[float]) -> bool:
-    """Whether a linear scale shows the values well: they are many, or not crowded at one end as 1, 10, 100 … are."""
+    """Whether a linear scale suits sorted values: they are many, or the largest gap is at most 3 times the smallest."""
     gaps = [after - before for before, after in pairwise(numbers)]
     return len(numbers) > FEW or max(gaps) <= 3 * min(gaps)

@@ -1,8 +1,8 @@
 """Tables over the repetitions of systems: mean and standard deviation over seeds, and significant differences.
 
-Systems are compared by the Mann–Whitney U test over seeds: the distribution of their values is not known, and no seed
-of one system belongs to a seed of another. With three seeds each the test cannot reach 0.05, with four it can. Where
-no two systems of a table have enough seeds, systems are compared over topics.
+Systems are compared by the Mann–Whitney U test over seeds, because the distribution of their values is unknown and
+the seeds of two systems are not paired. The test can reach p ≤ 0.05 with four seeds per system, but not with three. If
+no two systems of a table have enough seeds, systems are compared over topics instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BY_TOPICS = "paired t-test over topics, each the mean over seeds, p ≤ 0.05, c
 
 
 def repetition_tables(outcome: Outcome) -> list[ExtraTable]:
-    """One table per group of systems and sweep; systems without repetitions are in none of them."""
+    """One table per sweep and title of a table, with the systems that have repetitions."""
     groups = dict.fromkeys(system.table for sweep in outcome.sweeps for system in sweep.systems if system.repetitions)
     tables = (_table(outcome.measures, group, sweep) for group in groups for sweep in outcome.sweeps)
     return [table for table in tables if table.rows]
@@ -52,7 +52,7 @@ def _column(systems: Sequence[SystemOutcome], measure: str, *, over_seeds: bool)
 
 
 def _letters(systems: Sequence[SystemOutcome], measure: str, *, over_seeds: bool) -> Mapping[str, str]:
-    """The letters of the systems that each system beats significantly, over seeds or over topics."""
+    """For each system, the letters of the systems that it beats significantly, over seeds or over topics."""
     if len(systems) < 2:
         return {}
     if over_seeds:
@@ -63,7 +63,10 @@ def _letters(systems: Sequence[SystemOutcome], measure: str, *, over_seeds: bool
 
 
 def deviation_figure(values: Iterable[float], best: float | None = None, beats: str = "") -> Figure:
-    """The mean of values with their standard deviation; `best` is the mean that is printed in bold."""
+    """A cell with the mean and the standard deviation of values; without the deviation if there is one value.
+
+    The mean is marked as the best if it is printed like `best`. `beats` has the letters of significantly worse systems.
+    """
     listed = list(values)
     mean = average(listed)
     text = figure(mean)

@@ -1,4 +1,4 @@
-"""All values as one table for spreadsheets: one row per sweep, system and topic, one column per measure."""
+"""All values of an experiment as CSV: one row per sweep, system and topic, and one column per measure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perikope.evaluation.experiment.report.tables import clean
 
 
 def csv_lines(outcome: Outcome) -> Iterator[str]:
-    """The lines of the table; numbers are not rounded."""
+    """Yield the lines of the CSV file, the header first. Numbers are not rounded."""
     yield _line(["sweep", "system", "topic", *map(guarded, outcome.measures)])
     for sweep in outcome.sweeps:
         for system in sweep.systems:
@@ -21,7 +21,7 @@ def csv_lines(outcome: Outcome) -> Iterator[str]:
 
 
 def guarded(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: text that begins like one gets an apostrophe in front.
+    """A text that no spreadsheet reads as a formula. A text that begins like a formula gets an apostrophe in front.
 
     >>> guarded("=1+1"), guarded("bm25")
     ("'=1+1", 'bm25')

@@ -1,4 +1,4 @@
-"""The surface of a search as one SVG file that needs no style sheet, for a paper or a slide."""
+"""Plots of tuned settings and their scores as one SVG file that needs no style sheet, for a paper or a slide."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from perikope.evaluation.tuning.outcome import TuningOutcome
 WIDTH = 640
 HEIGHTS = {"heat": 320, "small": 200}
 CHARACTER = 7
-"""Approximate width of a character; the text is not measured."""
+"""Approximate width of a character in pixels, which is used to estimate the width of texts."""
 LINE = 18
 SIDE = 24
-"""Margin around everything."""
+"""Margin around the picture, in pixels."""
 
-# The light colours of the page as values: programs other than browsers do not know variables of style sheets.
+# The light colours of the HTML page. They are written as values because many programs do not support CSS variables.
 STYLE = """
 text { font: 12px system-ui, "Segoe UI", Roboto, Arial, sans-serif; fill: #5b6470; }
 .title { font-size: 15px; font-weight: 600; fill: #1b1f24; }
@@ -35,7 +35,7 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 
 
 def surface_svg(tuned: TuningOutcome, title: str) -> str:
-    """The pictures of a search one below the other, with a title; empty where there is nothing to draw."""
+    """The SVG text with all plots of a tuning, one below the other, and a title; empty if there is nothing to draw."""
     pictures = tuning_pictures(tuned, title)
     if not pictures:
         return ""
@@ -57,7 +57,7 @@ def surface_svg(tuned: TuningOutcome, title: str) -> str:
 
 
 def write_surface(path: Path, tuned: TuningOutcome, title: str) -> bool:
-    """Write the picture of a search; false where there is nothing to draw."""
+    """Write the plots of a tuning to an SVG file. Returns False, without writing, if there is nothing to draw."""
     text = surface_svg(tuned, title)
     if text:
         with replacing(path) as file:
@@ -66,13 +66,13 @@ def write_surface(path: Path, tuned: TuningOutcome, title: str) -> bool:
 
 
 def _placed(picture: Picture, top: float) -> tuple[str, float]:
-    """A picture with its axes, starting at `top`, and its height."""
+    """The SVG of a plot with its axes, whose upper edge is at `top`, and the height that it takes."""
     left = SIDE + CHARACTER * max((len(_short(text)) for _, text in picture.y.marks), default=1) + 6
     width, height = WIDTH - left - SIDE, HEIGHTS[picture.kind]
-    # Half of the highest mark is above the plot.
+    # The upper half of the text at the highest mark is above the plot.
     first = top + LINE + 8
     parts = [_text(SIDE, top + 12, picture.y.name)] if picture.y.name else []
-    # Cells cover the lines of a grid.
+    # A heat map needs no grid, because its cells would cover the lines.
     lines = "" if picture.kind == "heat" else grid(picture.x, picture.y)
     parts.append(
         f'<svg x="{number(left)}" y="{number(first)}" width="{number(width)}" height="{height}" viewBox="0 0 {SIZE} {SIZE}" '
@@ -94,7 +94,7 @@ def _marks(axis: Axis, left: float, width: float, down: float) -> list[str]:
 
 
 def _scale(shades: tuple[str, str], middle: float, down: float) -> list[str]:
-    """The shades from the lightest to the darkest, with their values."""
+    """The SVG elements of a colour scale from the lightest to the darkest shade, with the values of both."""
     step = 8
     left = middle - step * SHADES / 2
     cells = "".join(

@@ -1,4 +1,4 @@
-"""Figures and tables as every form of the report has them, and texts that every form can show."""
+"""Cells and tables that all formats of the report share, and functions that format numbers and clean texts."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ class Figure:
 
     mean: float
     text: str
+    """The printed form of the mean."""
     is_best: bool
-    """Whether no other figure of its column is printed as a higher number."""
+    """Whether no other cell of the column is printed as a higher number."""
     beats: str = ""
-    """The letters of the systems that it beats significantly."""
+    """The letters of the systems that the system of the row beats significantly."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraTable:
-    """A table beside those of the sweeps, such as one over seeds."""
+    """A table that is reported after the tables of the sweeps, such as a table over seeds."""
 
     title: str
     how: str
-    """How to read it."""
+    """A text that explains how to read the table."""
     columns: tuple[str, ...]
     rows: tuple[tuple[str, str, tuple[Figure | None, ...]], ...]
-    """Letter, name and figures."""
+    """The letter, the name and the cells of each row."""
     spread: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """Values by name of a system, drawn as box plots; nothing is drawn where it is empty."""
+    """Values by name of a system, which are drawn as box plots. Empty if there are no box plots."""
     measure: str = ""
-    """The measure of these values."""
+    """The measure of the values in `spread`."""
 
 
 def figure(value: float) -> str:
-    """A mean in the form in which tables print it.
+    """Format a mean with four decimals, as tables print it.
 
     >>> figure(0.12345), figure(-0.00001)
     ('0.1235', '0.0000')
@@ -49,7 +50,7 @@ def figure(value: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun.
+    """A number with its noun, in the singular or plural.
 
     >>> counted(1, "topic"), counted(1200, "topic")
     ('1 topic', '1,200 topics')
@@ -58,7 +59,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def ranges(letters: str) -> str:
-    """Letters with three or more consecutive ones written as a range.
+    """Shorten letters of systems: three or more consecutive letters become a range.
 
     >>> ranges("abcdf"), ranges("ab"), ranges("xyzABD"), ranges("Z(53)(54)")
     ('a–df', 'ab', 'x–BD', 'Z–(54)')
@@ -85,7 +86,7 @@ _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 
 
 def clean(text: str) -> str:
-    """Text in one line, without control characters, lone surrogates and marks that change the writing direction.
+    """A text in one line. Control characters, lone surrogates and marks of the writing direction become U+FFFD.
 
     >>> clean("a\\n b\\x00\\ud800")
     'a b\\ufffd\\ufffd'

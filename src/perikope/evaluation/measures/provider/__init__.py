@@ -1,4 +1,4 @@
-"""The measures of perikope for users of ir_measures, and so of PyTerrier, which evaluates with ir_measures.
+"""Registers the measures of perikope in ir_measures, and thereby in PyTerrier, which evaluates with ir_measures.
 
     from perikope.evaluation.measures import provider
 
@@ -7,9 +7,9 @@
 
     pt.Experiment(systems, topics, qrels, eval_metrics=provider.measures("MAP(D) PRES@100 nDCG@10"))
 
-ir_measures has a fixed list of providers and no entry points, so a program must call `register` once. The measures that
-ir_measures already has (nDCG, AP, RR, P, R, Success, Judged) stay its own. Passages are named `document#passage` in the
-column of documents.
+ir_measures does not discover providers, so a program must call `register` once. Measures that ir_measures already has
+(nDCG, AP, RR, P, R, Success, Judged) are not replaced. Passages have the name `document#passage` in the column of
+documents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ __all__ = ["measures", "register"]
 
 
 def register() -> ir_measures.Provider:
-    """Register our measures in ir_measures by their canonical names (`APD`, `PRES`); a second call changes nothing."""
+    """Register perikope's measures in ir_measures by their canonical names (`APD`, `PRES`), and return the provider.
+
+    A second call changes nothing.
+    """
     try:
         from perikope.evaluation.measures.provider.offer import offer
     except ModuleNotFoundError as error:
@@ -36,7 +39,9 @@ def register() -> ir_measures.Provider:
 
 
 def measures(asked: str) -> list[ir_measures.Measure]:
-    """Register our measures, and return measures of ir_measures for names in any of our spellings, separated by spaces.
+    """Read names of measures, separated by spaces, as perikope does, and return them as measures of ir_measures.
+
+    Calls `register` first.
 
     >>> measures("MAP(D) iP[.01] MAgP(t2i=300) nDCG@10 R@5")
     [APD, iP@0.01, AgP(t2i=300), nDCG@10, R@5]

@@ -1,4 +1,4 @@
-"""The provider itself, the only module that imports ir_measures when it is loaded."""
+"""The provider of perikope's measures for ir_measures. Only this module imports ir_measures at module level."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perikope.evaluation.measures.evaluation import ranked_names
 
 
 def offer() -> ir_measures.Provider:
-    """Add our measures and their provider to the registries of ir_measures."""
+    """Add the measures of perikope and their provider to the registries of ir_measures, and return the provider."""
     if _PROVIDER.NAME not in ir_measures.providers.registry:
         for measure in _MEASURES.values():
             aliases = [alias for alias in measure.definition.aliases if alias.isidentifier()]
@@ -33,7 +33,7 @@ def theirs(measure: Measure) -> ir_measures.Measure:
     definition = measure.definition
     known = registry.get(definition.name)
     if known is None:
-        # The measure was borrowed from ir_measures; its name is the notation there.
+        # The measure was taken from ir_measures, and its name is in the notation of ir_measures.
         borrowed: ir_measures.Measure = ir_measures.parse_measure(definition.name)
         return borrowed
     given = {name: value for name, value in measure.arguments if value != definition.parameters[name].default}
@@ -44,13 +44,13 @@ def theirs(measure: Measure) -> ir_measures.Measure:
 
 
 class _Offered(ir_measures.Measure):
-    """One of our measures as a measure of ir_measures."""
+    """A measure of perikope as a measure of ir_measures."""
 
     perikope = True
     definition: Definition
 
     def ours(self) -> Measure:
-        """Our measure with its checked parameters and cutoff."""
+        """The measure of perikope, with checked parameters and cutoff."""
         parameters = {name: value for name, value in self.params.items() if name != self.AT_PARAM}
         bound = bind(self.definition.name, self.definition.parameters, parameters)
         return Measure(self.definition, tuple(bound.items()), self.definition.checked_cutoff(self.params.get(self.AT_PARAM)))
@@ -79,7 +79,7 @@ def _offered(definition: Definition) -> _Offered:
 
 
 class _Provider(ir_measures.Provider):
-    """Computes our measures for ir_measures."""
+    """Computes the measures of perikope for ir_measures."""
 
     NAME = "perikope"
 
@@ -91,11 +91,11 @@ class _Provider(ir_measures.Provider):
         return _Evaluator([measure for measure in measures if isinstance(measure, _Offered)], qrels)
 
     def run_inputs(self, measures: Iterable[ir_measures.Measure]) -> list[str]:
-        """The columns that a run needs."""
+        """The columns that a run needs for the given measures."""
         return ["query_id", "doc_id", "score", *_character_columns(measures)]
 
     def qrel_inputs(self, measures: Iterable[ir_measures.Measure]) -> list[str]:
-        """The columns that judgements need."""
+        """The columns that judgements need for the given measures."""
         return ["query_id", "doc_id", "relevance", *_character_columns(measures)]
 
 
@@ -104,7 +104,7 @@ class _Evaluator(ir_measures.Evaluator):
         self._ours = {measure: measure.ours() for measure in measures}
         needed = {ours.level == "names" for ours in self._ours.values()}
         if needed == {True, False}:
-            raise UsageError("measures of names and measures of characters need different judgements: ask ir_measures for them apart")
+            raise UsageError("measures of names and measures of characters need different judgements; compute them in separate calls")
         self._by_name = needed != {False}
         self._judged: Mapping[str, Mapping[str, Any]] = (
             QrelsConverter(qrels).as_dict_of_dict() if self._by_name else _relevant_text(QrelsConverter(qrels))
@@ -121,7 +121,10 @@ class _Evaluator(ir_measures.Evaluator):
 
 
 def _relevant_text(qrels: QrelsConverter) -> Mapping[str, Mapping[str, Any]]:
-    """Relevant text by query and document, from rows with `start` and `length`; a dictionary is returned as it is."""
+    """Relevant text by query id and document, from rows with `start` and `length`.
+
+    A dictionary is returned unchanged.
+    """
     if isinstance(qrels.qrels, dict):
         return qrels.qrels
     ranges_of_query: dict[str, dict[str, list[tuple[int, int]]]] = {}
@@ -136,7 +139,10 @@ def _relevant_text(qrels: QrelsConverter) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _extracts(run: RunConverter) -> Mapping[str, list[Any]]:
-    """Ranges of text by query, best first, from rows with `start` and `length`; a dictionary is returned as it is."""
+    """Ranges of text by query id, best first, from rows with `start` and `length`.
+
+    A dictionary is returned unchanged.
+    """
     if isinstance(run.run, dict):
         return run.run
     extracts: dict[str, list[Extract]] = {}
@@ -148,7 +154,7 @@ def _extracts(run: RunConverter) -> Mapping[str, list[Any]]:
 def _rows(table: Any, what: str) -> Iterator[Any]:
     for row in table.itertuples() if hasattr(table, "itertuples") else table:
         if not hasattr(row, "start") or not hasattr(row, "length"):
-            raise UsageError(f"measures of characters need the columns start and length, and {what} has none of this name")
+            raise UsageError(f"measures of characters need the columns start and length; add them to {what}")
         yield row
 
 
@@ -157,6 +163,6 @@ def _character_columns(measures: Iterable[ir_measures.Measure]) -> list[str]:
     return ["start", "length"] if characters else []
 
 
-# A measure that ir_measures has by the same name gives the same values, which tests check.
+# Measures that ir_measures has under the same name are left out. Tests check that both give the same values.
 _MEASURES = {name: _offered(definition) for name, definition in MEASURES.items() if name not in registry}
 _PROVIDER = _Provider(_MEASURES.values())
