@@ -93,7 +93,7 @@ def test_run_and_eval(index, tmp_path, capsys):
     qrels.write_text("1 0 d1#p1 1\n2 0 d2#p1 1\n")
     code, _, err = run(capsys, "run", index, topics, "--out", out)
     assert code == 1
-    assert "topic 2: no passage holds any of its words" in err
+    assert "topic 2: no passage contains a word of the query" in err
     assert out.read_text().splitlines()[0].startswith("1 Q0 d1#p1 1 ")
     code, table, _ = run(capsys, "eval", qrels, out, "--measures", "RR MAP(D)")
     assert code == 0
@@ -173,7 +173,7 @@ def test_mistakes_in_input_leave_nothing_behind(files, tmp_path, capsys):
     index_fails(good, "unknown format 'pdf'", "--format", "pdf")
     index_fails(good, "unknown stemmer", "--stemmer", "lovins")
     index_fails(good, "words:0", "--segment", "words:0")
-    index_fails(good, "cannot read stop words", "--stopwords", "nowhere.txt")
+    index_fails(good, "cannot read the stop words", "--stopwords", "nowhere.txt")
     index_fails(good, "is not a language code", "--language", "english!")
     fails(capsys, "nowhere", "index", tmp_path / "nowhere", "--to", tmp_path / "new")
 
@@ -218,7 +218,7 @@ def test_the_demo_finds_by_context_what_words_alone_do_not(capsys):
 
 
 def test_check_names_what_is_damaged(index, capsys):
-    assert run(capsys, "check", index)[:2] == (0, f"{index} is whole: 2 documents\n")
+    assert run(capsys, "check", index)[:2] == (0, f"{index} is undamaged: 2 documents\n")
     segment = next(index.glob("segment-*"))
     data = bytearray(segment.read_bytes())
     data[len(data) // 2] ^= 1

@@ -90,11 +90,11 @@ def test_the_surface_is_drawn(files, capsys):
         (("--model", "qsf_section(gamma)"), "unknown parameter of qsf_section 'gamma'"),
         (("--model", "psg"), "no parameter to tune"),
         (("--measure", "nDGC@10"), "did you mean 'nDCG'"),
-        (("--sweep", "1,x"), "--sweep must be whole numbers"),
+        (("--sweep", "1,x"), "--sweep must be a list of whole numbers"),
         (("--save", "mine.txt"), "ends in .toml"),
         (("--save", "there/is/none.toml"), "there is no folder there/is"),
-        (("--plot", "surface.png"), "a plot's file ends in .svg, not 'surface.png'"),
-        (("--plot", "surface.svg", "--model", "qsf_v(alpha=[0.5])"), "--plot has nothing to draw: there is one setting"),
+        (("--plot", "surface.png"), "the file of a plot must have a name that ends in .svg, not 'surface.png'"),
+        (("--plot", "surface.svg", "--model", "qsf_v(alpha=[0.5])"), "--plot needs at least two settings"),
         (("--model", "qsf_v(alpha=[])"), "has no value to try"),
         (("--model", "qsf_v(statistics)"), "statistics has no grid of several values"),
     ],
@@ -143,7 +143,7 @@ def test_a_wrong_file_is_named_with_its_key(files, capsys):
     code, _, err = run(capsys, "experiment", files / "small.toml")
     assert code == 2
     assert "small.toml: [system bm25] model is wrong: unknown model 'bm52'; did you mean 'bm25'?" in err
-    assert "name an experiment file" in run(capsys, "experiment")[2]
+    assert "give the file of an experiment" in run(capsys, "experiment")[2]
     assert not (files / "small").exists()
 
 

@@ -115,7 +115,7 @@ def test_a_run_by_places_needs_xml(topics, tmp_path, capsys, form):
     fails(capsys, "index the XML files themselves", "run", tmp_path / "plain", topics, "--run-format", form, "--out", out)
     assert not out.exists()
     fails(
-        capsys, "holds passages; leave --document-ranking out", "run", tmp_path / "plain", topics, "--run-format", form, "--out", out,
+        capsys, "is for passages; leave --document-ranking out", "run", tmp_path / "plain", topics, "--run-format", form, "--out", out,
         "--document-ranking", "maxp",
     )  # fmt: skip
 

@@ -138,7 +138,7 @@ def test_pasted_claims(index, capsys, monkeypatch):
     text = "A tunnel kiln comprising a burner and a muffle"
     documents, err = searched(capsys, index, "--claims", text)
     assert set(documents[:6]) == {patent.id for patent in FAMILIES[2].everything}
-    assert err == "perikope: note: claims alone have neither codes nor dates: nothing is filtered\n"
+    assert err == "perikope: note: claims without a patent have no codes and no dates: documents are not filtered by them\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + text.encode())))
     assert searched(capsys, index, "--claims", "-")[0] == documents
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
@@ -168,14 +168,14 @@ def test_what_is_printed(index, capsys):
         (["pump", "--patent", "EP0900100A1"], "not both"),
         (["pump", "--no-date-limit"], "--no-date-limit needs a patent"),
         (["pump", "--fetch-words", 5], "--fetch-words needs a patent"),
-        (["--claim", 1], "name the patent with --patent"),
+        (["--claim", 1], "give the patent with --patent"),
         (["--patent", "EP0900100A1", "--claims", "A pump", "--claim", 1], "not both"),
         (["--patent", ""], "--patent is empty"),
         (["--claims", " "], "--claims is empty"),
-        (["--patent", "EP0900199A1"], "similar ones: EP0900109A1"),
-        (["--patent", "EP0900100A9"], "other publications of EP0900100: EP-900100-A1, EP-900100-B1"),
+        (["--patent", "EP0900199A1"], "similar names: EP0900109A1"),
+        (["--patent", "EP0900100A9"], "these publications of EP0900100: EP-900100-A1, EP-900100-B1"),
         (["--patent", "nothing.xml"], "neither a file"),
-        (["--patent", "EP0900100A1", "--claim", 7], "no claim '7'; it has claim-1, claim-2"),
+        (["--patent", "EP0900100A1", "--claim", 7], "no claim '7'; its claims are claim-1, claim-2"),
         (["--patent", "EP0900100A1", "--fetch-from", "claim"], "did you mean 'claims'"),
         (["--patent", "EP0900100A1", "--translate", "here"], "not the address of a translation server"),
     ],
@@ -204,7 +204,7 @@ def test_a_patent_that_lacks_codes_and_dates(index, tmp_path, capsys):
     documents, err = searched(capsys, index, "--patent", path)
     assert set(documents[:6]) == {patent.id for patent in FAMILIES[0].everything}
     assert "has no abstract: words are taken from its claims" in err
-    assert "has no classification codes: not filtered" in err
+    assert "has no classification codes: documents are not filtered" in err
     assert "has no date" in err
     assert all(line.startswith("perikope: note: ") for line in err.splitlines())
 

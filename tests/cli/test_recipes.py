@@ -86,8 +86,8 @@ def test_another_analysis_is_one_line_on_stderr(index):
     command = [sys.executable, "-m", "perikope", "search", str(index), "pump", "--recipe", "beigbeder2015"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr.splitlines() == [
-        "perikope: warning: recipe beigbeder2015 expects --stemmer none, the index was made with porter: figures will differ",
-        "perikope: warning: recipe beigbeder2015 expects --stopwords none, the index was made with default: figures will differ",
+        "perikope: warning: recipe beigbeder2015 expects --stemmer none, the index was made with porter: results will differ",
+        "perikope: warning: recipe beigbeder2015 expects --stopwords none, the index was made with default: results will differ",
     ]
     assert "d2" in done.stdout
 

@@ -69,7 +69,7 @@ def test_documents_of_a_run_are_looked_into(index, tmp_path, capsys):
     hits = [json.loads(line) for line in said(capsys, index, "pump", "--candidates", run_file, "--json").splitlines()]
     assert {hit["document"] for hit in hits} == {"d 1"}
     run_file.write_text("7 Q0 d2 1 0.5 x\n8 Q0 d2 1 0.5 x\n")
-    fails(capsys, "has 2 topics, and a search needs a run with one", "search", index, "pump", "--candidates", run_file)
+    fails(capsys, "has 2 topics; give a run with one topic", "search", index, "pump", "--candidates", run_file)
 
 
 def test_a_query_that_begins_with_a_dash(index, capsys):
@@ -81,5 +81,5 @@ def test_a_query_that_begins_with_a_dash(index, capsys):
 
 
 def test_what_is_about_overlap_needs_it(index, capsys):
-    fails(capsys, "add that, or leave it out", "search", index, "pump", "--elements", "--drop-unmatched")
+    fails(capsys, "add no_overlap, or leave drop_unmatched out", "search", index, "pump", "--elements", "--drop-unmatched")
     assert said(capsys, index, "pump", "--no-overlap", "--drop-unmatched", "--elements")

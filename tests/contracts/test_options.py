@@ -327,7 +327,7 @@ def test_options_are_values():
 
 
 def test_an_option_about_patents_needs_one(index):
-    with pytest.raises(UsageError, match="fetch_words is about patents"):
+    with pytest.raises(UsageError, match="fetch_words applies to patents only"):
         Index.open(index).search("pump", fetch_words=3)
 
 

@@ -200,7 +200,7 @@ def test_the_variant_is_that_of_the_store(index, saved):
     assert len(index.search("magnet", model='hgat(store="mine",variant="NO_LB")')) > 0
     with pytest.raises(UsageError, match="made with the variant NO_LB, not BASE"):
         index.search("magnet", model='hgat(store="mine",variant="BASE")')
-    with pytest.raises(UsageError, match=r"holds context, not tokens; rank with hgat\(store=mine\)"):
+    with pytest.raises(UsageError, match=r"is of kind context, not tokens; rank with hgat\(store=mine\)"):
         index.search("magnet", model="colbert(store=mine)")
 
 

@@ -310,11 +310,11 @@ def test_mistakes_are_explained():
         HGAT.variant("NO_LBB")
     with pytest.raises(UsageError, match="relation 'ordr'"):
         HGAT(relations=("ordr",))
-    with pytest.raises(UsageError, match="heads that divide"):
+    with pytest.raises(UsageError, match="heads must divide"):
         HGAT(dimension=10, heads=3)
-    with pytest.raises(UsageError, match="nodes in 16 dimensions"):
+    with pytest.raises(UsageError, match="shapes of tokens and mask"):
         make("BASE")(graph, tokens[:-1], mask[:-1])
-    with pytest.raises(UsageError, match="may have 4 tokens"):
+    with pytest.raises(UsageError, match="at most 4 tokens"):
         HGAT(DIMENSION, HEADS, positions=4)(graph, tokens, torch.ones_like(mask))
     with pytest.raises(UsageError, match="nodes of the graph"):
         make("BASE")(graph, tokens, mask, np.array([99]))

@@ -236,7 +236,7 @@ def test_attention_that_cannot_be_made_is_told_before_anything_is_trained(tmp_pa
     file.write_text(file.read_text().replace("context = { layers = 2,", "context = { layers = 2, heads = 3,"))
     code, _, err = experiment(capsys, file, "--out", tmp_path / "out")
     assert code == 2
-    assert "heads that divide the dimension" in err
+    assert "heads must divide the dimension" in err
 
 
 def test_jobs_that_fail_are_told_and_the_rest_is_reported(tmp_path, capsys):
@@ -245,7 +245,7 @@ def test_jobs_that_fail_are_told_and_the_rest_is_reported(tmp_path, capsys):
     file.write_text(file.read_text().replace("context = { layers = 2,", "context = { layers = 2, positions = 2,"))
     code, shown, err = experiment(capsys, file, "--out", tmp_path / "out")
     assert code == 1
-    assert "passages may have 2 tokens" in err
+    assert "nodes may have at most 2 tokens" in err
     assert "not done: context, seed 1" in err
     assert "  folds" in shown
     assert "  context" not in shown
@@ -282,7 +282,7 @@ def test_what_makes_no_sense_is_refused(tmp_path, capsys):
     assert "names its collections and topics itself" in err
     code, _, err = run(capsys, "experiment", "carmel2013", "--index", "i", "--topics", "t", "--qrels", "q", "--device", "cpu")
     assert code == 2
-    assert "--device is for neural rankers" in err
+    assert "--device applies to neural rankers only" in err
     file.write_text(file.read_text().replace("seeds = 2", "sedes = 2"))
     code, _, err = experiment(capsys, file)
     assert code == 2

@@ -128,7 +128,7 @@ def test_negatives_from_a_ranking_and_in_turn():
     in_turn = draw_negatives(texts, topics, 0, 0, "same_doc+ranked", 100, [1])
     assert set(in_turn[::2].tolist()) == {1, 2}
     assert set(in_turn[1::2].tolist()) == {4, 8}
-    with pytest.raises(UsageError, match="no ranking"):
+    with pytest.raises(UsageError, match="needs a ranking"):
         draw_negatives(texts, replace(topics, ranked=()), 0, 0, "ranked", 1, [1])
     with pytest.raises(UsageError, match="nowhere"):
         draw_negatives(texts, topics, 0, 0, "same_doc+nowhere", 1, [1])

@@ -1,7 +1,8 @@
 """Rank documents by the scores of their passages (Dai and Callan 2019; Callan 1994).
 
-`maxp` takes the best passage, `firstp` the first, `sump` the sum of all, `meanp(n=3)` the mean of the best three.
-Equal scores are ordered by document id.
+The score of a document is the score of its best passage (`maxp`), the score of its first passage (`firstp`), the sum
+of the scores of all its passages (`sump`), or the mean score of its three best passages (`meanp(n=3)`). Documents with
+equal scores are ordered by document id.
 """
 
 from __future__ import annotations
@@ -25,45 +26,52 @@ class DocumentRanking:
     """Candidate documents with at least one eligible passage, best first, with their scores."""
 
     documents: Integers
-    """Numbers of the documents among the candidates of `Matches`."""
+    """Index of each document in the document columns of `Matches`."""
     scores: Floats
+    """Score of each document, aligned with `documents`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Passages:
-    """Eligible passages, document by document in reading order."""
+    """Eligible passages, ordered by document and then in reading order."""
 
     scores: Floats
+    """Score of each passage."""
     document: Integers
+    """Index of each passage's document."""
     documents: int
+    """Number of candidate documents, with or without eligible passages."""
 
 
 Method = Callable[[_Passages], Floats]
-"""Computes one score per document from the scores of its passages. Values of documents without passages are ignored."""
+"""Computes one score per candidate document from the scores of its passages.
+
+The caller ignores the scores of documents without eligible passages.
+"""
 
 
 def maxp(passages: _Passages) -> Floats:
-    """The score of the best passage."""
+    """For each document, the score of its best passage; -infinity if it has none."""
     best = np.full(passages.documents, -np.inf)
     np.maximum.at(best, passages.document, passages.scores)
     return best
 
 
 def firstp(passages: _Passages) -> Floats:
-    """The score of the first eligible passage."""
+    """For each document, the score of its first eligible passage; 0 if it has none."""
     first = np.zeros(passages.documents)
     first[passages.document[::-1]] = passages.scores[::-1]  # backwards, so that the first passage is written last
     return first
 
 
 def sump(passages: _Passages) -> Floats:
-    """The sum of the scores of all passages."""
+    """For each document, the sum of the scores of its eligible passages; 0 if it has none."""
     total: Floats = np.bincount(passages.document, passages.scores, minlength=passages.documents).astype(np.float64)
     return total
 
 
 def meanp(passages: _Passages, *, n: Annotated[int, Range(1), "Number of best passages whose scores are averaged."] = 3) -> Floats:
-    """The mean score of the n best passages, or of all passages if there are fewer than n."""
+    """For each document, the mean score of its n best passages, or of all its passages if it has fewer than n."""
     order = np.lexsort((-passages.scores, passages.document))
     document = passages.document[order]
     rank = np.arange(document.size) - np.searchsorted(document, document)
@@ -78,7 +86,7 @@ METHODS: dict[str, Callable[..., Floats]] = {"maxp": maxp, "sump": sump, "firstp
 
 
 def parse_method(text: str) -> Method:
-    """The method that a text names.
+    """The method that a text such as `meanp(n=2)` names, with its parameters bound.
 
     >>> parse_method("meanp(n=2)")(_Passages(np.array([1.0, 5.0, 3.0]), np.array([0, 0, 0]), 1)).tolist()
     [4.0]
@@ -94,9 +102,10 @@ def parse_method(text: str) -> Method:
 
 
 def rank_documents(matches: Matches, score: Column, method: Method, k: int, *, eligible: Mask | None = None) -> DocumentRanking:
-    """The best `k` documents by the scores of their `eligible` passages; None makes every passage eligible.
+    """Rank documents by the scores of their eligible passages, and return the best `k`.
 
-    Documents without an eligible passage are left out.
+    `score` has one value per passage. `eligible` has one flag per passage; None makes every passage eligible. Documents
+    without an eligible passage are left out.
     """
     rows = np.arange(matches.passages) if eligible is None else np.flatnonzero(eligible)
     document = matches.document_of_passage[rows]

@@ -1,6 +1,7 @@
-"""Write explanations of scores as text or JSON.
+"""Write explanations of scores as text or as dictionaries for JSON.
 
-An explanation is a tree. The value of each inner node follows from its children by the operation that the node names.
+An explanation is a tree. The value of each inner node is computed from the values of its children by the operation that
+the node names.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from perikope.browse.signals import Node
 
 
 def render(node: Node, indent: str = "") -> str:
-    """An explanation as indented lines, each of which begins with its value.
+    """The explanation as text: one line per node, indented by depth, with the value first.
 
     >>> print(render(Node("score", 3.0, "sum", (Node("a", 1.0), Node("b", 2.0)))))
     3.0000  score  [sum of]
@@ -22,7 +23,11 @@ def render(node: Node, indent: str = "") -> str:
 
 
 def as_dict(node: Node) -> dict[str, object]:
-    """An explanation as nested dictionaries, for JSON."""
+    """The explanation as nested dictionaries, for JSON.
+
+    Each has `label`, `value` and `operation`. Inner nodes also have `children`, and affine nodes `slope` and
+    `intercept`.
+    """
     result: dict[str, object] = {"label": node.label, "value": node.value, "operation": node.operation}
     if node.operation == "affine":
         result |= {"slope": node.slope, "intercept": node.intercept}

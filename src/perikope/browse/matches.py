@@ -1,7 +1,8 @@
 """Matches: the occurrences of the query's terms in the candidate documents, joined with the documents' structure.
 
-Matches are all that a lexical model sees. They contain *every* passage of the candidates, with or without a query term.
-The names of arrays say what their elements align with. Documents are in the order of their numbers in the index.
+`Matches` is the only input of a lexical model. It contains *every* passage of the candidates, with or without a query
+term. The name of an array says what it is aligned with: `x_of_passage` has one value per passage. Documents are in the
+order of their numbers in the index.
 """
 
 from __future__ import annotations
@@ -31,30 +32,35 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
-    """The frequency of each query term in each unit (passage, title or document), as a sparse matrix without zeros."""
+    """The frequency of each query term in each unit (passage, title or document), as a sparse matrix.
+
+    There is one entry per unit and term that occurs in it.
+    """
 
     first_entry: Integers
     """Index of each unit's first entry, and at the end the number of entries; one value more than there are units."""
     term: Integers32
+    """Index of each entry's term in the query."""
     count: Integers32
+    """Number of occurrences of the term in the unit, per entry."""
 
     @property
     def unit(self) -> Integers:
-        """The unit of each entry."""
+        """The index of each entry's unit."""
         units: Integers = owners(self.first_entry[:-1], self.first_entry[1:])
         return units
 
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Positions of occurrences and passages in their document, in tokens or characters; ends are inclusive.
-
-    A passage without tokens has a last position before its first.
-    """
+    """Positions of occurrences and passages, counted from the start of their document in tokens or characters."""
 
     position_of_occurrence: Integers
+    """Position at which each occurrence begins."""
     first_of_passage: Integers
+    """First position of each passage."""
     last_of_passage: Integers
+    """Last position of each passage (inclusive); less than its first position if the passage has no tokens."""
 
     def __post_init__(self) -> None:
         for values in (self.position_of_occurrence, self.first_of_passage, self.last_of_passage):
@@ -62,11 +68,11 @@ class Positions:
 
 
 def _no_characters() -> Positions:
-    raise UsageError("these matches were assembled without texts, so positions in characters are unknown; use unit=token")
+    raise UsageError("these matches have no texts, so positions in characters are unknown; use unit=token, or make them with join()")
 
 
 def _no_structure() -> Structure:
-    raise UsageError("these matches were assembled without the trees of their documents; join them with an index")
+    raise UsageError("these matches have no document trees, because they were not read from an index; make them with join()")
 
 
 def _no_parts(document: int) -> Sequence[tuple[str, float]]:
@@ -74,60 +80,97 @@ def _no_parts(document: int) -> Sequence[tuple[str, float]]:
 
 
 def _no_order() -> Integers:
-    raise UsageError("these matches were assembled without the ids of their documents; join them with an index")
+    raise UsageError("these matches have no document ids, because they were not read from an index; make them with join()")
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Query, candidate documents, their sections and passages, occurrences, and the collection's statistics.
+    """The query, the candidate documents with their sections and passages, the occurrences, and the statistics.
 
-    If elements or documents are ranked (`units`), they take the role of the passages. Elements may overlap; parents
-    come first.
+    If elements or documents are ranked (`units`), the passage columns describe these elements or documents. Elements
+    may overlap; parents come before their children. An occurrence is one token that is a query term.
     """
 
     query: Query
     statistics: Statistics
+    """Statistics of the collection."""
     number_of_document: Integers
+    """Number of each candidate document in the index, in ascending order."""
     score_of_document: Floats
+    """Score with which each document was fetched."""
     length_of_document: Integers
+    """Length of each document in indexed tokens, titles included."""
     parent_of_section: Integers
+    """Index of each section's parent section, or -1 if the section is a document."""
     document_of_section: Integers
+    """Index of each section's document."""
     title_length_of_section: Integers
+    """Length of each section's title in indexed tokens; 0 if it has no title."""
     document_of_passage: Integers
+    """Index of each passage's document."""
     section_of_passage: Integers
+    """Index of the nearest section that contains each passage."""
     first_token_of_passage: Integers
+    """First token of each passage, counted in its document."""
     end_token_of_passage: Integers
+    """One more than the last token of each passage."""
     length_of_passage: Integers
+    """Length of each passage in indexed tokens."""
     term_of_occurrence: Integers32
+    """Index of each occurrence's term in the query."""
     position_of_occurrence: Integers32
+    """Position of each occurrence in its document, in tokens. Occurrences are ordered by document and position."""
     first_occurrence_of_document: Integers
+    """Index of each document's first occurrence, and at the end the number of occurrences."""
     first_occurrence_of_passage: Integers
+    """Index of the first occurrence in each passage."""
     end_occurrence_of_passage: Integers
+    """One more than the index of the last occurrence in each passage."""
     in_documents: Frequencies
+    """Term frequencies in documents, titles included."""
     in_passages: Frequencies
+    """Term frequencies in passages."""
     in_titles: Frequencies
+    """Term frequencies in the titles of sections; the units are the sections."""
     part_of_passage: Integers
     """Index in `parts` of the part that contains each passage."""
     span_of_passage: Integers
     """Number of each passage's span in its document."""
     parts: tuple[str, ...]
+    """Names of document parts, such as `abstract`; empty text for text outside any part."""
     units: Units = "passages"
+    """The unit that is scored and ranked, which the passage columns describe."""
     characters: Callable[[], Positions] = _no_characters
-    """As `tokens`, counted in characters. The first call reads the texts, which is slow; few models need it."""
+    """Returns the positions of occurrences and passages in characters; see `tokens` for positions in tokens.
+
+    The first call reads the texts, which is slow. Few models need them.
+    """
     structure: Callable[[], Structure] = _no_structure
-    """The spans of the candidate documents; the first call reads them."""
+    """Returns the spans of the candidate documents. The first call reads them from the index."""
     id_rank_of_document: Callable[[], Integers] = _no_order
-    """The rank of each document by id, which decides between equal scores; the first call computes it."""
+    """Returns the rank of each document in the order of document ids, which breaks ties between equal scores.
+
+    The first call computes the ranks.
+    """
     table: Callable[[str, str], SavedTable] = read_table
-    """Reads a table, by name and kind, from the index or from those that come with the program."""
+    """Reads a table, given its name and kind, from the index or from the tables that come with the program."""
     parts_of_score: Callable[[int], Sequence[tuple[str, float]]] = _no_parts
-    """Names and values of the parts that a document's score is the sum of; empty if they are unknown."""
+    """Returns the names and values of the summands of a document's fetch score, or nothing if they are unknown.
+
+    The argument is the index of the document.
+    """
     snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
-    """The index that was joined, for data stored beside it, such as vectors; None if matches were assembled by hand."""
+    """The index that the matches were read from, for models that read more of it, such as vectors.
+
+    None if the matches were assembled from plain columns.
+    """
     all_terms: Matches | None = None
-    """The matches of all terms, if some terms occur only under NOT, else None; see `with_negated`."""
+    """The matches of all terms, if some terms occur only under NOT; otherwise None. See `with_negated`."""
     _memo: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
-    """Results of `once` by key, or None unless `shared`. Copies start empty, as their columns may differ."""
+    """Results of `once` by key; None unless the matches are `shared`.
+
+    Copies made with `replace` do not inherit it, because their columns may differ.
+    """
 
     def __post_init__(self) -> None:
         for declared in fields(self):
@@ -143,21 +186,21 @@ class Matches:
 
     @property
     def passages(self) -> int:
-        """The number of passages in all candidate documents."""
+        """The number of passages (or of elements or documents, if these are ranked) in all candidate documents."""
         return int(self.document_of_passage.size)
 
     @property
     def first_passage_of_document(self) -> Integers:
-        """Row of each document's first passage, and at the end the number of passages; `documents + 1` values."""
+        """Index of each document's first passage, and at the end the number of passages: `documents + 1` values."""
         return np.searchsorted(self.document_of_passage, np.arange(self.documents + 1))
 
     @property
     def weights(self) -> Floats:
-        """The weight of each query term."""
+        """The weight of each query term, aligned with `query.terms`."""
         return np.array(self.query.weights)
 
     def shared(self) -> Matches:
-        """The same matches for several models: columns that they request with `once` are computed once."""
+        """A copy for use by several models: each column that they request with `once` is computed only once."""
         if self._memo is not None:
             return self
         copy = replace(self)
@@ -165,7 +208,10 @@ class Matches:
         return copy
 
     def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The result of `make`; shared matches call it once per key and remember the result."""
+        """The result of `make()`.
+
+        Shared matches call `make` only once per key and remember the result. Other matches call it every time.
+        """
         if self._memo is None:
             return make()
         if key not in self._memo:
@@ -174,11 +220,14 @@ class Matches:
         return value
 
     def with_negated(self) -> Matches:
-        """The same matches with the terms that occur only under NOT, for code that evaluates the query's tree."""
+        """The matches including the terms that occur only under NOT, for code that evaluates the query's tree."""
         return self if self.all_terms is None else self.all_terms
 
     def require_passages(self, model: str) -> None:
-        """Raise `UsageError` unless passages are ranked: for models that read neighbouring passages or sections."""
+        """Raise `UsageError` unless passages are ranked.
+
+        Models that read neighbouring passages or sections call this. `model` is the name of the model.
+        """
         if self.units != "passages":
             raise UsageError(f"{model} ranks passages only, not {self.units}; choose another model, or rank passages")
 
@@ -187,14 +236,14 @@ class Matches:
         return Positions(self.position_of_occurrence.astype(np.int64), self.first_token_of_passage, self.end_token_of_passage - 1)
 
     def in_passages_with_titles(self) -> Frequencies:
-        """Term frequencies of each passage together with the titles of its section and of all sections above."""
+        """Term frequencies of each passage together with the titles of all sections that contain it."""
         if not self.in_titles.term.size:
             return self.in_passages
         passages, titles = (TermCounts(own.first_entry, own.term, own.count) for own in (self.in_passages, self.in_titles))
         return Frequencies(*add_titles(passages, self.section_of_passage, self.parent_of_section, titles, len(self.query.terms)))
 
     def length_with_titles_of_passage(self) -> Integers:
-        """The number of indexed tokens of each passage together with the titles above it."""
+        """The number of indexed tokens of each passage and of the titles of all sections that contain it."""
         titles: Integers = sum_ancestors(self.title_length_of_section, self.parent_of_section)
         return self.length_of_passage + titles[self.section_of_passage]
 
@@ -202,10 +251,10 @@ class Matches:
 def join(
     snapshot: Snapshot, query: Query, candidates: Candidates, *, units: Units = "passages", tags: Collection[str] | None = None
 ) -> Matches:
-    """Join the query's occurrences in the candidate documents with their structure.
+    """Read the query's occurrences in the candidate documents, and join them with the documents' structure.
 
-    The rows are passages, whole documents or elements; of elements all logical ones, or only those with one of the
-    `tags`.
+    `units` selects the rows of the passage columns: passages, whole documents, or elements. `tags` limits elements to
+    those with one of these tags; None selects all logical elements.
     """
     order = np.argsort(candidates.documents, kind="stable")
     numbers, scores = candidates.documents[order], candidates.scores[order]
@@ -243,7 +292,7 @@ def _ranks_by_id(snapshot: Snapshot, numbers: Integers) -> Integers:
 
 
 def without_negated(matches: Matches) -> Matches:
-    """The matches without the terms that occur only under NOT; `with_negated` of the result returns all terms again."""
+    """The matches without the terms that occur only under NOT. `with_negated` of the result returns all terms."""
     query = matches.query.positive
     if len(query.terms) == len(matches.query.terms):
         return matches
@@ -286,9 +335,11 @@ _OF_TERM = ("document_frequency", "collection_frequency", "passage_frequency", "
 def assemble(
     query: Query, statistics: Statistics, numbers: Integers, scores: Floats, column: dict[str, Array], parts: Sequence[str] = ("",)
 ) -> Matches:
-    """Matches from plain columns: finds and counts the occurrences of each passage and title.
+    """Make matches from plain columns: find and count the occurrences in each passage and title.
 
-    Without a column `part_of_passage`, all passages belong to the first part.
+    `numbers` and `scores` have one value per document. `column` has the columns of `Matches` by name, and in addition
+    `title_first_of_section`, `title_end_of_section` and `end_occurrence_of_document`. Without a column
+    `part_of_passage`, all passages belong to the first of `parts`.
     """
     terms = len(query.terms)
     first_occurrence = np.concatenate([[0], column.pop("end_occurrence_of_document")]).astype(np.int64)
@@ -319,10 +370,11 @@ def assemble(
 def _join_segment(
     segment: Segment, terms: Integers, documents: Integers, rows: tuple[Integers, dict[str, Integers]], parts: dict[str, int]
 ) -> dict[str, Array]:
-    """The columns of one segment's candidates; documents and sections are numbered within these candidates.
+    """The columns of `Matches` for the candidates of one segment, by name, as `assemble` takes them.
 
-    `rows` are the passages or elements: the document of each, and its columns. New parts get the next number in
-    `parts`.
+    Documents and sections are numbered within these candidates. `terms` has the segment's number of each query term, or
+    -1. `rows` describes the passages or elements: the index of each one's document, and its columns. Parts are numbered
+    as in `parts`, to which new parts are added.
     """
     codes = segment["document.first_code"]
     term, position, end_occurrence = scan(segment["tokens"], *_bounds(codes, documents), terms)
@@ -357,14 +409,14 @@ def _join_segment(
 
 
 def _passages(segment: Segment, documents: Integers) -> tuple[Integers, dict[str, Integers]]:
-    """The document of each passage, and the columns of the passages."""
+    """For each passage, the index of its document in `documents`; and the columns of the passages, by name."""
     first, end = _bounds(segment["document.first_passage"], documents)
     columns = {name: segment[f"passage.{name}"] for name in OF_PASSAGE}
     return owners(first, end), {name: read_ranges(column.view(np.uint8), column.itemsize, first, end) for name, column in columns.items()}
 
 
 def _bounds(offsets: Array, documents: Integers) -> tuple[Integers, Integers]:
-    """First and end offset of each document's entries."""
+    """The first and the end offset (exclusive) of each document's entries."""
     return offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
 
 
@@ -383,12 +435,12 @@ def _parts_of_passages(
     number = np.zeros(len(segment.labels), np.int64)
     for i in [low] if low == high else np.flatnonzero(np.bincount(label)).tolist():
         number[i] = parts.setdefault(segment.labels[i], len(parts))
-    part: Integers = np.full(label.size, number[low]) if low == high else number[label]  # most collections have no parts
+    part: Integers = np.full(label.size, number[low]) if low == high else number[label]  # all in the same part, as in most collections
     return part
 
 
 def _read_characters(snapshot: Snapshot, matches: Matches) -> Positions:
-    """Positions in characters, from splitting the texts into words again: word offsets are not stored."""
+    """Positions in characters. The index does not store word offsets, so the texts are split into words again."""
     occurrence = np.zeros(matches.position_of_occurrence.size, np.int64)
     first, last = np.zeros(matches.passages, np.int64), np.full(matches.passages, -1, np.int64)
     occurrences = matches.first_occurrence_of_document
@@ -409,14 +461,17 @@ def _read_characters(snapshot: Snapshot, matches: Matches) -> Positions:
 
 
 def _check_tree(segment: Segment, parent: Integers, first_section: Integers, document_of_section: Integers) -> None:
-    """Raise unless every parent comes before its children: kernels walk up the tree without checks."""
+    """Raise if a parent does not come before its children. Kernels follow parents without checks."""
     number_in_document = np.arange(parent.size) - first_section[document_of_section]
     if np.any(parent >= number_in_document) or np.any(parent < -1):
         raise segment.columns.damaged("has a damaged tree of sections")
 
 
 def _check_ranges(segment: Segment, first: Integers, end: Integers, length: Integers, document: Integers, tokens: Integers) -> None:
-    """Raise if a range ends before it begins: kernels allocate memory by the sizes of ranges."""
+    """Raise if a range ends before it begins or after its document, or is shorter than its length in indexed tokens.
+
+    Kernels allocate memory by the sizes of ranges.
+    """
     if not are_ranges(first, end, length, document, tokens):
         raise segment.columns.damaged("has damaged passages or titles")
 
@@ -428,7 +483,10 @@ _COUNTED_IN = {
     "section_of_passage": "parent_of_section",
     "end_occurrence_of_document": "term_of_occurrence",
 }
-"""Columns that hold row numbers of another column: these numbers shift when segments are concatenated."""
+"""Columns that hold row numbers, each with a column that has as many rows as these numbers refer to.
+
+The row numbers are shifted when the columns of several segments are concatenated.
+"""
 
 _GATHERED_OF_SECTION = ("parent", "title_first", "title_end", "title_length")
 
@@ -453,7 +511,7 @@ def _concatenate(pieces: list[dict[str, Array]]) -> dict[str, Array]:
         parts = []
         for piece in pieces:
             values = piece[name]
-            # A root section has no parent (-1), which must not shift.
+            # A root section has the parent -1, which must not be shifted.
             parts.append(np.where(values >= 0, values + shift, values) if counted_in else values)
             if counted_in:
                 shift += piece[counted_in].size

@@ -1,7 +1,8 @@
 """Expand the query that scores passages with terms of the best passages.
 
-The passages of the candidate documents serve as a collection: each passage counts as a document, and all statistics are
-counted over these passages (Gobeill and Ruch 2012 do this with Bo1).
+The passages of the candidate documents serve as a small collection. Each passage is treated as a document of that
+collection, and all statistics are computed over these passages. Gobeill and Ruch 2012 do this with the expansion model
+Bo1.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from perikope.query.terms import Query
 
 
 def expand_from_passages(snapshot: Snapshot, matches: Matches, best: Ranking, expander: Expander) -> Query:
-    """The query of the matches, expanded with terms of the passages that `best` ranks first."""
+    """The query of the matches, expanded with terms of the passages that `best` ranks first.
+
+    `expander.depth` is the number of these passages. The query is returned unchanged if it has no terms or if `best` is
+    empty.
+    """
     if matches.units != "passages":
-        raise UsageError("browse_expand takes terms from passages; leave it out where elements or documents are ranked")
+        raise UsageError("browse_expand takes terms from passages; remove it if elements or documents are ranked")
     query = matches.query
     return expander(query, _feedback(snapshot, matches, best, expander.depth)) if len(best) and query.terms else query
 
@@ -43,7 +48,7 @@ def _feedback(snapshot: Snapshot, matches: Matches, best: Ranking, depth: int) -
 
 
 def _terms_of(snapshot: Snapshot, matches: Matches, row: int) -> dict[str, int]:
-    """The frequency of each term in a passage, stop words left out."""
+    """The frequency of each term in one passage, by the term's text; stop words are left out."""
     segment, local = snapshot.locate(int(matches.number_of_document[matches.document_of_passage[row]]))
     inside = slice(int(matches.first_token_of_passage[row]), int(matches.end_token_of_passage[row]))
     numbers, frequency = np.unique(segment.tokens(local)[inside], return_counts=True)

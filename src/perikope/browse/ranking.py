@@ -1,7 +1,7 @@
 """Order passages or elements by score.
 
-Equal scores are ordered by document id, then by position; of elements that begin at the same token, the longer comes
-first. The order is the same on every run and every machine.
+Results with equal scores are ordered by document id, then by position. If two elements begin at the same token, the
+longer one comes first. The order is the same in every run and on every machine.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from perikope.core.arrays import Floats, Integers, Mask
 from perikope.kernels.elements import without_overlap
 
 Grouping = Literal["", "score", "fetch"]
+"""How results are grouped by document; see `Presentation.group_by_document`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Rows of `Matches`, best first, with their scores."""
+    """Results, best first, with their scores."""
 
     rows: Integers
+    """Index of each result in the passage columns of `Matches`."""
     scores: Floats
+    """Score of each result, aligned with `rows`."""
 
     def __len__(self) -> int:
         return int(self.rows.size)
@@ -35,18 +38,24 @@ class Presentation:
     """How results are laid out: as one list or grouped by document, with or without overlapping results."""
 
     no_overlap: bool = False
-    """Leave out results that overlap a better one, and results with score 0.
+    """Leave out results that overlap a better result of the same document, and results with score 0.
 
-    If all results of a document score 0, its largest ones stay, unless `drop_unmatched`.
+    If all results of a document score 0, its outermost results stay, unless `drop_unmatched` is set.
     """
     group_by_document: Grouping = ""
-    """Order of documents: by best result (`score`) or as fetched (`fetch`, "relevant in context"); empty: no groups."""
+    """Whether results are grouped by document, and how the documents are ordered.
+
+    `score` orders documents by their best result. `fetch` orders them by fetch score ("relevant in context"). Empty
+    means one list without groups.
+    """
     drop_unmatched: bool = False
+    """With `no_overlap`, leave out documents whose results all score 0."""
     one_per: str = ""
-    """A metadata field. Of documents with the same value of it, only the first one has results."""
+    """A metadata field. Among documents with the same value of this field, only the best-ranked one has results."""
 
 
 FLAT = Presentation()
+"""One list by score, in which results may overlap."""
 
 
 def rank(
@@ -60,12 +69,14 @@ def rank(
     presentation: Presentation = FLAT,
     group_of_document: Integers | None = None,
 ) -> Ranking:
-    """The best `k` passages.
+    """Rank the rows of the matches (passages or elements) by score, and return the best `k`.
 
-    `id_rank_of_document` has one value per candidate document: its rank in the order of document ids. `matching_only`
-    leaves out passages without a query term, and `allowed` (one flag per passage) leaves out passages whose flag is
-    false. `group_of_document` has one number per candidate document, for `one_per`: documents with the same value share
-    a number, and documents without a value have a number below 0.
+    `score` has one value per row. `id_rank_of_document` has one value per candidate document: its rank in the order of
+    document ids. `matching_only` leaves out rows without a query term. `allowed` has one flag per row; rows whose flag
+    is false are left out.
+
+    `group_of_document` applies `Presentation.one_per`. It has one number per candidate document: documents with the
+    same value of the metadata field share a number, and documents without a value have a negative number.
     """
     values = score.values
     rows = np.arange(values.size)
@@ -77,7 +88,7 @@ def rank(
         return _present(matches, rows, values, k, id_rank_of_document, presentation, group_of_document)
     if values.size > k:
         threshold = np.partition(values, values.size - k)[values.size - k]
-        # Rows that tie with the last one stay until the tie rule has decided between them.
+        # Rows that tie with the k-th best stay, because only the tie rule below can choose between them.
         rows, values = rows[values >= threshold], values[values >= threshold]
     # Rows are in reading order within a document, parents first, so they are the last key.
     order = np.lexsort((rows, id_rank_of_document[matches.document_of_passage[rows]], -values))[:k]
@@ -98,7 +109,7 @@ def _present(
         unmatched = np.bincount(document, values != 0, minlength=matches.documents) == 0
         kept = (values != 0) | (unmatched[document] & (not presentation.drop_unmatched))
         rows, values, document = rows[kept], values[kept], document[kept]
-    # First by document, then by falling score.
+    # By document, then by decreasing score.
     order = np.lexsort((rows, -values, document))
     rows, values, document = rows[order], values[order], document[order]
     if presentation.no_overlap:
@@ -122,7 +133,7 @@ def _present(
 
 
 def first_of_group(groups: Integers) -> Mask:
-    """A mask of the first row of each group; rows without a group (number below 0) are all true.
+    """One flag per row: whether it is the first row of its group, or has no group (a negative number).
 
     >>> first_of_group(np.array([4, -1, 4, 2, -1])).tolist()
     [True, True, False, True, True]

@@ -1,7 +1,7 @@
-"""Does the index contain what a model needs, such as titles, sections or tags?
+"""Check that the index contains the features that a model needs, such as titles, sections or tags.
 
-If the model can rank without it, the user gets a warning. If the user named tags that the index lacks, that is an
-error.
+If a feature is missing, the model still ranks, and the user gets a warning. If the index has none of the tags that the
+user named, the check raises an error.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from perikope.index.segments import Segment
 
 
 def lacking(snapshot: Snapshot, model: Model) -> Iterator[str]:
-    """One message per feature that a model, or a model inside it, needs and no document of the index has.
+    """Yield one message per feature that the model needs and that no document of the index has.
 
-    Raises `UsageError` if none of the tags that the user named occurs in the index.
+    The needs of models among its parameters are checked as well. There are no messages if the index is empty. Raises
+    `UsageError` if none of the tags that the user named occurs in the index.
     """
     if not snapshot.numbers:
         return
@@ -83,7 +84,10 @@ def _logical(snapshot: Snapshot, need: Need) -> str:
 
 
 def _named(names: Collection[str], known: Collection[str], kind: str, effect: str) -> str:
-    """A message about the named tags that the index lacks; an error if it lacks all of them."""
+    """A message about the named tags that the index lacks, or "" if it has all of them.
+
+    Raises `UsageError` if the index has none of them.
+    """
     missing = [name for name in names if name not in known]
     if len(missing) == len(names):
         raise unknown(kind, missing[0], sorted(known))

@@ -1,19 +1,20 @@
-"""Which passages satisfy a Boolean query?
+"""Find the passages that satisfy a Boolean query.
 
 *Inside a passage*: a word holds if it occurs in the passage. A phrase or NEAR holds if a whole match lies in the
 passage. AND, OR and NOT refer to the passage alone.
 
-*Across passages*: the tree must hold for the document, titles included. Phrases and NEAR may span passages; AND, OR and
-NOT refer to the whole document; only SAME stays inside a passage. A passage then counts if it contains a word of a
-match. Words under NOT do not count. Of a phrase or NEAR, any of its words between the ends of a match counts. SAME
-counts in the passages in which it holds.
+*Across passages*: the query must hold for the document, titles included. Phrases and NEAR may span passages. AND, OR
+and NOT refer to the whole document. SAME must hold inside one passage. A passage of such a document then satisfies the
+query if it contains a word of a match: a word that is not under NOT, a word of a phrase or NEAR that lies within a
+match, or a whole match of SAME.
 
-Matches are stretches of tokens. The stretch of a word is its token. The stretch of a phrase runs from its first to its
-last word. A stretch of NEAR runs from one operand to the other: two stretches that do not overlap, the second of which
-begins at most `distance` tokens after the end of the first. OR has the stretches of all operands; AND and SAME have
-those that contain one stretch of each operand. Of the stretches of an operator, only the shortest stay: those that
-contain no other stretch of the same operator (Clarke, Cormack and Burkowski 1995). Inside NEAR, `("heat pump" OR pump)`
-therefore matches where `pump` does.
+A match is a stretch of tokens. The stretch of a word is its token. The stretch of a phrase runs from its first to its
+last word. A stretch of NEAR covers one stretch of each operand. These two must not overlap, and the second must begin
+at most `distance` tokens after the end of the first. OR has the stretches of all operands. AND and SAME have the
+stretches that contain one stretch of each operand; for SAME, they must lie inside one passage.
+
+For each operator, only the shortest stretches are kept, which contain no other stretch of the same operator (Clarke,
+Cormack and Burkowski 1995). Therefore, inside NEAR, `("heat pump" OR pump)` matches at the same tokens as `pump`.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, 
 
 
 def satisfied(matches: Matches, *, across: bool = False) -> Mask:
-    """One flag per passage: whether the query holds inside it or, with `across`, in its document.
+    """One flag per passage: whether it satisfies the query inside the passage or, with `across`, across passages.
 
-    A query without operators holds if all its words occur.
+    The module's docstring defines both. A query without operators holds if all its words occur.
     """
     evaluation = BooleanEvaluator(matches)
     tree = matches.query.boolean
@@ -53,14 +54,14 @@ def satisfied(matches: Matches, *, across: bool = False) -> Mask:
 
 
 class BooleanEvaluator:
-    """Evaluates query trees on the occurrences of `matches`, including those of negated terms."""
+    """Evaluates query trees on the occurrences of `matches`, including the occurrences of negated terms."""
 
     def __init__(self, matches: Matches) -> None:
         self.matches = matches.with_negated()
         self._number = {term: number for number, term in enumerate(self.matches.query.terms)}
 
     def inside(self, tree: QueryTree) -> Mask:
-        """One flag per passage: whether the tree holds inside it."""
+        """One flag per passage: whether the tree holds inside the passage alone."""
         matches = self.matches
         match tree:
             case Word():
@@ -78,12 +79,12 @@ class BooleanEvaluator:
                 return ~self.inside(child)
 
     def around(self, tree: QueryTree) -> Mask:
-        """One flag per passage: whether the tree holds for its document and the passage contains a word of a match."""
+        """One flag per passage: whether the tree holds for its document, and the passage contains a word of a match."""
         documents, passages = self._around(tree, False)
         return documents[self.matches.document_of_passage] & passages
 
     def stretches(self, tree: QueryTree) -> Stretches:
-        """The stretches at which the tree matches. NOT has no position, so it is an error here."""
+        """The stretches of tokens at which the tree matches. Raises `UsageError` for NOT, which has no position."""
         matches = self.matches
         match tree:
             case Word():
@@ -105,10 +106,14 @@ class BooleanEvaluator:
             case Same(children):
                 return self._inside_passages(self.stretches(And(children)))
             case Not():
-                raise UsageError("NOT cannot stand inside NEAR or ADJ, because a word that does not occur has no position")
+                raise UsageError("NOT cannot stand inside NEAR or ADJ, because a missing word has no position; move NOT outside")
 
     def _around(self, tree: QueryTree, negated: bool) -> tuple[Mask, Mask]:
-        """Flags of documents in which the tree, or its negation, holds, and of passages that contain its words."""
+        """Evaluate a tree, or if `negated` its negation, across passages.
+
+        Returns one flag per document: whether the tree holds; and one flag per passage: whether it contains a word of a
+        match, if its document has one.
+        """
         matches = self.matches
         match tree:
             case Not(child):
@@ -116,7 +121,7 @@ class BooleanEvaluator:
             case And(children) | Or(children):
                 flags = [self._around(child, negated) for child in children]
                 combine = _all if isinstance(tree, And) ^ negated else _any
-                # Words of an operand that does not hold belong to no match.
+                # If an operand does not hold for a document, its words there belong to no match.
                 parts = [passages & holds[matches.document_of_passage] for holds, passages in flags]
                 return combine([holds for holds, _ in flags], matches.documents), _any(parts, matches.passages)
         documents, passages = self._leaf(tree)
@@ -140,7 +145,11 @@ class BooleanEvaluator:
         return documents, _any_in(marked, matches.first_occurrence_of_passage, matches.end_occurrence_of_passage)
 
     def widest(self, tree: Near) -> list[Stretches]:
-        """The stretches of all pairs within the distance: both partners of a word count, not only the nearer one."""
+        """The longest stretches of NEAR: from each match of one operand to the farthest match of the other in reach.
+
+        They cover the words of all pairs within the distance, whereas `stretches` covers only the nearest pairs. One
+        list per order of the operands; ADJ has only one order.
+        """
         one, other = self.stretches(tree.left), self.stretches(tree.right)
         orders = [(one, other)] if tree.ordered else [(one, other), (other, one)]
         return [reach(before, behind, tree.distance) for before, behind in orders]
@@ -154,25 +163,25 @@ class BooleanEvaluator:
         return Stretches(before[stretches.first_of_document], stretches.start[kept], stretches.end[kept])
 
     def _single_tokens(self, chosen: Mask) -> Stretches:
-        """One stretch per chosen occurrence."""
+        """One stretch of one token per chosen occurrence; `chosen` has one flag per occurrence."""
         before = np.concatenate([[0], np.cumsum(chosen)])
         position = self.matches.position_of_occurrence[chosen].astype(np.int64)
         return Stretches(before[self.matches.first_occurrence_of_document], position, position)
 
     def occurrences(self) -> TermOccurrences:
-        """The occurrences of the matches, as kernels take them."""
+        """The occurrences of the matches, in the form that kernels take."""
         matches = self.matches
         return TermOccurrences(matches.term_of_occurrence, matches.position_of_occurrence, matches.first_occurrence_of_document)
 
     def _counts(self, words: Sequence[Word]) -> Mask:
-        """One flag per query term: whether it belongs to one of the words."""
+        """One flag per query term: whether one of the words has this term."""
         counts = np.zeros(len(self._number), bool)
         counts[[self._number[term] for word in words for term in word.terms if term in self._number]] = True
         return counts
 
 
 def _any_in(flags: Mask, first: Integers, end: Integers) -> Mask:
-    """One flag per range from `first` to before `end`: whether any of the flags in it is set."""
+    """One flag per range from `first` to `end` (exclusive): whether any of `flags` in this range is set."""
     before = np.concatenate([[0], np.cumsum(flags)])
     result: Mask = before[end] > before[first]
     return result

@@ -1,7 +1,7 @@
-"""Columns: one value per passage (or document), and for each value a tree that explains it.
+"""Columns: one value per passage (or per document), and for each value a tree that explains it.
 
-A model is written once, as arithmetic over columns. The arithmetic computes the values of all passages at once, and
-builds the explanation of one value on demand. Both come from the same expression, so they cannot disagree.
+A model is arithmetic over columns. This arithmetic computes the values of all passages at once, and builds the
+explanation of a single value on demand. Values and explanations come from the same expression, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from perikope.browse.matches import Frequencies
 from perikope.core.arrays import Floats, Integers
 
 ROUNDING = 1e-12
-"""Relative difference by which two sums of the same numbers in different orders may differ."""
+"""Largest relative difference between two sums of the same numbers in different orders."""
 
 SMALLEST = sys.float_info.min
-"""A sum below it counts as 0, because its reciprocal overflows."""
+"""A sum below this value is treated as 0, because its reciprocal overflows."""
 
 Operation = Literal["fact", "sum", "product", "min", "max", "affine", "exp"]
+"""How the value of a node is computed from its children. A `fact` is given, not computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A labelled value, and how it follows from its children; affine is `slope · child + intercept`."""
+    """A node of an explanation: a labelled value, and the operation that computes it from the node's children.
+
+    `slope` and `intercept` belong to the operation `affine`, whose value is `slope · child + intercept`.
+    """
 
     label: str
     value: float
@@ -38,7 +42,7 @@ class Node:
     intercept: float = 0.0
 
     def recomputed(self) -> float:
-        """The value computed from the children."""
+        """The value, computed again from the children. Tests compare it with `value`."""
         values = [child.value for child in self.children]
         return _RECOMPUTE[self.operation](self, values)
 
@@ -56,14 +60,16 @@ _RECOMPUTE: Mapping[Operation, Callable[[Node, list[float]], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Values with their explanations; `+` adds two columns, `*` scales a column by a number."""
+    """Values with their explanations. `+` adds two columns, and `*` multiplies a column by a number."""
 
     label: str
     values: Floats
+    """One value per row."""
     explain: Callable[[int], Node]
+    """Returns the explanation of the value at a row."""
 
     def __add__(self, other: Column) -> Column:
-        # The closure holds explanations, not columns: a score must not keep the values of all its parts in memory.
+        # The closure refers to `explain` only: a sum must not keep the values of its summands in memory.
         label, first, second = f"{self.label} + {other.label}", self.explain, other.explain
 
         def explain(i: int) -> Node:
@@ -78,7 +84,7 @@ class Column:
     __rmul__ = __mul__
 
     def affine(self, label: str, slope: float, intercept: float) -> Column:
-        """`slope · x + intercept`."""
+        """The column of `slope · x + intercept` for each value x, with this label."""
         of_child = self.explain
 
         def explain(i: int) -> Node:
@@ -91,7 +97,7 @@ class Column:
         return Column(label, values, explain)
 
     def exp(self, label: str) -> Column:
-        """The exponential function of each value."""
+        """The column of `exp(x)` for each value x, with this label."""
 
         def explain(i: int) -> Node:
             return Node(label, float(values[i]), "exp", (self.explain(i),))
@@ -100,7 +106,7 @@ class Column:
         return Column(label, values, explain)
 
     def named(self, label: str) -> Column:
-        """The same column under another name."""
+        """The same column with another label."""
         of_column = self.explain
 
         def explain(i: int) -> Node:
@@ -110,20 +116,24 @@ class Column:
         return Column(label, self.values, explain)
 
     def at(self, rows: Integers) -> Column:
-        """The column of the values at `rows`, such as, for each passage, the value of its document."""
+        """The column with the value of row `rows[i]` at row i.
+
+        For example, a column of documents and the document of each passage give a column of passages.
+        """
         of_row = self.explain
         return Column(self.label, self.values.take(rows), lambda i: of_row(int(rows[i])))
 
 
 def fact(label: str, values: Floats) -> Column:
-    """A column of given values, explained by its label alone."""
+    """A column of given values. The explanation of a value is a single node with the label."""
     return Column(label, values, lambda i: Node(label, float(values[i])))
 
 
 def sum_over_terms(label: str, names: Sequence[str], frequencies: Frequencies, factors: Mapping[str, Floats]) -> Column:
-    """For each unit, the sum over its query terms of the product of `factors`.
+    """For each unit of `frequencies`, the sum over the query terms that occur in it of the product of the factors.
 
-    Each factor has one value per entry of `frequencies`. `names` are the query terms.
+    Each factor has one value per entry of `frequencies`, and its key is its label in explanations. `names` are the
+    query terms.
     """
     contributions = np.ones(frequencies.term.size)
     for factor in factors.values():
@@ -143,9 +153,10 @@ def sum_over_terms(label: str, names: Sequence[str], frequencies: Frequencies, f
 
 
 def min_max(column: Column) -> Column:
-    """`(x - min) / (max - min)` over the column; 0 if all values are equal.
+    """The column of `(x - min) / (max - min)` for each value x; all 0 if all values are equal.
 
-    Values that differ by rounding alone count as equal: otherwise noise, spread over 0 to 1, would decide the ranking.
+    Values that differ only by rounding are treated as equal. Otherwise rounding errors would be spread over 0 to 1 and
+    decide the ranking.
     """
     low, high = (float(column.values.min()), float(column.values.max())) if column.values.size else (0.0, 0.0)
     slope = 1 / (high - low) if high - low > ROUNDING * max(abs(low), abs(high)) else 0.0
@@ -153,7 +164,7 @@ def min_max(column: Column) -> Column:
 
 
 def z_score(column: Column) -> Column:
-    """The column shifted and scaled to mean 0 and standard deviation 1; 0 if all values are equal up to rounding."""
+    """The column shifted and scaled to mean 0 and standard deviation 1; all 0 if values differ only by rounding."""
     values = column.values
     mean = _sum_in_any_order(values) / max(values.size, 1)
     deviation = math.sqrt(_sum_in_any_order((values - mean) ** 2) / max(values.size, 1))
@@ -162,7 +173,7 @@ def z_score(column: Column) -> Column:
 
 
 def share_above_least(column: Column) -> Column:
-    """`(x - min) / Σ (x - min)` over the column; 0 if all values are equal up to rounding."""
+    """The column of `(x - min) / Σ (x - min)` for each value x; all 0 if all values are equal up to rounding."""
     low, high = (float(column.values.min()), float(column.values.max())) if column.values.size else (0.0, 0.0)
     total = _sum_in_any_order(column.values - low)
     slope = 1 / total if total >= SMALLEST and high - low > ROUNDING * max(abs(low), abs(high)) else 0.0
@@ -170,10 +181,10 @@ def share_above_least(column: Column) -> Column:
 
 
 def _sum_in_any_order(values: Floats) -> float:
-    """A sum that does not depend on the order of the values, because the order of documents in an index is arbitrary.
+    """The sum of values, independent of their order, because the order of documents in an index is arbitrary.
 
-    Values are rounded to multiples of a power of two, as small as 61 bits allow, and added as integers. Sorting before
-    adding takes thirty times as long.
+    Values are rounded to multiples of the smallest power of two for which the sum fits in 61 bits, and added as
+    integers. Sorting them before adding takes thirty times as long.
     """
     bits = 61 - values.size.bit_length()
     scale = bits - math.frexp(float(np.abs(values).max(initial=0.0)))[1]
@@ -181,19 +192,22 @@ def _sum_in_any_order(values: Floats) -> float:
 
 
 def share(column: Column) -> Column:
-    """`x / Σ x` over the column, or 0 if the sum is 0. If a value is negative, this is `share_above_least`.
+    """The column of `x / Σ x` for each value x; all 0 if the sum is 0. With a negative value, `share_above_least`.
 
-    A sum of mixed signs may be near 0 or negative, and dividing by a negative sum would reverse the order.
+    A sum of values with mixed signs may be near 0 or negative, and dividing by a negative sum would reverse the order.
     """
     if (column.values < 0).any():
         return share_above_least(column)
-    # Sorted first: the order of documents in the index is arbitrary and must not change the last bit.
+    # Sorted before adding: the order of documents in the index is arbitrary and must not change the sum's last bit.
     total = float(np.sort(column.values[column.values != 0]).sum())
     return column.affine(f"{column.label} ÷ its sum over all", 1 / total if total >= SMALLEST else 0.0, 0.0)
 
 
 def share_within(column: Column, group: Integers, groups: int) -> Column:
-    """Each value divided by the sum over its group, such as the passages of one document; 0 if that sum is 0."""
+    """The column of each value divided by the sum over its group, such as the passages of one document.
+
+    `group` has the group of each value, a number from 0 to below `groups`. Values of a group with sum 0 become 0.
+    """
     totals = np.bincount(group, column.values, minlength=groups).astype(np.float64)[group]
     slopes = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals != 0)
     values = column.values * slopes
@@ -202,13 +216,13 @@ def share_within(column: Column, group: Integers, groups: int) -> Column:
 
 
 def product(label: str, first: Column, second: Column) -> Column:
-    """The product of two columns, row by row."""
+    """The column of the products of two columns, row by row, with this label."""
     values = first.values * second.values
     return Column(label, values, lambda i: Node(label, float(values[i]), "product", (first.explain(i), second.explain(i))))
 
 
 def sum_of(label: str, columns: Sequence[Column]) -> Column:
-    """The sum of columns, row by row, added in the given order."""
+    """The column of the sums of one or more columns, row by row, added in the given order, with this label."""
     values = columns[0].values.copy()
     for column in columns[1:]:
         values += column.values

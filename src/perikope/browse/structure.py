@@ -1,4 +1,7 @@
-"""The trees of spans of candidate documents: which element contains each token, and which elements may be results."""
+"""Read the trees of spans of candidate documents.
+
+They tell which element contains each token, and which elements may be results.
+"""
 
 from __future__ import annotations
 
@@ -22,48 +25,72 @@ Units = Literal["passages", "elements", "documents"]
 """The unit that is scored and ranked."""
 
 LOGICAL = (Kind.SECTION, Kind.ELEMENT, Kind.PASSAGE)
-"""Kinds of spans that are elements by default. Titles are elements only if their tag is named; marks never are."""
+"""Kinds of spans that are logical elements by default.
+
+Titles are logical elements only if the user names their tag. Marks never are.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Runs of adjacent tokens with the same deepest span among chosen spans, document by document, in order."""
+    """Runs: ranges of adjacent tokens that have the same deepest span among some chosen spans.
+
+    Runs are ordered by document, then by position.
+    """
 
     first_token: Integers
+    """First token of each run, counted in its document."""
     end_token: Integers
+    """One more than the last token of each run."""
     span: Integers
-    """The deepest chosen span, or -1 if none of the chosen spans contains the tokens."""
+    """Index of each run's deepest chosen span, or -1 if no chosen span contains its tokens."""
     first_run_of_document: Integers
+    """Index of each document's first run, and at the end the number of runs."""
 
     def of(self, position: Integers32, first_position_of_document: Integers) -> Integers:
-        """The run that contains each position; -1 after the last run of the document."""
+        """For each position, the index of the run that contains it, or -1 if it is after the document's last run.
+
+        Positions rise within a document. `first_position_of_document` has the index of each document's first position,
+        and at the end the number of positions.
+        """
         runs: Integers = runs_of_positions(position, first_position_of_document, self.end_token, self.first_run_of_document)
         return runs
 
     def spans_of(self, position: Integers32, first_position_of_document: Integers) -> Integers:
-        """The deepest chosen span that contains each position, or -1."""
+        """For each position, the index of the deepest chosen span that contains it, or -1; parameters as in `of`."""
         runs = self.of(position, first_position_of_document)
         return np.where(runs >= 0, self.span[runs], -1) if self.span.size else runs
 
     def linked(self, spans: int) -> tuple[Integers32, Integers32]:
-        """For each run, the previous and the next run of the same span, or -1."""
+        """Two arrays aligned with the runs: the previous and the next run of the same span, or -1 if there is none.
+
+        `spans` is the number of all spans, chosen or not.
+        """
         before, after = link_runs(self.span, spans)
         return before, after
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The spans of documents, parents first and in reading order. Tokens are numbered within their document."""
+    """The spans of several documents, ordered by document, then in reading order with parents before children.
+
+    The first span of a document is the document itself. Tokens are numbered within their document.
+    """
 
     first_span_of_document: Integers
+    """Index of each document's first span, and at the end the number of spans."""
     kind_of_span: Integers
+    """Kind of each span, as a number of `Kind`."""
     tag_of_span: Integers
-    """Number in `tags`."""
+    """Index of each span's tag in `tags`."""
     parent_of_span: Integers
-    """-1 for documents, which are spans themselves."""
+    """Index of each span's parent, or -1 if the span is a document."""
     first_token_of_span: Integers
+    """First token of each span."""
     end_token_of_span: Integers
+    """One more than the last token of each span."""
     tags: tuple[str, ...]
+    """The distinct tags."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -88,28 +115,33 @@ class Structure:
         return flags
 
     def logical(self, tags: Collection[str] | None = None) -> Mask:
-        """One flag per span: whether it is a logical element, by its kind or, if `tags` are given, by its tag.
+        """One flag per span: whether it is a logical element.
 
-        Documents always are.
+        Without `tags`, the kind decides (`LOGICAL`). With `tags`, all spans with one of these tags are, except marks.
+        Documents always are logical elements.
         """
         flags = logical_of(self.kind_of_span, None if tags is None else self.tagged(tags))
         flags[self.first_span_of_document[:-1]] = True
         return flags
 
     def runs(self, chosen: Mask) -> Runs:
-        """Runs of tokens with the same deepest span among the chosen ones (one flag per span)."""
+        """The runs of tokens that have the same deepest chosen span; `chosen` has one flag per span."""
         columns = deepest_runs(self.first_span_of_document, self.first_token_of_span, self.end_token_of_span, chosen)
         return Runs(*columns)
 
 
 def logical_of(kind: Array, tagged: Mask | None) -> Mask:
-    """One flag per span: whether it is logical by its kind or, if `tagged` is given, tagged and no mark."""
+    """One flag per span: whether it is a logical element.
+
+    `kind` has the kind of each span. Without `tagged`, the kind decides (`LOGICAL`). Otherwise a span is logical if its
+    flag in `tagged` is set and it is not a mark.
+    """
     flags: Mask = np.array([each in LOGICAL for each in Kind])[kind] if tagged is None else tagged & (kind != int(Kind.MARK))
     return flags
 
 
 def read_structure(snapshot: Snapshot, documents: Integers) -> Structure:
-    """The spans of documents, whose numbers must be in ascending order."""
+    """Read the spans of documents, given by their numbers in the index, which must be in ascending order."""
     bounds = np.searchsorted(documents, snapshot.first_document)
     tags: dict[str, int] = {}
     pieces = []
@@ -133,9 +165,11 @@ _READ = ("kind", "tag", "parent", "first_token", "end_token")
 
 
 def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> dict[str, Integers]:
-    """The checked columns of the documents' spans, and `count`, the number of spans of each document.
+    """Read and check the spans of documents of one segment.
 
-    Parents are numbered within their document. New tags get the next number in `tags`.
+    Returns the columns `kind`, `tag`, `parent`, `first_token` and `end_token`, with one value per span, and `count`,
+    the number of spans of each document. Parents are numbered within their document. Tags are numbered as in `tags`, to
+    which new tags are added.
     """
     offsets = segment["document.first_span"]
     first, end = offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
@@ -143,7 +177,7 @@ def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> d
     first_span = np.concatenate([[0], np.cumsum(count)])
     column: dict[str, Integers] = {name: _gathered(segment[f"span.{name}"], first, end) for name in _READ}
     tokens = segment["document.tokens"][documents].astype(np.int64)
-    # Kernels walk up the tree without checks.
+    # Kernels follow parents without checks, so a damaged tree must be found here.
     if not are_trees(first_span, *(column[name] for name in _READ), tokens, len(Kind), len(segment.labels)):
         raise segment.columns.damaged("has a damaged tree of spans")
     # Each segment has its own numbering of labels.
@@ -165,10 +199,12 @@ def _gathered(column: Array, first: Integers, end: Integers) -> Integers:
 def read_elements(
     segment: Segment, documents: Integers, units: Units, tags: Collection[str] | None = None
 ) -> tuple[Integers, dict[str, Integers]]:
-    """The elements of documents that may be results: the document of each, and columns as for passages.
+    """Read the elements of documents that may be results.
 
-    Results are whole documents, or all logical elements with a token, or only those with one of the `tags`. The section
-    of an element is the one above it; the section of a document is the document itself.
+    Returns, for each element, the index of its document in `documents`; and the same columns that passages have: span,
+    section, first and end token, and length. If `units` is `documents`, the elements are the documents themselves.
+    Otherwise they are the logical elements that contain a token, or with `tags` only the elements with one of these
+    tags. The section of an element is the nearest section above it; the section of a document is the document itself.
     """
     numbers_of_tags: dict[str, int] = {}
     column = read_spans(segment, documents, numbers_of_tags)
@@ -185,7 +221,7 @@ def read_elements(
     first, end = column["first_token"][spans], column["end_token"][spans]
     length = end - first
     if np.any(segment["document.length"][documents] != segment["document.tokens"][documents]):
-        # Lengths leave out stop words, and only the tokens themselves say which of them are stop words.
+        # Lengths leave out stop words, and the index does not store lengths of elements: count the other tokens.
         codes = segment["document.first_code"]
         bounds = codes[documents].astype(np.int64), codes[documents + 1].astype(np.int64)
         length = count_indexed(segment["tokens"], *bounds, document, first, end)
@@ -194,7 +230,7 @@ def read_elements(
 
 
 def known_tags(snapshot: Snapshot) -> list[str]:
-    """The tags of all spans of the index that may be elements, sorted."""
+    """The tags of all spans of the index except marks, sorted."""
     tags: set[str] = set()
     for segment in snapshot.segments:
         tags |= {segment.labels[label] for label in segment.remember(_tags_of_elements, "")}
@@ -210,14 +246,14 @@ def _tags_of_elements(segment: Segment, _: str) -> list[int]:
 
 
 def check_tags(snapshot: Snapshot, tags: Sequence[str]) -> None:
-    """Raise `UsageError` if one of the tags is not the tag of an element of the index."""
+    """Raise `UsageError` unless every given tag is the tag of an element of the index."""
     for tag in tags:
         if tag not in (known := known_tags(snapshot)):
             raise unknown("tag of elements", tag, known)
 
 
 class DocumentOutline:
-    """The tree of one document, to find the paths of its elements."""
+    """The tree of one document, to convert between the paths and the span numbers of its elements."""
 
     def __init__(self, segment: Segment, document: int) -> None:
         tags: dict[str, int] = {}
@@ -226,11 +262,11 @@ class DocumentOutline:
         self._tag, self._parent, self._names = column["tag"], column["parent"], list(tags)
 
     def tag(self, span: int) -> str:
-        """The tag of a span."""
+        """The tag of a span, given by its number in the document."""
         return self._names[int(self._tag[span])]
 
     def path(self, span: int) -> str:
-        """The path of an element, by its number in the document."""
+        """The path of an element, given by the number of its span in the document."""
         steps = []
         while span >= 0:
             tag, parent = int(self._tag[span]), int(self._parent[span])
@@ -240,5 +276,5 @@ class DocumentOutline:
         return element_path(reversed(steps))
 
     def find(self, path: str) -> int:
-        """The number of the element with this path, or -1. Marks are not elements."""
+        """The span number of the element with this path, or -1 if there is none. Marks are not elements."""
         return next((span for span in np.flatnonzero(self.kind != int(Kind.MARK)).tolist() if self.path(span) == path), -1)

@@ -1,4 +1,6 @@
-"""Weights of tags, learned from judgements: how much more often a tag marks relevant than irrelevant text.
+"""Learn weights of tags from relevance judgements.
+
+The weight of a tag is the share of relevant text that it marks, divided by the share of irrelevant text that it marks.
 
 Source: Beigbeder, Géry and Largeron 2015, sections 3.3 and 4.5.
 """
@@ -23,31 +25,34 @@ from perikope.index.segments import Segment
 from perikope.kernels.elements import count_marked
 
 KIND = "tags"
+"""Kind of the saved tables that hold weights of tags."""
 LARGEST = 1e6
-"""Largest weight accepted from a table: the ratio of two shares is below it in any collection."""
+"""Largest weight accepted from a table. Learned weights are smaller in any real collection."""
 _AT_ONCE = 1 << 20
-"""Approximate number of spans that are read at once."""
+"""Approximate number of spans that are read into memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagRow:
-    """Weight and statistics of a tag; a table written by hand may have the weight only."""
+    """Weight and statistics of a tag. The statistics keep their defaults in a table written by hand."""
 
     weight: float
     coverage: float = math.nan
-    """Share of all tokens that the tag marks."""
+    """Share of all tokens that the tag marks; NaN if unknown."""
     occurrences: int = 0
-    """Number of spans with the tag."""
+    """Number of spans with the tag; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagTable:
-    """Tags with their weights (learned ones by falling weight), and which of the tags are logical elements."""
+    """Tags with their weights, and a list of the tags whose elements are logical."""
 
     rows: Mapping[str, TagRow]
+    """Weight and statistics by tag. In a learned table, the largest weight comes first."""
     logical: tuple[str, ...] = ()
+    """Tags of logical elements."""
     queries: int = 0
-    """Number of queries that the weights were learned from."""
+    """Number of queries that the weights were learned from; 0 if unknown."""
 
     @property
     def weights(self) -> dict[str, float]:
@@ -61,7 +66,10 @@ class TagTable:
 
 
 def tag_table(table: SavedTable) -> TagTable:
-    """The tag table of a file, checked: `tags` has a weight, or an object with a weight, for each tag."""
+    """Read and check a saved table of tags.
+
+    Its value `tags` maps each tag to a weight, or to an object with `weight`, `coverage` and `occurrences`.
+    """
     tags, logical = table.values.get("tags"), table.values.get("logical", [])
     if not isinstance(tags, dict):
         raise table.damaged('"tags" must be an object with a weight for each tag')
@@ -79,39 +87,42 @@ def tag_table(table: SavedTable) -> TagTable:
 
 
 def is_weight(value: object) -> TypeGuard[float]:
-    """Whether a value is a number that can be the weight of a tag."""
+    """Whether a value is a number from 0 to `LARGEST`, as weights of tags are."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= LARGEST
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which tags get a weight or are logical elements; the defaults are the paper's, for 2.6 million articles."""
+    """Conditions for a tag to get a weight, and for a tag to be logical.
+
+    The defaults are those of the paper, for a collection of 2.6 million articles.
+    """
 
     occurrences: int = 1000
-    """Minimum number of spans with a weighted tag."""
+    """A tag gets a weight only if at least this number of spans have it."""
     coverage: float = 0.0001
-    """Minimum share of all tokens that a weighted tag marks."""
+    """A tag gets a weight only if it marks at least this share of all tokens."""
     logical_coverage: float = 0.01
-    """Minimum share of all tokens that a logical tag marks."""
+    """A tag is logical only if it marks at least this share of all tokens."""
     logical_rank: int = 25
-    """A logical tag is among this number of tags with the most elements that contain relevant text."""
+    """A tag is logical only if it is one of this number of tags with the most elements that contain relevant text."""
     excluded: Collection[str] = ()
-    """Tags that get no weight. The paper leaves out tags that state the meaning of their words."""
+    """Tags that get no weight. The paper excludes tags that state the meaning of their words."""
 
     def __post_init__(self) -> None:
         if not (self.occurrences >= 0 and self.logical_rank >= 0 and 0 <= self.coverage <= 1 and 0 <= self.logical_coverage <= 1):
-            raise UsageError("the minimum occurrences and the logical rank must be at least 0, and a coverage must be in [0, 1]")
+            raise UsageError("the minimum occurrences and the logical rank must be at least 0, and both coverages must be in [0, 1]")
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedTags:
-    """A learned table, and the judgements that could not be used."""
+    """A learned table, and the judgements that could not be used for it."""
 
     table: TagTable
     without_relevant: tuple[str, ...]
-    """Ids of queries without relevant text in the index."""
+    """Ids of the queries that have no relevant text in the index."""
     unknown: tuple[str, ...]
-    """Names of relevant passages that the index does not contain."""
+    """Names of the relevant passages, elements and documents that the index does not contain."""
 
 
 def learn_tags(
@@ -122,11 +133,15 @@ def learn_tags(
     smoothing: float = 0.5,
     grade: int = 1,
 ) -> LearnedTags:
-    """Learn the weights of tags: the mean ratio of the share of relevant tokens they mark to that of irrelevant tokens.
+    """Learn a weight for each tag, and which tags are logical.
 
-    `w(q) = ((rm + s) / (rm + r¬m + s)) / ((¬rm + s) / (¬rm + ¬r¬m + s))` for each query, where r are relevant and m
-    marked tokens, counted once each over the whole collection; the weight of a tag is the mean over queries. Judgements
-    name passages, elements or documents; those with at least `grade` are relevant.
+    The weight of a tag for a query q is the share of relevant tokens that the tag marks, divided by the share of
+    irrelevant tokens that it marks: `w(q) = ((rm + s) / (r + s)) / ((im + s) / (i + s))`. Here r and i are the numbers
+    of relevant and irrelevant tokens in the whole collection, rm and im are the numbers of those that the tag marks,
+    and s is `smoothing`. The weight of a tag is the mean of w(q) over all queries with relevant tokens.
+
+    `judgements` has, for each query id, a grade for names of passages, elements or documents. A grade of at least
+    `grade` means relevant.
     """
     if not 0 < smoothing < math.inf:
         raise UsageError(f"smoothing must be above 0, not {smoothing:g}")
@@ -148,7 +163,7 @@ def learn_tags(
         sums += weigh(relevant_marked, relevant, marked, total, smoothing)
     queries = len(judgements) - len(without)
     if not queries:
-        raise UsageError("no query has relevant text in the index; check that the judgements are of this collection")
+        raise UsageError("no query has relevant text in the index; check that the judgements belong to this collection")
     coverage = marked / total
     weighted = (occurrences >= max(thresholds.occurrences, 1)) & (coverage >= thresholds.coverage)
     weighted &= np.array([tag != "" and tag not in thresholds.excluded for tag in names], bool)
@@ -167,7 +182,10 @@ def learn_tags(
 
 
 def weigh(relevant_marked: Any, relevant: float, marked: Any, total: float, smoothing: float = 0.5) -> Any:
-    """The weight of a tag for one query, from counts of tokens: relevant and marked, relevant, marked, and all.
+    """The weight of a tag for one query, as in `learn_tags`.
+
+    The arguments are numbers of tokens: relevant and marked by the tag, relevant, marked by the tag, and all. The first
+    and the third may be arrays with one value per tag.
 
     >>> round(weigh(40, 200, 540, 10_000), 6)
     3.955349
@@ -179,9 +197,10 @@ def weigh(relevant_marked: Any, relevant: float, marked: Any, total: float, smoo
 
 
 def _count_collection(snapshot: Snapshot, tags: dict[str, int]) -> tuple[int, Integers, Integers, Integers]:
-    """The number of all tokens and, per tag, of the tokens it marks, of its spans, and of its spans that are not marks.
+    """Count tokens and spans in the whole index.
 
-    Fills `tags` with the number of each tag.
+    Returns the number of all tokens and three arrays with one value per tag: the tokens that the tag marks, the spans
+    with the tag, and the spans with the tag that are not marks. Fills `tags` with the number of each tag.
     """
     total = 0
     sums: tuple[dict[int, int], ...] = ({}, {}, {})
@@ -203,7 +222,10 @@ def _count_collection(snapshot: Snapshot, tags: dict[str, int]) -> tuple[int, In
 
 
 def _count_relevant(snapshot: Snapshot, ranges: Mapping[int, list[tuple[int, int]]], tags: dict[str, int]) -> tuple[Integers, Integers]:
-    """Per tag, the number of relevant tokens it marks, and of its elements that contain one."""
+    """Two arrays with one value per tag: the relevant tokens that it marks, and its spans with a relevant token.
+
+    `ranges` has the relevant ranges of tokens, by the number of their document.
+    """
     marked, elements = np.zeros(len(tags), np.int64), np.zeros(len(tags), np.int64)
     numbers = np.array(sorted(ranges), np.int64)
     bounds = np.searchsorted(numbers, snapshot.first_document)
@@ -234,7 +256,7 @@ def _offsets(counts: Array) -> Integers:
 
 
 class _TokenRanges:
-    """Finds the tokens of passages, elements and documents by their names."""
+    """Finds the ranges of tokens of passages, elements and documents by name. `unknown` collects unknown names."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.unknown: dict[str, None] = {}
@@ -243,7 +265,10 @@ class _TokenRanges:
         self._outlines: dict[int, DocumentOutline] = {}
 
     def of(self, names: Iterator[str]) -> dict[int, list[tuple[int, int]]]:
-        """Ranges of tokens by number of the document, in order; overlapping ranges are merged."""
+        """The ranges of tokens (end exclusive) that the names stand for, by the number of their document.
+
+        The ranges of a document are in ascending order. Overlapping and adjacent ranges are merged.
+        """
         ranges: dict[int, list[tuple[int, int]]] = {}
         for name in names:
             document, passage = split_name(name)
@@ -256,7 +281,10 @@ class _TokenRanges:
         return {number: _united(ranges_of_document) for number, ranges_of_document in ranges.items()}
 
     def _range(self, number: int, passage: str) -> tuple[int, int] | None:
-        """First and end token of a passage or element, or of the document if `passage` is empty; None if unknown."""
+        """First and end token (exclusive) of a passage or element of a document, or None if it is unknown.
+
+        If `passage` is empty, this is the range of the whole document.
+        """
         segment, local = self._snapshot.locate(number)
         if not passage:
             return 0, int(segment["document.tokens"][local])

@@ -1,4 +1,4 @@
-"""The command line: one file per command, without logic. An error is one line that says what to do."""
+"""The command line: one file per command. Errors are printed as one line that says what to do."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def command_names() -> tuple[str, ...]:
 
 
 USER_ERROR = 2
+"""The exit code for errors."""
 
 
 class _LazyGroup(click.Group):
@@ -60,7 +61,7 @@ def perikope() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line. The exit code is 2 for a mistake of the user, and 1 if something was skipped."""
+    """Run the command line and exit. The exit code is 2 for a user error, and 1 if something was skipped or damaged."""
     sys.exit(_run(arguments))
 
 
@@ -92,14 +93,16 @@ def _run(arguments: Sequence[str] | None) -> int:
     except PerikopeError as error:
         return _complain(str(error))
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`). That is no error, and Python must not complain at exit either.
+        # The program that reads our output has ended (`| head`). Python must not report this as an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (KeyboardInterrupt, click.Abort):
         click.echo("perikope: interrupted", err=True)
         return 130
     except OSError as error:
-        hint = ": free some space and try again; the index is as after its last commit" if error.errno == errno.ENOSPC else ""
+        hint = (
+            ": free some disk space and try again; the index has not changed since its last commit" if error.errno == errno.ENOSPC else ""
+        )
         return _complain(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}{hint}")
     except MemoryError:
         return _complain("out of memory: use smaller values of --memory, --workers or -k")

@@ -10,7 +10,7 @@ from perikope.cli.output import count, printable
 @click.command(name="check")
 @click.argument("index", metavar="INDEX")
 def command(index: str) -> int:
-    """Read a whole index and report what is damaged or missing. The exit code is 1 if anything is.
+    """Read a whole index and report damaged or missing files. The exit code is 1 if there are any.
 
     \b
     Example:
@@ -33,5 +33,5 @@ def command(index: str) -> int:
     if damaged:
         return 1
     vectors = f", {count(stores, 'store')} of vectors" if stores else ""
-    click.echo(f"{index} is whole: {count(report.documents, 'document')}{vectors}")
+    click.echo(f"{index} is undamaged: {count(report.documents, 'document')}{vectors}")
     return 0

@@ -10,7 +10,13 @@ from perikope.cli.options import size_option
 @click.command(name="compact")
 @click.argument("index", metavar="INDEX")
 @size_option
-@click.option("--wait", default=0.0, type=click.FloatRange(0), metavar="SECONDS", help="Seconds to wait for another writer.  [default: 0]")
+@click.option(
+    "--wait",
+    default=0.0,
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Seconds to wait if another process is changing the index.  [default: 0]",
+)
 def command(index: str, memory: int, wait: float) -> int:
     """Merge all segments of an index into one, and remove deleted documents from the disk.
 

@@ -13,21 +13,24 @@ from perikope.cli.output import count
 @click.command(name="encode")
 @click.argument("index", metavar="INDEX")
 @click.option(
-    "--name", default="", metavar="NAME", help="Name of the store, for the parameter store of models.  [default: colbert, hgat or dense]"
+    "--name",
+    default="",
+    metavar="NAME",
+    help="Name of the store of vectors, which models use as parameter store.  [default: colbert, hgat or dense]",
 )
 @click.option(
     "--encoder",
     default="",
     metavar="NAME|FOLDER",
-    help="A Hugging Face or ColBERT model, or a folder that `perikope train` wrote.  [default: all-MiniLM-L6-v2]",
+    help="Encoder: a Hugging Face or ColBERT model, or a folder that `perikope train` wrote.  [default: all-MiniLM-L6-v2]",
 )
-@click.option("--pooled", is_flag=True, help="Store one vector per passage (the mean over its tokens), as the model `vectors` needs it.")
+@click.option("--pooled", is_flag=True, help="Store one vector per passage, the mean of its token vectors; the model `vectors` needs this.")
 @click.option(
     "--dimension",
     default=None,
     type=click.IntRange(0),
     metavar="N",
-    help="Dimension of token vectors; 0 keeps that of the encoder.  [default: 128]",
+    help="Dimension of token vectors; 0 keeps the dimension of the encoder.  [default: 128]",
 )
 @click.option(
     "--code",
@@ -35,7 +38,9 @@ from perikope.cli.output import count
     type=click.Choice(["float16", "int8", "residual"]),
     help="Encoding of stored vectors: 256, 130 or 36 bytes each at 128 dimensions.  [default: residual; float16 if pooled]",
 )
-@click.option("--heading-path/--no-heading-path", default=None, help="Whether to put the titles above a passage before its text.")
+@click.option(
+    "--heading-path/--no-heading-path", default=None, help="Put the heading path of a passage before its text when it is encoded."
+)
 @click.option("--device", default="", metavar="NAME", help="Device: cpu or cuda.  [default: cuda if there is a GPU]")
 @click.option(
     "--runtime",
@@ -47,7 +52,7 @@ def command(index: str, **options: Any) -> int:
     """Encode all passages, so that neural models can rank them.
 
     If the store exists, only new documents are encoded, and options that are not given keep the values of the store. An
-    encoder folder with graph attention makes a store for the model hgat.
+    encoder that was trained with graph attention (`perikope train --variant`) makes a store for the model hgat.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _SignificanceTest:
-    """The options that say how runs are compared."""
+    """The options of the significance test: its name, the correction of p, the largest significant p, and a seed."""
 
     test: str
     correction: str
@@ -28,7 +28,7 @@ class _SignificanceTest:
 
     @property
     def note(self) -> str:
-        """The line below a table that explains its letters."""
+        """The line below a table of values that explains the letters in the table."""
         correction = "not corrected" if self.correction == "none" else self.correction
         return f"letters: the runs that this run beats ({self.test}, {correction}, p <= {self.alpha:g})"
 
@@ -56,7 +56,12 @@ class _SignificanceTest:
     type=click.Choice(["auto", "trec", "clef-ip", "inex"]),
     help="Format of the runs; auto detects it from the content.",
 )
-@click.option("--index", default="", metavar="INDEX", help="Index with the positions of the passages, for measures that count characters.")
+@click.option(
+    "--index",
+    default="",
+    metavar="INDEX",
+    help="Index of the passages in the runs. Measures that count characters read the positions of passages from it.",
+)
 @click.option(
     "--test",
     default="none",
@@ -69,9 +74,9 @@ class _SignificanceTest:
     default="holm",
     show_default=True,
     type=click.Choice(["holm", "bonferroni", "bh", "none"]),
-    help="Correction of p for the number of compared pairs.",
+    help="Correction of p-values for the number of compared pairs of runs.",
 )
-@click.option("--alpha", default=0.05, show_default=True, type=float, metavar="P", help="Largest p that counts as significant.")
+@click.option("--alpha", default=0.05, show_default=True, type=float, metavar="P", help="Largest p-value of a significant difference.")
 @click.option("--seed", default=0, show_default=True, type=int, metavar="N", help="Seed of the randomisation test.")
 @click.option("--per-query", is_flag=True, help="Print the values of each query too.")
 @click.option("--only-run-queries", is_flag=True, help="Average over the queries of the run instead of all judged queries.")
@@ -88,7 +93,7 @@ def command(
     run_format: str,
     **significance: Any,
 ) -> int:
-    """Measure runs against judgements. A judged query that is missing from a run counts 0.
+    """Measure runs against judgements. A judged query that is missing from a run has the value 0.
 
     QRELS and RUN are files of TREC, CLEF-IP or INEX. QRELS may also be a BEIR folder, a data set of ir_datasets
     (`irds:NAME`), or a file of relevant spans of passages, with lines `qid document#passage start end`. Measures that
@@ -107,7 +112,9 @@ def command(
 
     requested = parse_measures(measures or "")
     if measures is not None and not requested:
-        raise UsageError("--measures is empty: give at least one, such as nDCG@10, or leave it out; see `perikope measures`")
+        raise UsageError(
+            "--measures is empty: give at least one measure, such as nDCG@10, or leave --measures out; see `perikope measures`"
+        )
     _refuse_repeated(runs)
     test = _SignificanceTest(**significance)
     if test.test != "none":
@@ -130,7 +137,7 @@ def command(
 
 
 def _refuse_repeated(runs: tuple[str, ...]) -> None:
-    """Raise `UsageError` if a file is given twice, under the same name or another."""
+    """Raise `UsageError` if a run file is given twice, even by different paths."""
     from perikope.core.errors import UsageError
 
     name_of_file: dict[str, str] = {}
@@ -150,7 +157,7 @@ def _evaluate(
     measures: list[Measure],
     only_run_queries: bool,
 ) -> dict[str, Evaluation]:
-    """The evaluation of each run by its path; warns about runs that do not fit the judgements."""
+    """Evaluate each run, and return the evaluations by path. Warns about runs that do not fit the judgements."""
     from perikope.evaluation.io.judgements import disagreement
 
     by_name = any(measure.level == "names" for measure in measures)
@@ -166,7 +173,7 @@ def _evaluate(
 
 
 def _compare(evaluations: dict[str, Evaluation], significance: _SignificanceTest) -> dict[str, Comparison]:
-    """The comparison of the runs by each measure; empty without a test."""
+    """The comparison of all runs, by name of the measure; empty if no test was chosen."""
     from perikope.evaluation.measures.significance import compare
 
     if significance.test == "none":
@@ -184,7 +191,7 @@ def _compare(evaluations: dict[str, Evaluation], significance: _SignificanceTest
 
 
 def _names(evaluations: dict[str, Evaluation]) -> list[str]:
-    """The names of the measures, as they were asked for."""
+    """The names of the measures, as the user wrote them."""
     return list(next(iter(evaluations.values())).mean)
 
 

@@ -1,4 +1,4 @@
-"""`perikope experiment`: run the experiment of a file, and report it."""
+"""`perikope experiment`: run the experiment that a file describes, and write a report."""
 
 from __future__ import annotations
 
@@ -17,36 +17,48 @@ if TYPE_CHECKING:
     from perikope.evaluation.experiment.running import Done
 
 SHOWN = 20
-"""Problems that are printed at most."""
+"""Maximum number of problems that are printed."""
 
 
 @click.command(name="experiment")
 @click.argument("file", metavar="FILE.toml|PROTOCOL|FOLDER", required=False, default="")
-@click.option("--out", default="", metavar="FOLDER", help="Folder for the results. Default: the name of the file without its ending.")
+@click.option("--out", default="", metavar="FOLDER", help="Folder for the results.  [default: the path of the file without its suffix]")
 @click.option(
-    "--resume/--fresh", "resume", default=True, show_default=True, help="Keep what an earlier run has finished, or do everything again."
+    "--resume/--fresh",
+    "resume",
+    default=True,
+    show_default=True,
+    help="Keep the results of an earlier, interrupted run, or start again from the beginning.",
 )
-@click.option("--index", default="", metavar="INDEX", help="Search this index in place of the file's collection.")
+@click.option("--index", default="", metavar="INDEX", help="Search this index instead of the collection that the file names.")
 @click.option(
-    "--documents", multiple=True, metavar="PATH", help="Index these documents in place of the file's collection. Can be repeated."
+    "--documents",
+    multiple=True,
+    metavar="PATH",
+    help="Index and search these documents instead of the collection that the file names. May be given several times.",
 )
-@click.option("--topics", default="", metavar="FILE", help="Report these topics in place of the file's.")
-@click.option("--judgements", "--qrels", "judgements", default="", metavar="FILE", help="Judgements of the topics.")
-@click.option("--training-topics", default="", metavar="FILE", help="Tune and train on these topics.")
-@click.option("--training-judgements", default="", metavar="FILE", help="Judgements of the training topics.")
-@click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes. Default: the number of cores.")
-@click.option("--device", default="", metavar="NAME", help="Device for neural rankers: cpu or cuda. Default: a GPU if there is one.")
-@click.option("--list", "list_protocols", is_flag=True, help="List the protocols that come with the program.")
+@click.option("--topics", default="", metavar="FILE", help="Evaluate on these topics instead of the topics that the file names.")
+@click.option("--judgements", "--qrels", "judgements", default="", metavar="FILE", help="Judgements of --topics.")
+@click.option(
+    "--training-topics",
+    default="",
+    metavar="FILE",
+    help="Tune and train on these topics instead of the training topics that the file names.",
+)
+@click.option("--training-judgements", default="", metavar="FILE", help="Judgements of --training-topics.")
+@click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes.  [default: one per core]")
+@click.option("--device", default="", metavar="NAME", help="Device for neural rankers: cpu or cuda.  [default: cuda if there is a GPU]")
+@click.option("--list", "list_protocols", is_flag=True, help="List the experiments of papers that come with the program (PROTOCOL).")
 def command(file: str, out: str, resume: bool, workers: int, device: str, list_protocols: bool, **given: Any) -> int:
-    """Run an experiment: tune, learn, train, rank, measure and compare systems as a TOML file says.
+    """Run the experiment of a TOML file: tune, learn, train, rank, measure and compare systems.
 
-    The folder gets runs, values by topic, experiment.json and the report. The same file gives the same figures. An
-    experiment that was interrupted goes on where it was. The protocols of the papers come with the program and run on
-    any collection.
+    The folder of --out receives the runs, the values of each topic, experiment.json and a report. The same file always
+    gives the same values. An interrupted experiment continues. PROTOCOL is the name of a paper's experiment that comes
+    with the program; it runs on any collection.
 
-    A file with kind = "neural" has neural rankers among its systems, each trained with several seeds. FOLDER is the
-    folder of such an experiment, maybe copied from another machine: the jobs that are left are done there, without
-    documents or index.
+    A file with kind = "neural" contains neural rankers, each trained with several seeds. FOLDER is the results folder
+    of such an experiment, which may come from another machine. Its unfinished jobs are done, without documents or
+    index.
 
     \b
     Example:
@@ -64,17 +76,17 @@ def command(file: str, out: str, resume: bool, workers: int, device: str, list_p
             click.echo(name)
         return 0
     if not file:
-        raise UsageError(f"name an experiment file, or one of the protocols: {', '.join(protocol_names())}")
+        raise UsageError(f"give the file of an experiment, or one of the protocols: {', '.join(protocol_names())}")
     started, options = time.perf_counter(), Given(**given)
     if file not in protocol_names() and Path(file).is_dir():
         if options.options:
-            raise UsageError(f"{', '.join(options.options)}: a prepared folder has its collections and topics")
+            raise UsageError(f"leave out {', '.join(options.options)}: a prepared folder already has its collections and topics")
         folder = Path(out or file)
         done = finish_experiment(Path(file), folder, fresh=not resume, workers=workers or None, device=device, on_step=_say)
     else:
         plan = load_plan(file, options)
         if device and not plan.kind:
-            raise UsageError("--device is for neural rankers: nothing in this experiment is computed by a GPU")
+            raise UsageError("--device applies to neural rankers only, and this experiment has none; leave --device out")
         folder = Path(out) if out else Path(file).with_suffix("")
         done = run_experiment(plan, folder, fresh=not resume, workers=workers or None, device=device, on_progress=_progress(), on_step=_say)
     _show_sweeps(done.outcome.sweeps, done.outcome.measures)
@@ -84,7 +96,7 @@ def command(file: str, out: str, resume: bool, workers: int, device: str, list_p
 
 
 def _show_details(done: Done) -> None:
-    """Print to stderr what was kept, where the time went, and what went wrong."""
+    """Print details on standard error: finished systems that were kept, the time of each stage, notes and problems."""
     if done.resumed:
         click.echo(f"  {count(done.resumed, 'system')} finished before", err=True)
     for stage, seconds in sorted(done.seconds.items(), key=lambda item: -item[1]):
@@ -97,7 +109,7 @@ def _show_details(done: Done) -> None:
 
 
 def _show_sweeps(sweeps: Sequence[Sweep], measures: Sequence[str]) -> None:
-    """Print the means of all systems, the best by the main measure first; systems of separate tables are left out."""
+    """Print the mean values of all systems, ordered by the first measure. Systems of separate tables are left out."""
     for sweep in sweeps:
         systems = [system for system in sweep.systems if not system.table]
         click.echo(f"{sweep.label}")
@@ -113,7 +125,10 @@ def _say(line: str) -> None:
 
 
 def _progress() -> Callable[[str, int, int], None]:
-    """A function that shows progress: one line that is overwritten on a terminal, one line per stage elsewhere."""
+    """A function that shows progress on standard error.
+
+    On a terminal, it overwrites one line. Elsewhere, it prints one line per stage.
+    """
     last = [""]
 
     def show(stage: str, done: int, total: int) -> None:

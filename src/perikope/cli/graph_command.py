@@ -14,14 +14,17 @@ from perikope.cli.output import verbatim
 @click.argument("index", metavar="INDEX")
 @click.argument("document", metavar="DOCUMENT")
 @click.option(
-    "--svg", metavar="FILE", type=click.File("w", encoding="utf-8", lazy=True), help="Write an SVG picture; - for standard output."
+    "--svg",
+    metavar="FILE",
+    type=click.File("w", encoding="utf-8", lazy=True),
+    help="Write the graph to this file, as an SVG picture; - for standard output.",
 )
 @click.option("--dot", is_flag=True, help="Print the graph in the DOT language of Graphviz.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: nodes and edges.")
 def command(index: str, document: str, svg: IO[str] | None, dot: bool, as_json: bool) -> int:
     """Show the graph of a document's sections and passages, which neural rankers use.
 
-    The edges are the order of the passages, the structure of the sections, and references.
+    Edges connect consecutive passages, sections with their contents, and passages with what they refer to.
 
     \b
     Example:

@@ -13,7 +13,7 @@ from perikope.cli.output import count, printable
 
 @click.command(name="index")
 @click.argument("paths", nargs=-1, metavar="[PATH…]")
-@click.option("--to", "folder", required=True, metavar="INDEX", help="Folder of the index.")
+@click.option("--to", "folder", required=True, metavar="INDEX", help="Folder of the index; it is created if it does not exist.")
 @click.option("--append", is_flag=True, help="Add documents to an existing index.")
 @click.option("--replace", is_flag=True, help="Add documents to an existing index and replace those with the same id.")
 @click.option(
@@ -21,7 +21,7 @@ from perikope.cli.output import count, printable
     is_flag=True,
     help="Make the index equal to PATH: add new, replace changed and delete missing documents, compared by content.",
 )
-@click.option("--delete", multiple=True, metavar="ID", help="Delete a document. May be given several times.")
+@click.option("--delete", multiple=True, metavar="ID", help="Delete the document with this id. May be given several times.")
 @click.option("--format", default="auto", show_default=True, metavar="NAME", help="Format of the files; see `perikope formats`.")
 @click.option("--language", metavar="CODE", help="Language of documents that do not state it.  [default: en, or that of the index]")
 @click.option("--stemmer", metavar="NAME", help="Stemmer: snowball, porter or none.  [default: snowball]")
@@ -42,9 +42,18 @@ from perikope.cli.output import count, printable
 )
 @size_option
 @click.option(
-    "--workers", type=click.IntRange(1), metavar="N", help="Number of processes.  [default: one per core for large input, else 1]"
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of processes that read files.  [default: one per core for large input, else 1]",
 )
-@click.option("--wait", default=0.0, type=click.FloatRange(0), metavar="SECONDS", help="Seconds to wait for another writer.  [default: 0]")
+@click.option(
+    "--wait",
+    default=0.0,
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Seconds to wait if another process is changing the index.  [default: 0]",
+)
 def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **options: str | int | bool | None) -> int:
     """Make an index from files, folders and archives, or change an index.
 

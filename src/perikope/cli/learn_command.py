@@ -1,4 +1,4 @@
-"""`perikope learn`: learn a table from judgements, which models use by its name."""
+"""`perikope learn`: learn tables of weights from judgements, for models that use such a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAME_HELP = "Name under which the table is saved in the index."
 
 @click.group(name="learn")
 def command() -> None:
-    """Learn tables from judgements, which models use by name.
+    """Learn tables of weights from judgements. A table is saved in the index, and models use it by its name.
 
     \b
     Example:
@@ -39,15 +39,17 @@ def command() -> None:
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
 @click.option("--name", required=True, metavar="NAME", help=_NAME_HELP)
-@click.option("--grade", default=1, show_default=True, metavar="N", help="Lowest grade that counts as relevant.")
-@click.option("--smoothing", default=0.5, show_default=True, metavar="X", help="Number added to every count.")
+@click.option("--grade", default=1, show_default=True, metavar="N", help="Lowest grade of a relevant judgement.")
+@click.option(
+    "--smoothing", default=0.5, show_default=True, metavar="X", help="Number that is added to every count, so that no count is 0."
+)
 @click.option(
     "--min-occurrences",
     default=1000,
     show_default=True,
     type=click.IntRange(0),
     metavar="N",
-    help="Minimum number of occurrences of a weighted tag.",
+    help="Minimum number of occurrences of a tag that gets a weight.",
 )
 @click.option(
     "--min-coverage",
@@ -55,7 +57,7 @@ def command() -> None:
     show_default=True,
     type=click.FloatRange(0, 1),
     metavar="X",
-    help="Minimum share of all words that a weighted tag marks.",
+    help="Minimum share of all words that are inside a tag that gets a weight.",
 )
 @click.option(
     "--logical-coverage",
@@ -63,7 +65,7 @@ def command() -> None:
     show_default=True,
     type=click.FloatRange(0, 1),
     metavar="X",
-    help="Minimum share of all words that a logical tag marks.",
+    help="Minimum share of all words that are inside a logical tag, such as a section or paragraph.",
 )
 @click.option(
     "--logical-rank",
@@ -71,11 +73,11 @@ def command() -> None:
     show_default=True,
     type=click.IntRange(0),
     metavar="N",
-    help="A logical tag is among this number of tags that contain relevant text most often.",
+    help="Number of tags, those that contain relevant text most often, that can be logical tags.",
 )
 @click.option("--exclude", default="", metavar="TAG,…", help="Tags that get no weight, with commas between them.")
 def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoothing: float, exclude: str, **thresholds: Any) -> int:
-    """Learn a weight for each tag: how much more often it marks relevant than irrelevant text.
+    """Learn one weight per tag: how much more often the tag marks relevant than irrelevant text.
 
     QRELS judge passages (document#passage), elements (document#/article[1]/sec[2]) or documents.
 
@@ -130,13 +132,13 @@ def _show_unknown(passages: Sequence[str]) -> None:
 @click.option("--name", "--save", "name", required=True, metavar="NAME", help=_NAME_HELP)
 @threads_option
 @topic_options
-@search_options(k=1000, help={"k": "Number of passages per topic in the run."})
+@search_options(k=1000, help={"k": "Number of returned passages per topic."})
 def learn_prior(index: str, topics: str, qrels: str, name: str, threads: int, search: GivenSearch, **reading: str) -> int:
-    """Learn a weight for each tenth of a description, by position of the passage.
+    """Learn one weight per tenth of a description, for passages at this position (Gobeill and Ruch 2012).
 
-    The weight of a tenth is its share of the relevant passages ÷ its share of the passages that `perikope run` returns
-    with the same options. The weight is 0 if no passage of the tenth is relevant, and 1 if none is returned. QRELS
-    judge passages (document#passage). A description is a part named description (Gobeill and Ruch 2012).
+    The weight of a tenth is its share of the relevant passages, divided by its share of the passages that `perikope
+    run` returns with the same options. The weight is 0 if no passage of the tenth is relevant, and 1 if none is
+    returned. QRELS judge passages (document#passage). A description is the part of a document named description.
 
     \b
     Example:
@@ -165,7 +167,7 @@ def learn_prior(index: str, topics: str, qrels: str, name: str, threads: int, se
 
 
 def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the arguments and options that say where the training examples of fusion come from."""
+    """A decorator that adds the arguments and options for the training examples of fusion to a command."""
     for option in reversed(
         (
             click.argument("index", metavar="INDEX"),
@@ -253,7 +255,7 @@ def learn_fusion(
     search: GivenSearch,
     **options: Any,
 ) -> int:
-    """Learn a combination of all features, so that no model has to be chosen by hand.
+    """Learn to combine all features of passages into one score. `perikope learn features` lists the features.
 
     The printed scores are cross-validated: each topic is ranked by a combination that was learned from the other folds.
     The saved combination is learned from all topics.
@@ -319,7 +321,7 @@ def _show_figures(learned: LearnedCombination, measures: Sequence[Measure], fold
 @learning_options
 @click.option("--out", required=True, metavar="FILE", help="File to write: CSV for .csv, TSV for .tsv, else SVMlight; .gz compresses it.")
 def export(index: str, topics: str, qrels: str, out: str, search: GivenSearch, **options: Any) -> int:
-    """Write the training examples of fusion to a file, for other programs.
+    """Write the training examples of `perikope learn fusion` to a file, for other programs.
 
     A line of SVMlight is `grade qid:1 1:0.5 2:0.25 … # document#passage`; comments at the top name the features. CSV
     and TSV have the columns qid, name (document#passage), grade, and one column per feature.
@@ -343,9 +345,9 @@ def export(index: str, topics: str, qrels: str, out: str, search: GivenSearch, *
 @command.command(name="show")
 @click.argument("index", metavar="INDEX")
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: the table as it is saved.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: the content of the table, or one object per table without a NAME.")
 def show_table(index: str, name: str | None, as_json: bool) -> int:
-    """List the tables that models can use, or show one.
+    """List the tables that models can use. With a NAME, show the table.
 
     \b
     Example:
@@ -394,7 +396,12 @@ def delete_table(index: str, name: str) -> int:
 
 @command.command(name="features")
 def list_features() -> int:
-    """List the features of a passage that fusion combines, with their meaning."""
+    """List the features of passages that `perikope learn fusion` combines, with their meaning.
+
+    \b
+    Example:
+      perikope learn features
+    """
     from perikope.browse.models.features import FEATURES
 
     width = max(map(len, FEATURES))
@@ -404,7 +411,7 @@ def list_features() -> int:
 
 
 def _examples(index: str, topics: str, qrels: str, search: GivenSearch, options: dict[str, Any]) -> tuple[JudgedTopics, list[str]]:
-    """The topics from which fusion takes examples, and one message per skipped topic."""
+    """The judged topics for the training examples of fusion, and one message per skipped topic."""
     from perikope.evaluation.learning.validation import NORMALIZATION
 
     normalize = options["normalize"] or NORMALIZATION[options.get("method", "lambdamart")]
@@ -420,7 +427,10 @@ def _source(
     reading: Mapping[str, Any],
     normalize: FeatureNormalization = "zscore",
 ) -> tuple[JudgedTopics, list[str]]:
-    """The judged topics to learn from, and one message per skipped topic; `reading` says how to read topics."""
+    """The judged topics to learn from, and one message per skipped topic.
+
+    `reading` has the values of --topic-format and --topic-field.
+    """
     from pathlib import Path
 
     from perikope.core.errors import UsageError

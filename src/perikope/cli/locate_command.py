@@ -12,8 +12,10 @@ from perikope.cli.output import verbatim
 @click.command(name="locate")
 @click.argument("index", metavar="INDEX")
 @click.argument("passage", metavar="DOCUMENT#PASSAGE")
-@click.option("--in", "path", required=True, metavar="PATH", help="File, archive or folder that was indexed.")
-@click.option("--format", default="auto", show_default=True, metavar="NAME", help="Format that it was indexed as.")
+@click.option("--in", "path", required=True, metavar="PATH", help="File, archive or folder that the passage was indexed from.")
+@click.option(
+    "--format", default="auto", show_default=True, metavar="NAME", help="Format that PATH was indexed as; see `perikope formats`."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: one object.")
 def command(index: str, passage: str, path: str, format: str, as_json: bool) -> int:
     """Show the location of a passage in its original XML file, with its markup.

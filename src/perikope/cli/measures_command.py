@@ -53,7 +53,7 @@ def _show(definition: Definition) -> None:
 
 
 def signature(definition: Definition) -> str:
-    """A measure as users write it: name, parameters with defaults, and cutoff, in brackets if it is optional."""
+    """A measure as users write it: name, parameters with defaults, and cutoff. An optional cutoff is in brackets."""
     from perikope.core.grammar import write
 
     inside = ",".join(f"{parameter.name}={write(parameter.default)}" for parameter in definition.parameters.values())

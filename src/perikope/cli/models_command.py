@@ -19,9 +19,9 @@ Entry = tuple[str, Callable[..., Any], Iterable["Parameter"]]
 @click.command(name="models")
 @click.argument("name", required=False, metavar="[NAME]")
 def command(name: str | None) -> int:
-    """List models of passages, fetch models, expansions and document rankings.
+    """List the models that score passages, fetch models, expansions and document rankings.
 
-    With a NAME, show its formula and parameters. A name may belong to several kinds: all of them are shown.
+    With a NAME, show its formula and parameters. If several kinds have this name, all of them are shown.
 
     \b
     Example:
@@ -52,7 +52,10 @@ def command(name: str | None) -> int:
 
 
 def groups_of_models() -> Iterator[tuple[str, list[Entry]]]:
-    """Each kind with its command-line option, and the name, documented function and parameters of its members."""
+    """Yield the heading and the entries of each kind of model.
+
+    An entry is a name, the function whose docstring documents it, and its parameters.
+    """
     from perikope.browse.document_ranking import METHODS
     from perikope.browse.models import MODELS
     from perikope.core.parameters import parameters_of

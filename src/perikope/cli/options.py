@@ -1,4 +1,4 @@
-"""Options that several commands share: those of a search, derived from their declaration, and those of topics."""
+"""Options that several commands share: options of a search, derived from `SearchOptions`, and options of topics."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 ALL = "*"
-"""Value of `--elements` without tags."""
+"""The value of `--elements` if no tags are given."""
 
 _HELP = {
-    "ids": "File with document ids, one per line: only these documents are searched. Several files add up.",
-    "candidates": "Run whose documents are the candidates, instead of fetching.",
+    "ids": "File with document ids, one per line: only these documents are searched. May be given several times.",
+    "candidates": "Run file: passages of its documents are scored, instead of passages of fetched documents.",
     "elements": "Rank elements instead of passages: sections, lists, passages and whole documents, or only elements with these tags "
-    "(--elements=sec,p). Without tags, it must be followed by another option or nothing.",
+    "(--elements=sec,p). Without tags, write it last or before another option.",
 }
-"""Help texts of options that work differently on the command line."""
+"""Help texts of options whose values are different on the command line, such as files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class GivenSearch:
 
     recipe: Recipe | None
     given: dict[str, Any]
-    """The given options by name. All others have the value of the recipe, or else the default of the command."""
+    """The given options by name. Other options have the value of the recipe or, without one, that of `base`."""
     base: SearchOptions = field(default_factory=lambda: SearchOptions.of({}))
-    """The defaults of the command."""
+    """The options with the defaults of the command."""
     run: str = ""
-    """The file of a run whose documents are the candidates; empty to fetch candidates."""
+    """The path of a run whose documents are the candidates; empty if candidates are fetched."""
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -52,13 +52,13 @@ class GivenSearch:
 
     @property
     def options(self) -> SearchOptions:
-        """All options of the search: given, from the recipe, or default."""
+        """All options of the search. Given options take precedence over the recipe, and the recipe over `base`."""
         from perikope.search.recipes import resolve_options
 
         return resolve_options(self.recipe, self.given, self.base)
 
     def with_candidates(self, topics: list[Topic]) -> list[Topic]:
-        """The topics, each with its documents of the run as candidates; unchanged if no run was given."""
+        """The topics, each with the documents that the run has for it as candidates; unchanged if there is no run."""
         if not self.run:
             return topics
         from perikope.evaluation.io.runs import read_run
@@ -67,16 +67,17 @@ class GivenSearch:
         return with_candidates(topics, read_run(self.run))
 
     def refuse_patent_options(self) -> None:
-        """Raise `UsageError` if an option for patents was given, in a search with a query."""
+        """Raise `UsageError` if an option for patents was given. Call it for searches without a patent."""
         for name in self.given:
             if OPTIONS[name].group == PATENTS:
                 raise UsageError(f"{OPTIONS[name].command_line} needs a patent: search with --patent or --claims, or leave it out")
 
 
 def search_options(*, without: Collection[str] = (), help: dict[str, str] | None = None, **defaults: Any) -> Callable[[F], F]:
-    """Give a command the options of a search; it receives them as one argument `search`, a `GivenSearch`.
+    """A decorator that adds the options of a search to a command.
 
-    `without` names options that the command lacks; `defaults` and `help` replace declared defaults and help texts.
+    The command receives them as one argument `search`, a `GivenSearch`. `without` names options that are not added.
+    `defaults` and `help` replace declared defaults and help texts, by the names of options.
     """
 
     def decorate(command: F) -> F:
@@ -105,7 +106,7 @@ def search_options(*, without: Collection[str] = (), help: dict[str, str] | None
 
 
 def _click_option(option: Option, default: Any, help: str) -> Callable[[F], F]:
-    """The click option of a declared option. Its value is None unless it is given, so that a recipe can set it."""
+    """The click option of a declared option. Its value is None if it is not given, so that a recipe can set it."""
     kind, text = option.kind, help or _HELP.get(option.name, option.help)
     flags = [option.command_line, option.name]
     if isinstance(kind, Switch):
@@ -132,7 +133,7 @@ class OptionValue(click.ParamType[Any]):
         self.name = option.metavar or option.name
 
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Any:
-        """Read a number from text; values of other kinds stay text, which `_given` checks."""
+        """Read a number from text. Values of other kinds are returned unchanged; `_given` checks them."""
         kind = self.option.kind
         if not isinstance(value, str) or not isinstance(kind, (Whole, Real)):
             return value
@@ -143,14 +144,14 @@ class OptionValue(click.ParamType[Any]):
 
 
 def _given(recipe: str, values: dict[str, Any], base: SearchOptions) -> GivenSearch:
-    """The given options in canonical form."""
+    """Check the values of click options, and load the recipe. Values of None or () were not given."""
     given: dict[str, Any] = {}
     for name, value in values.items():
         if value is None or value == ():
             continue
         option = OPTIONS[name]
         if option.restricts and not all(text.strip() for text in ([value] if isinstance(value, str) else value)):
-            # A script with an empty variable passes an empty value: searching without the restriction would be wrong.
+            # A script with an empty variable passes an empty value. A search without the restriction would be wrong.
             raise UsageError(f"{option.command_line} is empty; give it a value or leave it out")
         given[name] = True if isinstance(option.kind, NamesOrAll) and value == ALL else value
     run = given.pop("candidates", "")
@@ -175,7 +176,7 @@ class GroupedCommand(click.Command):
     """A command whose `--help` lists the options of a search by group."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options that only this command has, then those of each group."""
+        """Write the options of this command only, then the options of a search, by group."""
         records: dict[str, list[tuple[str, str]]] = {"Options": [], **{group: [] for group in GROUPS}}
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context)
@@ -194,7 +195,8 @@ def document_ranking_option(command: F) -> F:
         "--document-ranking",
         default="",
         metavar="NAME",
-        help="Rank documents by their passages: maxp (best), sump (sum of all), firstp (first) or meanp(n=3) (mean of the best three).",
+        help="Return documents, ranked by the scores of their passages: maxp (best passage), sump (sum of all), firstp (first passage) or "
+        "meanp(n=3) (mean of the best three).",
     )(command)
 
 
@@ -210,7 +212,7 @@ def threads_option(command: F) -> F:
 
 
 def topic_options(command: F) -> F:
-    """Add the options that say how a file of topics is read."""
+    """Add the options `--topic-format` and `--topic-field` to a command that reads topics."""
     for option in reversed(
         (
             click.option(
@@ -238,7 +240,7 @@ class SizeType(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int:
-        """The number of bytes."""
+        """Convert a text such as 512M to a number of bytes."""
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", str(value).strip(), re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Text and tables for a terminal."""
+"""Helpers that print text, hits and progress bars on a terminal."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 
 _JOINERS = "\u200c\u200d"
+"""Zero-width joiner and non-joiner, which some scripts need."""
 
 
 def printable(text: str) -> str:
@@ -36,12 +37,12 @@ def printable(text: str) -> str:
 
 
 def verbatim(text: str) -> str:
-    """The text itself if another program reads it; on a terminal, the text without control characters."""
+    """The text without control characters if standard output is a terminal; else the unchanged text."""
     return "\n".join(map(printable, text.split("\n"))) if sys.stdout.isatty() else text
 
 
 def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
-    """The items, with a progress bar if standard error is a terminal."""
+    """Yield the items, and show a progress bar if standard error is a terminal."""
     with click.progressbar(length=length, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         for item in items:
             yield item
@@ -49,11 +50,11 @@ def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
 
 
 EXCERPT = 700
-"""Number of characters of a hit that are shown; longer texts are cut around their first query term."""
+"""Maximum number of characters of a hit that are shown. Longer texts are cut around their first query term."""
 
 
 def marked(hit: Hit, width: int, full: bool) -> str:
-    """The text of a hit, wrapped, with the query's terms in bold."""
+    """The text of a hit, wrapped to `width` columns, with query terms in bold; an excerpt unless `full`."""
     first, last = (0, len(hit.text)) if full else _excerpt(hit)
     bold = bytearray(len(hit.text))
     for start, end in hit.highlights:
@@ -73,7 +74,10 @@ def marked(hit: Hit, width: int, full: bool) -> str:
 
 
 def _excerpt(hit: Hit) -> tuple[int, int]:
-    """First and end character of the shown part: it begins shortly before the first query term and is cut at spaces."""
+    """Start and end (exclusive) of the shown part of a hit, in characters.
+
+    It begins shortly before the first query term, and is cut at spaces.
+    """
     if len(hit.text) <= EXCERPT:
         return 0, len(hit.text)
     first = max(0, (hit.highlights[0][0] if hit.highlights else 0) - EXCERPT // 4)
@@ -84,7 +88,7 @@ def _excerpt(hit: Hit) -> tuple[int, int]:
 
 
 def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:
-    """A hit as a few lines: score and name, heading path, text."""
+    """A hit as lines of text, with rank, score, name and heading path; with `context`, also its neighbours."""
     width = min(shutil.get_terminal_size().columns, 110)
     head = f"{hit.rank:>3}. {hit.score:.4f}  {click.style(printable(hit.name), fg='green')}"
     path = " › ".join(printable(title) for title in hit.path)
@@ -112,7 +116,7 @@ def show_problems(label: str, problems: Sequence[str], *, most: int = 20) -> Non
 
 
 def lines_of_parameters(parameters: Iterable[Parameter]) -> Iterator[str]:
-    """Two lines per parameter: name with default, allowed values and grid; then what it does."""
+    """Yield lines that describe parameters: name, default, allowed values and tuning grid, then the help text."""
     from perikope.core.grammar import write
 
     for parameter in parameters:

@@ -40,7 +40,7 @@ def command(name: str | None) -> int:
 
 
 def _plain(value: object) -> object:
-    """A value that the grammar can write: lists become tuples, tables become text."""
+    """Convert a value to a type that `write` accepts: lists become tuples, tables become text."""
     if isinstance(value, list):
         return tuple(value)
     return ",".join(f"{key}={weight:g}" for key, weight in value.items()) if isinstance(value, dict) else value

@@ -17,7 +17,7 @@ from perikope.cli.options import (
 from perikope.cli.output import progress, show_problems
 
 NOTES = 10
-"""Number of notes on topics that are printed."""
+"""Maximum number of notes about topics that are printed."""
 
 
 @click.command(name="run", cls=GroupedCommand)
@@ -32,7 +32,13 @@ NOTES = 10
     help="Format of the run. It names passages by id (trec), by XPath in the indexed XML (clef-ip), or by character offset and length "
     "(inex).",
 )
-@click.option("--name", "run_tag", default="", metavar="NAME", help="Name of the run, in its last column.  [default: the model's name]")
+@click.option(
+    "--name",
+    "run_tag",
+    default="",
+    metavar="NAME",
+    help="Name of the run, which is written in the last column.  [default: the name of the model]",
+)
 @threads_option
 @topic_options
 @document_ranking_option
@@ -72,7 +78,7 @@ def command(
     started = time.perf_counter()
     model = parse_model(search.options.model)
     if document_ranking and run_format != "trec":
-        raise UsageError(f"--run-format {run_format} holds passages; leave --document-ranking out, or write a TREC run")
+        raise UsageError(f"--run-format {run_format} is for passages; leave --document-ranking out, or use --run-format trec")
     known_topics = read_topics(topics, topic_format, topic_field)
     if not known_topics:
         raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")

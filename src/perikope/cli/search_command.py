@@ -21,24 +21,28 @@ if TYPE_CHECKING:
     from perikope.search.results import Results
 
 MAX_CLAIMS = 1 << 24
-"""Largest size of claims on standard input, in bytes."""
+"""Maximum size of claims on standard input, in bytes."""
 
 
 @click.command(name="search", cls=GroupedCommand)
 @click.argument("index", metavar="INDEX")
 @click.argument("query", metavar="[QUERY]", required=False)
-@click.option("--patent", metavar="FILE|NUMBER", help="Search with a patent: a file, or the number of one in the index (EP1000000A1).")
+@click.option(
+    "--patent",
+    metavar="FILE|NUMBER",
+    help="Search with a patent: a file, or the publication number of a patent in the index (EP1000000A1).",
+)
 @click.option(
     "--claims",
     metavar="TEXT|-",
-    help="Search with the text of claims (- reads standard input). With --patent, they replace its claims.",
+    help="Search with this text of claims; - reads standard input. With --patent, the text replaces the claims of the patent.",
 )
 @click.option(
     "--claim",
     "chosen",
     multiple=True,
     metavar="N",
-    help="With --patent, search with this claim of the patent only. May be given several times.",
+    help="With --patent: search with this claim of the patent only, given by its number. May be given several times.",
 )
 @click.option("--context", is_flag=True, help="Show the passages before and after each hit.")
 @click.option("--full", is_flag=True, help="Show long passages in full.")
@@ -87,7 +91,7 @@ def command(
     opened = Index.open(index)
     topic = _topic(query, patent, claims, chosen, search.run)
     if document_ranking and for_model is not None:
-        raise UsageError("--for-model prints passages; leave --document-ranking out")
+        raise UsageError("--for-model prints passages, and --document-ranking ranks documents; leave one of them out")
     options = search.options
     keywords = {**search.keywords, "k": 1} if document_ranking else search.keywords
     results = opened.search(topic, **keywords)
@@ -105,7 +109,7 @@ def command(
 
 
 def _topic(query: str | None, patent: str | None, claims: str | None, chosen: tuple[str, ...], run: str) -> Topic:
-    """The query or patent of the command line, with the documents of a run as candidates if one is given."""
+    """The topic of the command line: a query or patent and, if a run is given, its documents as candidates."""
     from perikope.query.topic import Topic
 
     topic = Topic("", query or "", patent or "", _text(claims) if claims is not None else chosen)
@@ -113,7 +117,7 @@ def _topic(query: str | None, patent: str | None, claims: str | None, chosen: tu
 
 
 def _show_hits(results: Results, as_json: bool, *, context: bool, full: bool) -> None:
-    """Print one paragraph, or one JSON object, per hit."""
+    """Print one paragraph per hit or, with `as_json`, one JSON object per hit."""
     from dataclasses import asdict
 
     if as_json:
@@ -124,7 +128,7 @@ def _show_hits(results: Results, as_json: bool, *, context: bool, full: bool) ->
 
 
 def _show_for_model(results: Results, words: int, as_json: bool) -> None:
-    """Print the hits as one text of at most this number of words."""
+    """Print the hits as one text of at most `words` words."""
     from dataclasses import asdict
 
     text = results.context(words)
@@ -140,21 +144,21 @@ def _show_documents(ranking: list[tuple[str, float]], as_json: bool) -> None:
 
 
 def _candidates(path: str) -> dict[str, float]:
-    """The documents of a run, which must have exactly one topic."""
+    """The documents of a run with their scores. Raises `UsageError` unless the run has exactly one topic."""
     from perikope.core.errors import UsageError
     from perikope.evaluation.io.runs import read_run
     from perikope.search.fetching import documents_of
 
     topics = read_run(path)
     if len(topics) != 1:
-        raise UsageError(f"{path} has {len(topics)} topics, and a search needs a run with one; give such a run, or use `perikope run`")
+        raise UsageError(f"{path} has {len(topics)} topics; give a run with one topic, or use `perikope run` for several topics")
     return documents_of(next(iter(topics.values())))
 
 
 def _tell_why_nothing(index: Index, topic: Topic, options: SearchOptions, *, to_stderr: bool, quiet: bool) -> None:
-    """Print why there are no results and, for a patent, how many documents remain without each of its filters.
+    """Print why there are no results and, for a patent, how many documents remain without each filter of the patent.
 
-    With `quiet`, standard output stays empty, because another program reads it.
+    With `quiet`, nothing is printed on standard output, because another program reads it.
     """
     from perikope.search.steps import Search, count_documents
 
@@ -193,7 +197,10 @@ def _why_nothing(index: Index, topic: Topic, options: SearchOptions, prepared: P
 
 
 def _is_patent(query: str | None, patent: str | None, claims: str | None, chosen: tuple[str, ...]) -> bool:
-    """Whether the search is with a patent or claims; raises `UsageError` if there is no query or both are given."""
+    """Whether the search is with a patent or claims.
+
+    Raises `UsageError` if there is neither a query nor a patent, or if options conflict.
+    """
     from perikope.core.errors import UsageError
 
     for name, value in (("--patent", patent), ("--claims", claims)):
@@ -202,12 +209,12 @@ def _is_patent(query: str | None, patent: str | None, claims: str | None, chosen
             raise UsageError(f"{name} is empty; give it a value or leave it out")
     if patent is None and claims is None:
         if chosen:
-            raise UsageError("--claim names a claim of a patent; name the patent with --patent")
+            raise UsageError("--claim needs a patent; give the patent with --patent")
         if query is None:
             raise click.UsageError("Missing argument 'QUERY'; give a query, --patent or --claims", click.get_current_context())
         return False
     if query is not None:
-        raise UsageError("give a query or a patent, not both; --browse-query takes words that score passages")
+        raise UsageError("give a query or a patent, not both; to score passages with other words, use --browse-query")
     if chosen and (claims is not None or patent is None):
         raise UsageError("give the text of claims (--claims) or numbers of claims of a patent (--claim), not both")
     return True
@@ -220,8 +227,8 @@ def _text(claims: str) -> str:
         return claims
     data = sys.stdin.buffer.read(MAX_CLAIMS + 1)
     if len(data) > MAX_CLAIMS:
-        raise InputError(f"holds more than {MAX_CLAIMS >> 20} MB of claims", path="standard input")
+        raise InputError(f"contains more than {MAX_CLAIMS >> 20} MB of claims; give a shorter text", path="standard input")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text", path="standard input") from None
+        raise InputError("is not UTF-8 text; convert it to UTF-8", path="standard input") from None

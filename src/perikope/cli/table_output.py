@@ -1,4 +1,4 @@
-"""Learned tables as lines of text."""
+"""Print learned tables as lines of text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perikope.index.saved_tables import SavedTable
 
 
 def lines_of(table: SavedTable) -> str:
-    """A table of any kind as text, followed by what it was learned from."""
+    """A learned table as text, followed by the data that it was learned from, if known."""
     if table.kind == KIND:
         tags = tag_table(table)
         lines = [*lines_of_tags(tags), *([f"learned from {count(tags.queries, 'topic')}"] if tags.queries else [])]
@@ -33,7 +33,7 @@ def lines_of(table: SavedTable) -> str:
 
 
 def lines_of_tags(table: TagTable) -> Iterator[str]:
-    """One line per tag with its weight, after a line of headings."""
+    """Yield a line of headings, then one line per tag with its weight."""
     width = max(len("tag"), *(len(printable(tag)) for tag in table.rows)) if table.rows else len("tag")
     yield f"{'tag':{width}}  weight  coverage  occurrences  logical"
     for tag, row in table.rows.items():
@@ -43,7 +43,7 @@ def lines_of_tags(table: TagTable) -> Iterator[str]:
 
 
 def lines_of_prior(values: Mapping[str, Any]) -> Iterator[str]:
-    """One line per tenth with its weight and, if known, its counts, after a line of headings."""
+    """Yield a line of headings, then one line per tenth with its weight and, if known, its counts."""
     weights = prior.table_weights(values)
     counted = [values.get(name) for name in ("relevant", "returned")]
     yield "tenth  relevant  returned  weight"

@@ -26,38 +26,57 @@ if TYPE_CHECKING:
     from perikope.search.facade import Index
 
 _OF_ATTENTION = ("layers", "residual", "dropout", "late_fusion", "relations", "neighbours_learn")
+"""Options that have an effect with graph attention only."""
 _RUN, _MADE_WITH = "run", "made-with.json"
-"""Folder of the checkpoints, and the file in it that records what the run was started with."""
+"""Folder of the checkpoints, and the file in this folder that records the settings of the training."""
 _SECONDS = 60.0
-"""Seconds between two lines about steps if standard error is not a terminal."""
+"""Seconds between two progress lines if standard error is not a terminal."""
 
 
 @click.command(name="train")
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
-@click.option("--to", "folder", required=True, metavar="FOLDER", help="Folder of the trained ranker; an interrupted training continues.")
+@click.option(
+    "--to",
+    "folder",
+    required=True,
+    metavar="FOLDER",
+    help="Folder of the trained ranker. If it contains an interrupted training, the training continues.",
+)
 @click.option(
     "--also", multiple=True, nargs=3, metavar="INDEX TOPICS QRELS",
-    help="Learn from another collection too, so that the encoder forgets less. May be given several times.",
+    help="Train on another collection too, so that the encoder stays good for other texts. May be given several times.",
 )  # fmt: skip
 @click.option(
     "--validation-topics", default="", metavar="TOPICS",
     help="Topics of INDEX on which the best epoch is chosen.  [default: a tenth of TOPICS]",
 )  # fmt: skip
 @click.option("--validation-qrels", default="", metavar="QRELS", help="Judgements of --validation-topics.  [default: QRELS]")
-@click.option("--encoder", default="all-MiniLM-L6-v2", show_default=True, metavar="NAME|FOLDER", help="Encoder to start from.")
+@click.option(
+    "--encoder",
+    default="all-MiniLM-L6-v2",
+    show_default=True,
+    metavar="NAME|FOLDER",
+    help="Encoder that is fine-tuned: a Hugging Face model, or a folder that `perikope train` wrote.",
+)
 @click.option(
     "--dimension", default=128, show_default=True, type=click.IntRange(0), metavar="N",
-    help="Dimension of the vectors; 0 keeps that of the encoder.",
+    help="Dimension of the vectors; 0 keeps the dimension of the encoder.",
 )  # fmt: skip
-@click.option("--heading-path/--no-heading-path", default=True, show_default=True, help="Put the titles above a passage before its text.")
+@click.option(
+    "--heading-path/--no-heading-path",
+    default=True,
+    show_default=True,
+    help="Put the heading path of a passage before its text when it is encoded.",
+)
 @click.option(
     "--variant", default="", metavar="NAME",
-    help="Graph attention to learn with the encoder: BASE, NO, LB, NS, NO_LB, NO_NS, LB_NS or NO_LB_NS.  [default: none]",
+    help="Variant of graph attention to train with the encoder: BASE, NO, LB, NS, NO_LB, NO_NS, LB_NS or NO_LB_NS.  "
+    "[default: no graph attention]",
 )  # fmt: skip
 @click.option(
-    "--layers", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="Layers of the attention; 3 in the paper."
+    "--layers", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="Number of layers of the attention; 3 in the paper."
 )
 @click.option(
     "--residual/--no-residual", default=True, show_default=True,
@@ -69,58 +88,79 @@ _SECONDS = 60.0
 )  # fmt: skip
 @click.option(
     "--late-fusion/--no-late-fusion", default=None,
-    help="Mix the score of the passage alone with the score of its context.  [default: on for variants NO_NS and NO_LB_NS, else off]",
+    help="Combine the score of the passage alone with its score in context.  [default: on for variants NO_NS and NO_LB_NS, else off]",
 )  # fmt: skip
 @click.option(
     "--relations", default="", metavar="A,B,…",
-    help="Relations of the graph: order, structural, internal, external, each with its inverse (order_i …), and opening.  "
+    help="Relations of the graph: order, structural, internal, external, their inverses (order_i …), and opening.  "
     "[default: all except opening]",
 )  # fmt: skip
 @click.option(
     "--neighbours-learn/--no-neighbours-learn", default=False, show_default=True,
-    help="Train the encoder on neighbouring passages too; this is slower and needs much more memory.",
+    help="Update the encoder by the gradients of neighbouring passages too; this is slower and needs much more memory.",
 )  # fmt: skip
 @click.option(
     "--epochs", default=6, show_default=True, type=click.IntRange(1), metavar="N", help="Maximum number of passes over all topics."
 )
-@click.option("--batch", default=32, show_default=True, type=click.IntRange(1), metavar="N", help="Triples per step.")
+@click.option(
+    "--batch",
+    default=32,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of triples (query, relevant and irrelevant passage) per step.",
+)
 @click.option(
     "--negatives-from", "strategy", default="same_doc", show_default=True, metavar="A+B…",
     help="Sources of irrelevant passages, used in turn: random, same_doc, relevant_docs, shared_codes, mixed, ranked.",
 )  # fmt: skip
-@click.option("--negatives", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="Negatives per relevant passage.")
+@click.option(
+    "--negatives",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of irrelevant passages per relevant passage.",
+)
 @click.option(
     "--ranked-by", default="qsf_v_title", show_default=True, metavar="MODEL",
-    help="Model whose top results are the negatives of --negatives-from ranked.",
+    help="Model whose best results are the irrelevant passages of --negatives-from ranked.",
 )  # fmt: skip
 @click.option(
-    "--in-batch/--no-in-batch", default=True, show_default=True, help="Use the passages of the batch's other triples as negatives too."
+    "--in-batch/--no-in-batch",
+    default=True,
+    show_default=True,
+    help="Use the passages of other triples in the batch as irrelevant passages too.",
 )
 @click.option("--encoder-rate", default=5e-5, show_default=True, metavar="X", help="Learning rate of the encoder; 3e-6 in the paper.")
 @click.option("--rate", default=1e-3, show_default=True, metavar="X", help="Learning rate of the attention.")
 @click.option(
     "--schedule", default="linear", show_default=True, type=click.Choice(["linear", "constant"]),
-    help="Learning rates that rise and then fall linearly, or constant ones as in the paper.",
+    help="Learning rates rise and then fall linearly (linear), or stay constant (as in the paper).",
 )  # fmt: skip
 @click.option(
-    "--frozen-layers", default=None, type=click.IntRange(0), metavar="N", help="Lower layers that are not trained.  [default: half of them]"
+    "--frozen-layers",
+    default=None,
+    type=click.IntRange(0),
+    metavar="N",
+    help="Number of lower layers of the encoder that are not trained.  [default: half of all layers]",
 )
 @click.option("--measure", default="nDCG@10", show_default=True, metavar="NAME", help="Measure by which the best epoch is chosen.")
 @click.option(
     "--patience", default=2, show_default=True, type=click.IntRange(1), metavar="N",
-    help="Number of epochs without gain after which training stops.",
+    help="Number of epochs without improvement after which training stops.",
 )  # fmt: skip
 @click.option(
     "--keep", default=1.0, show_default=True, type=click.FloatRange(0, 1), metavar="W",
-    help="Interpolate the encoder's weights between untrained (0) and trained (1); smaller values forget less of other collections.",
+    help="Interpolate the encoder's weights between untrained (0) and trained (1). Smaller values may be better for other collections.",
 )  # fmt: skip
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Seed of all random choices.")
 @click.option("--device", default="", metavar="NAME", help="Device: cpu or cuda.  [default: cuda if there is a GPU]")
 def command(index: str, topics: str, qrels: str, folder: str, **options: Any) -> int:
     """Fine-tune an encoder on judged topics of an index, for `perikope encode`.
 
-    With --variant, graph attention is learned together with the encoder. The epoch with the best score on validation
-    topics is saved, or the untrained ranker if no epoch is better.
+    With --variant, graph attention is trained together with the encoder. The ranker after the epoch with the best score
+    on the validation topics is saved. If no epoch improves the score, the untrained ranker is saved.
 
     \b
     Examples:
@@ -153,7 +193,7 @@ def command(index: str, topics: str, qrels: str, folder: str, **options: Any) ->
     click.echo(f"{summary}; on {encoder.device}", err=True)
     untrained = {name: value.detach().clone() for name, value in encoder.state_dict().items()}
     curve = _Curve(settings, sum(relevant.size for relevant in learned.relevant))
-    # Joined texts begin with those of the first index, so the numbers of its passages do not change.
+    # The joined texts begin with the texts of the first index, so the numbers of its passages do not change.
     validation = Validation.of(collections[0].texts, held_out, settings)
     trainer = Trainer(ranker, texts, learned, validation, settings, target / _RUN, lambda *step: curve.step(trainer.progress, *step))
     curve.finish(trainer.run())
@@ -171,7 +211,10 @@ def command(index: str, topics: str, qrels: str, folder: str, **options: Any) ->
 
 
 def _check(target: Path, options: Mapping[str, Any], settings: TrainingSettings) -> str:
-    """Check all options before anything is read; returns the model that ranks negatives, or an empty text."""
+    """Check all options before any file is read.
+
+    Returns the model that ranks negatives; an empty text if negatives do not come from a ranking.
+    """
     from perikope.browse.models import parse_model
     from perikope.core.errors import UsageError, unknown
     from perikope.evaluation.measures import parse_measure
@@ -185,15 +228,15 @@ def _check(target: Path, options: Mapping[str, Any], settings: TrainingSettings)
     if options["variant"] and options["variant"] not in VARIANTS:
         raise unknown("variant", options["variant"], VARIANTS)
     if not options["variant"] and (useless := [f"--{name.replace('_', '-')}" for name in _OF_ATTENTION if name in given]):
-        raise UsageError(f"{', '.join(useless)} needs graph attention; choose it with --variant, such as --variant NO_LB")
+        raise UsageError(f"{', '.join(useless)} needs graph attention; choose a variant, such as --variant NO_LB")
     is_ranked = "ranked" in sources_of(settings.strategy)
     if "ranked_by" in given and not is_ranked:
         raise UsageError("--ranked-by needs negatives from a ranking; add --negatives-from ranked, or same_doc+ranked")
     if options["validation_qrels"] and not options["validation_topics"]:
-        raise UsageError("--validation-qrels judges --validation-topics; give both")
+        raise UsageError("--validation-qrels needs --validation-topics; give both, or leave --validation-qrels out")
     indexes = [Path(index).resolve() for index in (context.params["index"], *(files[0] for files in options["also"]))]
     if len(set(indexes)) < len(indexes):
-        raise UsageError("an index is given twice; put its topics into one file, and their judgements into one file")
+        raise UsageError("an index is given twice; give it once, with all its topics in one file and all judgements in another")
     _check_target(target)
     start = Path(options["encoder"])
     if start.is_dir() and start.resolve() == target.resolve():
@@ -206,18 +249,18 @@ def _check(target: Path, options: Mapping[str, Any], settings: TrainingSettings)
 
 
 def _check_target(target: Path) -> None:
-    """Raise `UsageError` if --to is a file, or a folder with files that are not from a training."""
+    """Raise `UsageError` if --to is a file, or a folder with files that `perikope train` did not write."""
     from perikope.core.errors import UsageError
     from perikope.neural.saved import RANKER
 
     if target.exists() and not target.is_dir():
         raise UsageError(f"--to {target} is a file; name a folder")
     if target.is_dir() and any(target.iterdir()) and not ((target / RANKER).is_file() or (target / _RUN).is_dir()):
-        raise UsageError(f"--to {target} contains other files; name a new folder, or that of an earlier training")
+        raise UsageError(f"--to {target} contains other files; name a new folder, or the folder of an earlier training")
 
 
 def _attention(options: Mapping[str, Any], encoder: Encoder, seed: int) -> tuple[HGAT | None, LateFusion | None]:
-    """Untrained graph attention and late fusion; None for those that the options leave out."""
+    """Untrained graph attention and late fusion. Each is None if the options do not include it."""
     import torch
 
     from perikope.neural.graph import RELATIONS
@@ -241,7 +284,7 @@ def _attention(options: Mapping[str, Any], encoder: Encoder, seed: int) -> tuple
 
 
 def _read(files: tuple[str, str, str], ranked_by: str, *, with_graphs: bool) -> tuple[Index, Collection, Topics]:
-    """An index, its texts (with graphs if needed), and its topics that have relevant passages."""
+    """Read a collection: the index, its texts (with graphs if needed), and the topics that have relevant passages."""
     from perikope.index.reader import Snapshot
     from perikope.neural.collection import Collection
     from perikope.neural.preparing import read_judged
@@ -256,7 +299,7 @@ def _read(files: tuple[str, str, str], ranked_by: str, *, with_graphs: bool) -> 
 
 
 def _held_out(read: tuple[Index, Collection, Topics], options: Mapping[str, Any], seed: int) -> tuple[Topics, Topics]:
-    """The topics of the first index for training, and those for validation."""
+    """The topics of the first index for training, and the topics for validation."""
     from perikope.neural.preparing import read_judged
     from perikope.neural.triples import hold_out
 
@@ -275,7 +318,7 @@ def _joined(
     fusion: LateFusion | None,
     options: Mapping[str, Any],
 ) -> tuple[TrainableRanker, Texts, Topics]:
-    """The ranker to train, and the texts and topics of all collections as one."""
+    """The ranker to train, the joined texts of all collections, and their joined topics."""
     from perikope.neural.collection import join_graphs
     from perikope.neural.training import ContextRanker, TrainableRanker
     from perikope.neural.triples import join_texts, join_topics
@@ -291,7 +334,10 @@ def _joined(
 
 
 def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics], held_out: Topics) -> None:
-    """Record the encoder, attention and topics of a run; raises if the folder holds a run with others."""
+    """Record the encoder, attention and topics of a training.
+
+    Raises `UsageError` if the folder contains a training with other settings.
+    """
     from perikope.core.errors import InputError, UsageError
     from perikope.neural.training import PROGRESS
 
@@ -308,14 +354,14 @@ def _note_run(folder: Path, options: Mapping[str, Any], topics: Sequence[Topics]
         differing = [name for name in {**known, **facts} if known.get(name) != facts.get(name)]
         if differing:
             others = ", ".join(name if name.endswith("topics") else f"{name} {known.get(name)!r}" for name in differing)
-            raise UsageError(f"{folder} holds a run with other settings ({others}); use these, or choose another folder")
+            raise UsageError(f"{folder} contains a training with other settings ({others}); use these settings, or choose another folder")
     make_folder(folder)
     with replacing(path) as file:
         file.write(json.dumps(facts, indent=1))
 
 
 def _digest(topics: Sequence[Topics]) -> str:
-    """A hash of the queries and their relevant passages."""
+    """A hash of the queries and their relevant passages, in hexadecimal digits."""
     content = [[*judged.qids, *judged.queries, *(numbers.tolist() for numbers in judged.relevant)] for judged in topics]
     return hashlib.blake2b(json.dumps(content).encode(), digest_size=8).hexdigest()
 
@@ -329,7 +375,7 @@ class _Curve:
         self._watched, self._last = sys.stderr.isatty(), time.monotonic()
 
     def step(self, progress: Progress, epoch: int, step: int, loss: float) -> None:
-        """Report a finished step."""
+        """Print new epochs and the loss of a finished step."""
         self._tell(progress)
         now, line = time.monotonic(), f"epoch {epoch + 1}, step {step + 1} of {self._steps}: loss {loss:.4f}"
         if self._watched:
@@ -339,7 +385,7 @@ class _Curve:
             click.echo(line, err=True)
 
     def finish(self, progress: Progress) -> None:
-        """Report the end of training."""
+        """Print the remaining epochs, and which epoch is the best."""
         self._tell(progress)
         if progress.best < 0:
             click.echo("no epoch is better than the untrained ranker, which is saved")
@@ -361,7 +407,7 @@ class _Curve:
 
 
 def _show_attention(context: HGAT, fusion: LateFusion | None) -> None:
-    """Print what the attention learned: the share of each relation per layer, λ and α."""
+    """Print the learned weights of the attention: the share of each relation per layer, λ and α."""
     shares, lambdas = context.importance(), context.lambdas
     names = list(dict.fromkeys(name for layer in shares for name in layer))
     click.echo("relation, percent" + "".join(f"  layer {number}" for number in range(1, 1 + len(shares))))

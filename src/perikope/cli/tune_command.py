@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Tuned:
-    """An outcome with the setting that it chose."""
+    """The outcome of tuning, with the best setting: the model with its parameters, and the number of documents."""
 
     outcome: TuningOutcome
     model: Model
     documents: Any
-    """Number of fetched documents, or all."""
+    """The number of fetched documents, or `all`."""
 
     @property
     def held_out_score(self) -> float:
-        """The mean score of the topics in the folds that did not choose the setting."""
+        """The mean cross-validated score: each topic is scored with the setting that was chosen without its fold."""
         folds = self.outcome.folds
         return sum(fold.score * fold.topics for fold in folds) / max(sum(fold.topics for fold in folds), 1)
 
@@ -56,12 +56,22 @@ class _Tuned:
     "--seed", default=1, show_default=True, type=click.IntRange(0), metavar="N", help="Seed of the random search and of the folds."
 )
 @click.option(
-    "--folds", default=5, show_default=True, type=click.IntRange(0), metavar="N", help="Folds of the cross-validation; 0 for none."
+    "--folds",
+    default=5,
+    show_default=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="Number of folds of the cross-validation; 0 for no cross-validation.",
 )
 @click.option("--model", default="", metavar="NAME(…)", help="Model whose parameters are tuned.  [default: qsf_v_title]")
-@click.option("--sweep", default="", metavar="N,…", help="Numbers of fetched documents to try too, as one more parameter.")
-@click.option("--save", default="", metavar="RECIPE.toml", help="Write the best setting as a recipe, for --recipe.")
-@click.option("--plot", default="", metavar="FILE.svg", help="Draw a plot of the scores by the values that were tried.")
+@click.option(
+    "--sweep",
+    default="",
+    metavar="N,…",
+    help="Numbers of fetched documents (--documents) to tune together with the model, with commas between them.",
+)
+@click.option("--save", default="", metavar="RECIPE.toml", help="Write the best setting to this file, as a recipe for the option --recipe.")
+@click.option("--plot", default="", metavar="FILE.svg", help="Write a plot of the scores of all tried settings to this file.")
 @click.option("--show", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="Number of best settings to print.")
 @click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes.  [default: one per core]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all settings with their scores.")
@@ -102,7 +112,7 @@ def command(index: str, topics: str, qrels: str, search: GivenSearch, **options:
         click.echo(f"saved as {options['save']}")
         left_out = [OPTIONS[name].command_line for name in search.given if RECIPE not in OPTIONS[name].surfaces]
         if left_out:
-            click.echo(f"note: a recipe cannot hold {', '.join(left_out)}; give it again with --recipe", err=True)
+            click.echo(f"note: a recipe cannot contain {', '.join(left_out)}; give this again when you use --recipe", err=True)
     if is_drawn:
         click.echo(f"drawn in {options['plot']}")
     show_problems("skipped", problems)
@@ -110,7 +120,7 @@ def command(index: str, topics: str, qrels: str, search: GivenSearch, **options:
 
 
 def _check_files(options: dict[str, Any], settings: int) -> None:
-    """Raise before anything is read if --save or --plot cannot be written."""
+    """Raise `UsageError`, before tuning starts, if the file of --save or --plot cannot be written."""
     from perikope.core.configuration import SUFFIX
     from perikope.core.errors import UsageError
     from perikope.search.recipe_files import check_target
@@ -120,7 +130,9 @@ def _check_files(options: dict[str, Any], settings: int) -> None:
     if options["plot"]:
         check_target(Path(options["plot"]), "a plot", ".svg")
         if settings < 2:
-            raise UsageError("--plot has nothing to draw: there is one setting; tune more than one, or leave --plot out")
+            raise UsageError(
+                "--plot needs at least two settings, and there is only one; tune a parameter with several values, or leave --plot out"
+            )
 
 
 def _tune(
@@ -197,7 +209,7 @@ def _numbers(text: str) -> list[int]:
 
     pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
     if not all(piece.isascii() and piece.isdigit() and int(piece) > 0 for piece in pieces):
-        raise UsageError(f"--sweep must be whole numbers above 0 with commas between them, not {text!r}")
+        raise UsageError(f"--sweep must be a list of whole numbers above 0 with commas between them, such as 100,1000, not {text!r}")
     return [int(piece) for piece in pieces]
 
 

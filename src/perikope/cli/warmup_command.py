@@ -9,7 +9,7 @@ import click
 
 @click.command(name="warmup")
 def command() -> int:
-    """Compile all kernels into the user's cache, so that later commands start fast.
+    """Compile the numerical code and cache it, so that later commands start fast.
 
     \b
     Example:
@@ -21,6 +21,6 @@ def command() -> int:
     started = time.perf_counter()
     warm_up()
     folder = cache_directory()
-    stored = f"stored in {folder}" if folder else "not stored, because no cache folder is writable; set PERIKOPE_CACHE to one"
+    stored = f"stored in {folder}" if folder else "not stored, because no cache folder is writable; set PERIKOPE_CACHE to a writable folder"
     click.echo(f"kernels compiled in {time.perf_counter() - started:.1f} s, {stored}")
     return 0

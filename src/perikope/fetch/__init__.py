@@ -1,4 +1,4 @@
-"""The documents that are worth looking into."""
+"""Fetching: rank documents, so that only the passages of the best documents are scored."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ def _unknown(document: int) -> Sequence[tuple[str, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Documents (numbers in the index) to look into, best first, with their scores."""
+    """The documents whose passages are scored, best first."""
 
     documents: Integers
+    """The numbers of the documents in the index."""
     scores: Floats
+    """The score of each document, aligned with `documents`."""
     parts_of_score: Callable[[int], Sequence[tuple[str, float]]] = _unknown
-    """The contributions to the score of a document, given by its number, each with a label; empty if not known."""
+    """A function from a document number to the contributions to its score, as pairs of label and value.
+
+    The result is empty if the contributions are not known.
+    """
 
     def __len__(self) -> int:
         return int(self.documents.size)

@@ -1,8 +1,8 @@
-"""Conditions on one value of a field; each is decided once per distinct value, by the columns of the index.
+"""Conditions on one value of a metadata field, evaluated once per distinct value.
 
-A bound that is a date is compared with dates, one that is a number with numbers, any other with texts: a value that
-cannot be read as the bound can lies on no side of it. Two dates are compared as far as both go: 2013 equals each of its
-days.
+A bound that is a date is compared with dates, a bound that is a number with numbers, and any other bound with texts. A
+value that cannot be compared with the bound does not satisfy the condition. Two dates are compared at the precision
+that both have: 2013 equals each of its days.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from perikope.patents.codes import LEVELS, Code, parse_code
 
 
 def encoded(text: str) -> bytes:
-    """A text as the index stores it."""
+    """A text as the index stores it: in UTF-8, with lone surrogates."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def quote(text: str) -> str:
-    """A text in quotes, as a filter's notation takes it literally."""
+    """A text in quotes, which the notation of filters reads literally."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 class Condition(Protocol):
-    """A condition on one value of a field."""
+    """A condition on one value of a metadata field."""
 
     def keys(self, segment: Segment, field: str) -> range | Integers:
-        """The keys of the field's values that satisfy it."""
+        """The facet keys of the field's values that satisfy the condition."""
         ...
 
     @property
     def operator(self) -> str:
-        """The operator between field and value in the notation."""
+        """The operator between field and value in the notation of filters, such as `=`."""
         ...
 
     def __str__(self) -> str: ...
@@ -49,17 +49,17 @@ class Condition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """The value is this text."""
+    """The condition that a value equals this text."""
 
     value: str
 
     def keys(self, segment: Segment, field: str) -> range:
-        """See `Condition`."""
+        """The key of the value that equals the text, as a range; see `Condition.keys`."""
         return segment.facets.find(segment.facets.keys(field), encoded(self.value))
 
     @property
     def operator(self) -> str:
-        """See `Condition`."""
+        """The operator `=`; see `Condition.operator`."""
         return "="
 
     def __str__(self) -> str:
@@ -68,17 +68,17 @@ class Equal:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The value begins with this text; the empty text matches every value."""
+    """The condition that a value begins with this text. The empty text matches every value."""
 
     prefix: str
 
     def keys(self, segment: Segment, field: str) -> range:
-        """See `Condition`."""
+        """The keys of the values that begin with the text; see `Condition.keys`."""
         return segment.facets.beginning(segment.facets.keys(field), encoded(self.prefix))
 
     @property
     def operator(self) -> str:
-        """See `Condition`."""
+        """The operator `=`; see `Condition.operator`."""
         return "="
 
     def __str__(self) -> str:
@@ -87,9 +87,9 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """The value lies between two bounds, compared as dates, numbers or texts.
+    """The condition that a value lies between two bounds, compared as dates, numbers or texts.
 
-    None is no bound; an open end excludes its bound.
+    A bound of None does not limit the value. An open end excludes the bound itself.
     """
 
     low: str | None = None
@@ -98,7 +98,7 @@ class Between:
     high_open: bool = False
 
     def keys(self, segment: Segment, field: str) -> Integers:
-        """See `Condition`."""
+        """The keys of the values between the bounds; see `Condition.keys`."""
         values: _Values = segment.remember(_read_values, field)
         inside = np.ones(len(values.keys), bool)
         if self.low is not None:
@@ -111,7 +111,7 @@ class Between:
 
     @property
     def operator(self) -> str:
-        """See `Condition`."""
+        """The operator: `=` for two bounds (`a..b`), else `<`, `<=`, `>` or `>=`; see `Condition.operator`."""
         if self.low is not None:
             return "=" if self.high is not None else ">" if self.low_open else ">="
         return "<" if self.high_open else "<="
@@ -122,18 +122,18 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """The value is a classification code that lies inside this one."""
+    """The condition that a value is a classification code that equals this code or lies inside it."""
 
     code: Code
 
     def keys(self, segment: Segment, field: str) -> Integers:
-        """See `Condition`."""
+        """The keys of the codes that equal the code or lie inside it; see `Condition.keys`."""
         codes: Codes = segment.remember(read_codes, field)
         return codes.inside(str(self.code))
 
     @property
     def operator(self) -> str:
-        """See `Condition`."""
+        """The operator `~`; see `Condition.operator`."""
         return "~"
 
     def __str__(self) -> str:
@@ -142,18 +142,18 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class CodePrefix:
-    """The value is a classification code whose normal form begins with this text."""
+    """The condition that a value is a classification code whose normal form begins with this text."""
 
     prefix: str
 
     def keys(self, segment: Segment, field: str) -> Integers:
-        """See `Condition`."""
+        """The keys of the codes that begin with the text; see `Condition.keys`."""
         codes: Codes = segment.remember(read_codes, field)
         return codes.keys[codes.beginning(self.prefix)]
 
     @property
     def operator(self) -> str:
-        """See `Condition`."""
+        """The operator `~`; see `Condition.operator`."""
         return "~"
 
     def __str__(self) -> str:
@@ -168,9 +168,9 @@ _DATE = re.compile(
 _PLAIN_DATE = re.compile(rb"(1[5-9][0-9]{2}|2[01][0-9]{2})(?:(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01]))?")
 """A year, or a date without hyphens as in patents. Any other number of four or eight digits is only a number."""
 _LONGEST = 400
-"""Largest length of a number or a date; longer texts are texts."""
+"""Maximum length of a number or date, in bytes. A longer value is treated as text."""
 _UNITS = np.array([10 ** (2 * (6 - precision)) for precision in range(7)], np.int64)
-"""Divisor of a date YYYYMMDDhhmmss for each precision: 1 for years, 2 for months, …, 6 for seconds."""
+"""Divisors that cut a date YYYYMMDDhhmmss to a precision: index 1 for years, 2 for months, …, 6 for seconds."""
 
 
 def _read_number(value: bytes) -> float:
@@ -182,9 +182,9 @@ def _read_number(value: bytes) -> float:
 
 
 def _read_date(value: bytes) -> tuple[int, int]:
-    """A text as a date: YYYYMMDDhhmmss, filled with zeros, and its precision.
+    """Read a date: the number YYYYMMDDhhmmss, filled with zeros, and the precision.
 
-    The precision is 1 for years to 6 for seconds; 0 for a text that is not a date.
+    The precision is 1 for years, 2 for months, …, 6 for seconds. It is 0 if the text is not a date.
 
     >>> _read_date(b"2013-04"), _read_date(b"20130401"), _read_date(b"2013-13"), _read_date(b"2013-04-01T12:30Z")
     ((20130400000000, 2), (20130401000000, 3), (0, 0), (20130401123000, 5))
@@ -200,7 +200,10 @@ def _read_date(value: bytes) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """The values of a field, read as numbers and as dates."""
+    """The values of a metadata field, read as numbers and as dates.
+
+    All arrays are aligned with `keys`. `number` is NaN, and `precision` 0, for values that are no number or date.
+    """
 
     keys: range
     number: Floats
@@ -208,7 +211,10 @@ class _Values:
     precision: NDArray[np.int8]
 
     def compare(self, segment: Segment, bound: str) -> tuple[NDArray[np.int8], Mask]:
-        """Whether each value is below (-1), equal to (0) or above (1) a bound, and whether it can be compared."""
+        """The sign of each value against a bound, and the mask of values that can be compared with the bound.
+
+        The sign is -1 if the value is below the bound, 0 if both are equal, and 1 if the value is above.
+        """
         wanted = encoded(bound)
         number, (date, precision) = _read_number(wanted), _read_date(wanted)
         if precision or not isnan(number):
@@ -222,7 +228,7 @@ class _Values:
                 sign[dates] = np.sign(self.date[dates] // unit - date // unit)
                 known |= dates
             return sign, known
-        # As texts: the values are sorted, so what is below ends where the bound would stand.
+        # Compared as texts: the values are sorted, so all values before the position of the bound are below it.
         below = segment.facets.at_least(self.keys, wanted) - self.keys.start
         sign = np.where(np.arange(len(self.keys)) < below, -1, 1).astype(np.int8)
         sign[[key - self.keys.start for key in segment.facets.find(self.keys, wanted)]] = 0
@@ -249,7 +255,9 @@ def is_almost_a_date(text: str) -> bool:
 
 
 def compare(value: str, bound: str) -> int:
-    """Whether a value is below (-1), equal to (0) or above (1) a bound.
+    """Compare two texts as dates, else as numbers, else as texts.
+
+    Returns -1 if `value` is below `bound`, 0 if both are equal, and 1 if `value` is above.
 
     >>> compare("2013-04-01", "2013"), compare("9", "10"), compare("9", "1O"), compare("20130401", "2013-05")
     (0, -1, 1, -1)
@@ -276,18 +284,24 @@ def _read_values(segment: Segment, field: str) -> _Values:
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """The values of a field that are classification codes, sorted by their normal form."""
+    """The values of a metadata field that are classification codes, sorted by normal form.
+
+    `codes` are the normal forms, and `keys` the facet keys of the values, aligned with `codes`.
+    """
 
     codes: NDArray[np.bytes_]
     keys: Integers
 
     def beginning(self, prefix: str) -> slice:
-        """The codes that begin with a prefix."""
+        """The slice of `codes` that begin with a prefix."""
         text = encoded(prefix)
         return slice(*np.searchsorted(self.codes, [text, text + b"\xff"]).tolist())
 
     def inside(self, code: str) -> Integers:
-        """The keys of the codes inside a code: those that begin with it, and not with a longer number."""
+        """The keys of the codes that equal a code or lie inside it.
+
+        These begin with the code, and continue with a character other than a digit if the code ends with a digit.
+        """
         beginning = self.beginning(code)
         width = self.codes.dtype.itemsize
         keys = self.keys[beginning]
@@ -297,7 +311,7 @@ class Codes:
         return keys[(following < ord("0")) | (following > ord("9"))]
 
     def sharing(self, code: Code, level: str) -> Integers:
-        """The keys of the codes that are the same at a level."""
+        """The keys of the codes that equal `code` at a level, such as `subclass`."""
         wanted = code.at(level)
         if level != "full" and LEVELS.index(code.level) >= LEVELS.index(level):
             return self.inside(wanted)
@@ -307,9 +321,9 @@ class Codes:
 
 
 def read_codes(segment: Segment, field: str) -> Codes:
-    """The codes in a field of a segment; for `Segment.remember`."""
+    """Read the classification codes in a metadata field of a segment. `Segment.remember` caches the result."""
     codes = [(str(code).encode(), key) for key in segment.facets.keys(field) if (code := parse_code(segment.facets.values.text(key)))]
     codes.sort()
-    # One byte at least: numpy has no strings of none.
+    # At least one byte, because numpy has no strings of length 0.
     width = max((len(code) for code, _ in codes), default=1)
     return Codes(np.array([code for code, _ in codes], f"S{width}"), np.array([key for _, key in codes], np.int64))

@@ -1,4 +1,4 @@
-"""Pseudo-relevance feedback: words that the best documents add to the query, from the token streams of the index."""
+"""Pseudo-relevance feedback: expand a query with words of the best documents or passages."""
 
 from __future__ import annotations
 
@@ -25,19 +25,24 @@ ExpansionTerms = Annotated[Count, "Number of terms with the largest weights that
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """The terms of the feedback documents, shape (documents, terms), with their statistics."""
+    """The feedback documents (or passages) and their terms, with statistics."""
 
     terms: tuple[str, ...]
+    """The distinct terms of all feedback documents."""
     frequency: Floats
+    """Shape (documents, terms): the frequency of each term in each feedback document."""
     length: Floats
+    """The length of each feedback document, in tokens."""
     score: Floats
+    """The score of each feedback document."""
     occurrences: Floats
-    """Occurrences of each term in the collection."""
+    """The number of occurrences of each term in the collection."""
     documents: int
-    """Number of documents in the collection."""
+    """The number of documents in the collection."""
 
 
 Expansion = Callable[..., Query]
+"""A function of a query, its `Feedback` and parameters that returns the expanded query."""
 EXPANSIONS: Registry[Expansion] = Registry("expansion", "perikope.fetch")
 
 
@@ -55,7 +60,7 @@ class Expander:
 
     @property
     def depth(self) -> int:
-        """Number of the best documents that it uses."""
+        """The number of best documents or passages that the expansion uses."""
         depth = self.parameters["documents"]
         assert isinstance(depth, int)
         return depth
@@ -66,23 +71,26 @@ class Expander:
 
 
 def parse_expansion(text: str) -> Expander:
-    """The expansion that a text such as `bo1(terms=20)` names."""
+    """Parse the name of an expansion with parameters, such as `bo1(terms=20)`."""
     call = parse(text)
     function = EXPANSIONS[call.name]
     declared = parameters_of(function)
     if call.positional or call.cutoff is not None:
-        raise UsageError(f"{call.name} takes its parameters by name: {', '.join(declared)}")
+        raise UsageError(f"write the parameters of {call.name} as name=value; it has {', '.join(declared)}")
     return Expander(function, bind(call.name, declared, call.arguments))
 
 
 def expand(snapshot: Snapshot, query: Query, candidates: Candidates, text: str) -> Query:
-    """The query with the words that an expansion, named as `bo1(terms=20)`, takes from the best candidates."""
+    """Expand a query with words of the best candidates, by an expansion such as `bo1(terms=20)`.
+
+    Without candidates, the query is returned unchanged.
+    """
     expander = parse_expansion(text)
     return expander(query, _feedback(snapshot, candidates, expander.depth)) if len(candidates) else query
 
 
 def canonical(text: str) -> str:
-    """The expansion that a text names, with all its parameters.
+    """The name of an expansion with the values of all its parameters.
 
     >>> canonical("bo1")
     'bo1(documents=3,terms=10)'
@@ -95,10 +103,14 @@ def canonical(text: str) -> str:
 def bo1(query: Query, feedback: Feedback, *, documents: FeedbackDocuments = 3, terms: ExpansionTerms = 10) -> Query:
     """Bo1, Bose-Einstein statistics, as in Terrier; the weighting has no parameter.
 
-    `w(t) = tf_x log2((1 + P) / P) + log2(1 + P)`, tf_x the frequency in the feedback documents and `P = cf / N`. The
-    best terms get `qtf / qtf_max + w(t) / w_max`, w_max the same with the largest weight's tf_x for cf. A term that is
-    not the query's must be in two feedback documents. Amati, Probability models for information retrieval based on
-    divergence from randomness, 2003.
+    The weight of a term is `w(t) = tf_x log2((1 + P) / P) + log2(1 + P)` with `P = cf / N`. Here tf_x is the frequency
+    of t in all feedback documents, cf its frequency in the collection, and N the number of documents.
+
+    A term of the new query has weight `qtf / qtf_max + w(t) / w_max`. The second summand is 0 for terms that are not
+    among the best. w_max is `w` of the best term, computed with `P = tf_x / N`. A term that is not in the query must
+    occur in at least two feedback documents, unless there is only one.
+
+    Amati, Probability models for information retrieval based on divergence from randomness, 2003.
     """
     frequency = feedback.frequency.sum(axis=0)
     weight = _bo1(frequency, feedback.occurrences / feedback.documents)
@@ -131,8 +143,12 @@ def rm3(
 ) -> Query:
     """RM3: the relevance model of the feedback documents, mixed with the query.
 
-    `P(t|R) = Σ_d s(d)/Σs · tf/l_d` over the best terms, brought to sum 1; then `λ · q + (1 - λ) · R`, λ = `original`, q
-    brought to sum 1. Abdul-Jaleel et al., UMass at TREC 2004; the defaults are Anserini's.
+    The relevance model is `P(t|R) = Σ_d s(d)/Σs · tf/l_d`, where s(d) is the score of a feedback document and l_d its
+    length. Only the best terms are kept, and their values are normalised to sum 1. The weight of a term in the new
+    query is `λ · P(t|q) + (1 - λ) · P(t|R)` with λ = `original`. P(t|q) are the weights of the query, normalised to
+    sum 1.
+
+    Abdul-Jaleel et al., UMass at TREC 2004; the defaults are Anserini's.
     """
     # Scores of some models can be negative; such documents get no weight.
     score = np.maximum(feedback.score, 0)
@@ -148,7 +164,7 @@ def rm3(
 
 
 def _best(feedback: Feedback, weight: Floats, terms: int) -> list[int]:
-    """The terms of largest weight; equal ones in the order of their names."""
+    """The column numbers of the `terms` terms with the largest positive weights; equal weights are ordered by term."""
     order = sorted(np.flatnonzero(weight > 0).tolist(), key=lambda i: (-weight[i], feedback.terms[i]))
     return order[:terms]
 

@@ -1,4 +1,7 @@
-"""Fetchers that do not use the query's words, registered by an entry point `perikope.fetchers`."""
+"""Fetchers: other ways to find documents than by the words of the query, such as vectors.
+
+Packages register them with the entry point `perikope.fetchers`.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,17 @@ from perikope.index.reader import Snapshot
 
 
 class Fetcher(Protocol):
-    """A function that finds documents for a text."""
+    """A function that finds documents for the text of a query."""
 
     def __call__(self, snapshot: Snapshot, text: str, store: str, most: int, allowed: Mask, /) -> Candidates:
-        """The best `most` documents for a text among the allowed ones, by a store of the index."""
+        """The best `most` documents for a text.
+
+        `store` is the name of a store of vectors in the index. `allowed` is a mask over the document numbers of the
+        snapshot; only these documents are returned.
+        """
         ...
 
 
 FETCHERS: Registry[Fetcher] = Registry("fetcher", "perikope.fetch")
 BY_VECTORS = "vectors"
+"""The name of the fetcher for the option `also_nearest`."""

@@ -1,4 +1,4 @@
-"""Filters: conditions on the metadata of documents, decided once per distinct value.
+"""Filters: conditions on the metadata of documents, evaluated once per distinct value.
 
     field=value   field!=value   field=a|b|c   field=G06*   field<v  <=  >  >=   field=a..b   ipc=G06F   field~G06F
     id=a|b
@@ -6,12 +6,12 @@
 - `=` keeps documents with one of the values in the field. `!=` keeps documents with none of them, including those
   without the field.
 - `<`, `<=`, `>`, `>=` and `a..b` (both ends included) compare dates if the bound is a date, numbers if it is a number,
-  else texts. Values that cannot be read as a date or number are dropped there. `=` with a date is `a..a`: `date=2013`
-  matches the whole year. A date is `2013`, `2013-04`, `2013-04-01`, `2013-04-01T12:30` or `20130401`. Two dates are
-  compared at the precision that both have, so `date<=2013` and `date>=2013` both include the whole of 2013. Time zones
-  are ignored.
+  else texts. If the bound is a date or a number, values that are neither do not match. `=` with a date is `a..a`:
+  `date=2013` matches the whole year. A date is `2013`, `2013-04`, `2013-04-01`, `2013-04-01T12:30` or `20130401`. Two
+  dates are compared at the precision that both have, so `date<=2013` and `date>=2013` both include the whole of 2013.
+  Time zones are ignored.
 - In the fields ipc, ipcr, cpc and ecla, and after `~` in any field, a value is a classification code and matches all
-  codes inside it: `ipc=G06F` matches `G06F 17/30`, however that is written.
+  codes inside it: `ipc=G06F` matches `G06F 17/30`, with any spacing.
 - Values and fields in `"quotes"` are taken literally.
 """
 
@@ -54,27 +54,27 @@ from perikope.patents.codes import LEVELS, parse_code
 CODE_FIELDS = ("ipc", "ipcr", "cpc", "ecla")
 """Fields that contain classification codes."""
 ID = "id"
-"""The field that stands for the document's id; a metadata field of this name cannot be filtered on."""
+"""The name that stands for the id of a document in filters. A metadata field with this name cannot be used."""
 
 
 class Filter(Protocol):
-    """A condition on documents; a value object, equal to others with the same meaning."""
+    """A condition on documents. Filters are hashable, and equal if they have the same content."""
 
     def documents(self, segment: Segment) -> Mask:
-        """Which documents of a segment satisfy the filter; deleted documents may be among them."""
+        """The mask of documents of a segment that satisfy the filter; it may include deleted documents."""
         ...
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
-        """The fields of the filter that are not in `known`."""
+        """The metadata fields of the filter that are not in `known`."""
         ...
 
     def __hash__(self) -> int: ...
 
 
 def mask(segment: Segment, filter: Filter) -> Mask:
-    """Which documents of a segment satisfy a filter.
+    """The mask of documents of a segment that satisfy a filter; it may include deleted documents.
 
-    The last masks are kept with the segment, eight documents per byte.
+    The most recently used masks are cached with the segment, one bit per document.
     """
     if isinstance(filter, All):
         return filter.documents(segment)
@@ -98,25 +98,25 @@ def unknown_fields(snapshot: Snapshot, filter: Filter) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Documents that have a value in a field that satisfies one of several tests."""
+    """The filter that keeps documents with a value in a field that satisfies at least one of several tests."""
 
     field: str
     tests: tuple[Condition, ...]
 
     def documents(self, segment: Segment) -> Mask:
-        """See `Filter`."""
+        """The mask of documents with a value that satisfies one of the tests; see `Filter.documents`."""
         return _having(segment, [test.keys(segment, self.field) for test in self.tests])
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
-        """See `Filter`."""
+        """The field of the filter, if it is not in `known`; else an empty list. See `Filter.unknown_fields`."""
         return [] if self.field in known else [self.field]
 
     def __str__(self) -> str:
         return self.write("")
 
     def write(self, negation: str) -> str:
-        """The filter in its notation, with `!` for its opposite."""
-        # In a field of codes "=" may stand for both kinds of test.
+        """The filter in the notation of this module; `negation` is `!` for the opposite filter, else empty."""
+        # In a field of codes, "=" may stand for a code and for a literal text.
         operators = [test.operator for test in self.tests]
         operator = "=" if "=" in operators else operators[0]
         field = self.field if _FIELD.fullmatch(self.field) and self.field == self.field.strip() else quote(self.field)
@@ -125,16 +125,16 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Negated:
-    """Documents that another filter drops."""
+    """The filter that keeps the documents that another filter does not keep."""
 
     filter: Where
 
     def documents(self, segment: Segment) -> Mask:
-        """See `Filter`."""
+        """The mask of documents that the other filter does not keep; see `Filter.documents`."""
         return ~self.filter.documents(segment)
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
-        """See `Filter`."""
+        """The field of the other filter, if it is not in `known`; else an empty list. See `Filter.unknown_fields`."""
         return self.filter.unknown_fields(known)
 
     def __str__(self) -> str:
@@ -143,18 +143,18 @@ class Negated:
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """Documents with these ids."""
+    """The filter that keeps documents with these ids."""
 
     ids: frozenset[str]
 
     def documents(self, segment: Segment) -> Mask:
-        """See `Filter`."""
+        """The mask of documents with these ids; see `Filter.documents`."""
         chosen = np.zeros(segment.documents, bool)
         chosen[_numbers_of(segment, self.ids)] = True
         return chosen
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
-        """See `Filter`."""
+        """An empty list, because ids are not metadata. See `Filter.unknown_fields`."""
         return []
 
     def __str__(self) -> str:
@@ -163,16 +163,16 @@ class Ids:
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """Documents with other ids than these."""
+    """The filter that keeps all documents except those with these ids."""
 
     ids: frozenset[str]
 
     def documents(self, segment: Segment) -> Mask:
-        """See `Filter`."""
+        """The mask of documents with other ids; see `Filter.documents`."""
         return ~Ids(self.ids).documents(segment)
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
-        """See `Filter`."""
+        """An empty list, because ids are not metadata. See `Filter.unknown_fields`."""
         return []
 
     def __str__(self) -> str:
@@ -181,9 +181,10 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class SharedCodes:
-    """Documents that share a classification code, at a level, with a set of codes; all documents without codes.
+    """The filter that keeps documents that share a classification code, at a level, with a set of codes.
 
-    Codes of all fields are compared together, since one office calls ipc what another calls ipcr.
+    Without any valid code, it keeps all documents. Codes of different fields are compared with each other, because
+    offices use different fields for the same codes (`ipc` or `ipcr`).
     """
 
     fields: tuple[str, ...]
@@ -195,7 +196,7 @@ class SharedCodes:
             raise unknown("level of classification codes", self.level, LEVELS)
 
     def documents(self, segment: Segment) -> Mask:
-        """See `Filter`."""
+        """The mask of documents that share a code; see `Filter.documents`."""
         wanted = [code for code in map(parse_code, self.codes) if code is not None]
         if not wanted:
             return np.ones(segment.documents, bool)
@@ -206,12 +207,12 @@ class SharedCodes:
         return _having(segment, keys)
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
-        """Empty where one of the fields is known: each collection has the codes of some office."""
+        """All fields if none of them is in `known`, else an empty list: one field with codes is enough."""
         return [] if known.intersection(self.fields) else list(self.fields)
 
 
 def codes_of(metadata: Mapping[str, object], fields: Iterable[str] = CODE_FIELDS) -> frozenset[str]:
-    """The classification codes in a document's metadata, in their normal form.
+    """The classification codes in the metadata of a document, in normal form. Values that are not codes are left out.
 
     >>> sorted(codes_of({"ipc": ["G06F  17/30", "H04L 9/00"], "year": 2010}))
     ['G06F17/30', 'H04L9/00']
@@ -223,19 +224,19 @@ def codes_of(metadata: Mapping[str, object], fields: Iterable[str] = CODE_FIELDS
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """Documents that satisfy every one of several filters; every document where there are none."""
+    """The filter that keeps documents that satisfy all of several filters; without filters, all documents."""
 
     filters: tuple[Filter, ...]
 
     def documents(self, segment: Segment) -> Mask:
-        """See `Filter`."""
+        """The mask of documents that satisfy all filters; see `Filter.documents`."""
         chosen = np.ones(segment.documents, bool)
         for filter in self.filters:
             chosen &= mask(segment, filter)
         return chosen
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
-        """See `Filter`."""
+        """The fields of all filters that are not in `known`, without repetitions; see `Filter.unknown_fields`."""
         return list(dict.fromkeys(field for filter in self.filters for field in filter.unknown_fields(known)))
 
 
@@ -245,9 +246,10 @@ class All:
 def passage_mask(
     segment: Segment, documents_of_passages: Integers, passages: Integers, parts: frozenset[str] | None, tags: frozenset[str] | None
 ) -> Mask:
-    """Which passages are in one of the parts and have one of the tags; None allows all.
+    """The mask of passages that are in one of the parts and have one of the tags.
 
-    Passages are given by their numbers in the segment, with the number of each one's document.
+    None allows all parts or tags. `passages` are numbers in the segment, and `documents_of_passages` the number of the
+    document of each passage. The mask is aligned with `passages`.
     """
     allowed = np.ones(passages.size, bool)
     if parts is None and tags is None:
@@ -292,7 +294,7 @@ def _labels_of(segment: Segment, property: str, spans: Integers) -> Array:
 
 
 def _having(segment: Segment, keys: Iterable[Integers | range]) -> Mask:
-    """Which documents have one of the keys."""
+    """The mask of documents of a segment that have at least one of the facet keys."""
     chosen = np.zeros(len(segment.facets.values), bool)
     for some in keys:
         chosen[slice(some.start, some.stop) if isinstance(some, range) else some] = True
@@ -302,7 +304,7 @@ def _having(segment: Segment, keys: Iterable[Integers | range]) -> Mask:
 
 
 def _numbers_of(segment: Segment, ids: frozenset[str]) -> list[int]:
-    """The local numbers of the documents with these ids."""
+    """The numbers, in the segment, of the documents with these ids. Unknown ids are ignored."""
     names, codes = _hashed(ids)
     first, end = (np.searchsorted(segment["document_hash"], codes, side).astype(np.int64) for side in ("left", "right"))
     wanted = np.repeat(np.arange(codes.size), end - first).tolist()
@@ -312,7 +314,7 @@ def _numbers_of(segment: Segment, ids: frozenset[str]) -> list[int]:
 
 @lru_cache(maxsize=4)
 def _hashed(ids: frozenset[str]) -> tuple[list[bytes], Unsigned64]:
-    """Ids as bytes, with their hashes; cached because every segment needs them."""
+    """The ids as bytes, and their hashes; cached, because every segment needs them."""
     names = [encoded(id) for id in ids]
     return names, hash_strings(np.cumsum([len(name) for name in names], dtype=np.uint64), np.frombuffer(b"".join(names), np.uint8))
 
@@ -351,7 +353,7 @@ class _FilterParser(Scanner):
         field = self.field()
         operator = self.match(_OPERATOR) or self.fail(f"expected =, !=, <, <=, >, >= or ~ after the field; {_HELP}")
         if self.peek() in ("=", "<", ">", "~", "!"):
-            self.fail("one of =, !=, <, <=, >, >= and ~ is enough; put a value that begins so into quotes")
+            self.fail("expected a value after the operator; put a value that begins with =, <, >, ~ or ! into quotes")
         if field == ID:
             return self.ids(operator)
         if operator[0] in "<>":
@@ -368,7 +370,7 @@ class _FilterParser(Scanner):
 
     def ids(self, operator: str) -> Filter:
         if operator not in ("=", "!="):
-            self.fail("ids are compared with = and != only")
+            self.fail("ids can be compared with = and != only; write id=a|b or id!=a|b")
         ids = frozenset([self.value().text for _ in self.alternatives()])
         return Ids(ids) if operator == "=" else Without(ids)
 
@@ -376,18 +378,18 @@ class _FilterParser(Scanner):
         value = self.value()
         bound = self.dated(value)
         if self.rest():
-            self.fail(f"{operator} takes one value; put it into quotes to take it as it is")
+            self.fail(f"{operator} takes one value; put a value that contains |, * or .. into quotes")
         if operator.startswith("<"):
             return Between(high=bound, high_open=operator == "<")
         return Between(low=bound, low_open=operator == ">")
 
     def alternatives(self) -> Iterator[None]:
-        """Yield once per alternative, which the caller reads."""
+        """Yield once before each alternative of a list `a|b|c`; the caller reads the alternative."""
         yield
         while self.take("|"):
             yield
         if self.rest():
-            self.fail("did not expect this; put a value that holds quotes, | or * into quotes, with a \\ before a quote")
+            self.fail("unexpected character; put a value that contains quotes, |, * or .. into quotes, with a \\ before each quote inside")
 
     def item(self, operator: str) -> list[Condition]:
         if self.take("*"):
@@ -415,16 +417,14 @@ class _FilterParser(Scanner):
         code = parse_code(value.text)
         if code is None:
             self.at = value.at
-            self.fail(
-                f"{value.text!r} is not a classification code such as G06, G06F, G06F17, G06F17/30 or G*; in quotes it is taken as it is"
-            )
+            self.fail(f"{value.text!r} is not a classification code such as G06, G06F, G06F17, G06F17/30 or G*; or put it into quotes")
         return [Inside(code)]
 
     def dated(self, value: _Value) -> str:
-        """The text of a value; an error where it looks like a date and is not one."""
+        """The text of a value. Raises `UsageError` if an unquoted value looks like a date but is not a valid one."""
         if not value.quoted and is_almost_a_date(value.text):
             self.at = value.at
-            self.fail(f"{value.text!r} is not a date; write 2013, 2013-04 or 2013-04-01, or put it into quotes to take it as it is")
+            self.fail(f"{value.text!r} is not a valid date; write 2013, 2013-04 or 2013-04-01, or put it into quotes to match it literally")
         return value.text
 
     def between(self, low: _Value, high: _Value) -> Condition:
@@ -441,10 +441,12 @@ class _FilterParser(Scanner):
         if quoted := self.quoted():
             return quoted
         if self.text.startswith('"', self.at):
-            self.fail("the quote is not closed")
+            self.fail('the quote is not closed; add a " at the end of the value')
         plain = (self.match(_PLAIN) or "").rstrip()
         return (
-            _Value(plain, start) if plain else self.fail('expected a value; the empty text is "", and a range without an end is <= or >=')
+            _Value(plain, start)
+            if plain
+            else self.fail('expected a value; write "" for an empty text, and <= or >= for a range with one end')
         )
 
     def quoted(self) -> _Value | None:
@@ -454,11 +456,14 @@ class _FilterParser(Scanner):
         return None if text is None else _Value(re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL), start, True)
 
     def fail(self, message: str) -> NoReturn:
-        """Raise an error whose message says what is wrong at the next character, and what to write instead."""
+        """Raise `UsageError` with this message and the current position in the filter."""
         raise UsageError(f"cannot read the filter {excerpt(self.text, self.at)} {self.location(self.at)}: {message}")
 
 
 def _as_number(text: str) -> str:
-    """A number as the index writes it, where it has a point or an exponent: 1.50 and 15e-1 are 1.5."""
+    """A number with a decimal point or an exponent, as the index writes it: `1.5` for `1.50` and `15e-1`.
+
+    Other texts are returned unchanged.
+    """
     number = float(text) if _FRACTION.fullmatch(text) else inf
     return number_text(number) if isfinite(number) else text

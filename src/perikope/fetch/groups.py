@@ -1,4 +1,4 @@
-"""Groups of documents with the same metadata: publications of one patent, versions of one page."""
+"""Groups of documents with equal metadata, such as publications of one patent family or versions of one page."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from perikope.index.reader import Snapshot
 
 
 def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
-    """A group number per document (numbers rise): equal for equal values in a field; -1 for documents without.
+    """The group number of each document: equal if the values in a metadata field are equal, -1 without the field.
 
-    Where a document has several values, all of them must be the same.
+    `documents` are document numbers in ascending order. Documents with several values are in one group only if all of
+    their values are equal.
     """
     if field not in (known := known_fields(snapshot)):
         raise unknown("field of metadata", field, known)
@@ -26,7 +27,7 @@ def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
             continue
         row_of_document = np.full(segment.documents, -1, np.int64)
         row_of_document[local] = np.arange(bounds[i], bounds[i + 1])
-        # The values of a field are consecutive, each with its documents; those of the candidates are picked from them.
+        # The keys of a field are consecutive, and each has a list of documents. Other documents are skipped.
         of_keys = segment.facets.documents(np.arange(keys.start, keys.stop))
         first = segment.facets.first_document[keys.start : keys.stop + 1].astype(np.int64)
         chosen = np.flatnonzero(row_of_document[of_keys] >= 0)
@@ -34,5 +35,5 @@ def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
         for row, key in zip(row_of_document[of_keys[chosen]].tolist(), key_of_chosen.tolist(), strict=True):
             values[row].append(segment.facets.values[key])
     numbers: dict[tuple[bytes, ...], int] = {}
-    # Keys are in the order of their values, so the lists are too.
+    # Keys are sorted by value, so each list of values is sorted too, and equal sets of values have equal lists.
     return np.array([numbers.setdefault(tuple(some), len(numbers)) if some else -1 for some in values], np.int64)

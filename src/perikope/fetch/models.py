@@ -1,9 +1,10 @@
-"""The models that rank documents.
+"""The fetch models, which rank documents.
 
-What a term adds to a document that holds it is a sum of products: a factor of the term, from its statistics in the
-collection, times a factor of the document, from the term's frequency in it and its length. A model is written as these
-two functions. The factors of documents do not depend on the query, so they are tabulated once, and a query only looks
-them up. Query likelihood does not fall apart like this, but it needs no length: it gives a table for each term instead.
+The contribution of a term to the score of a document is a sum of products of two factors. The first depends on the
+statistics of the term in the collection (`of_term`). The second depends on the frequency of the term in the document
+and on the document's length (`of_document`). Document factors do not depend on the query, so they are computed once, in
+tables. Query likelihood has no such factors. Its contribution depends on the term and its frequency, but not on the
+length (`by_frequency`), so there is one table per term.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ Factors = weighting.Factors
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Statistics of the query's terms in the collection, one value per term, and of the collection."""
+    """Statistics of the query terms in the collection (one value per term), and of the collection."""
 
     document_frequency: Array
     collection_frequency: Array
     documents: int
     tokens: float
-    """Number of tokens of all documents; not a whole number where parts are weighted."""
+    """The number of tokens of all documents. It may be fractional if parts are weighted."""
 
     @property
     def average_length(self) -> float:
-        """Average number of tokens per document."""
+        """The average number of tokens per document."""
         return self.tokens / max(self.documents, 1)
 
     def at(self, terms: Integers) -> Terms:
-        """The statistics of some of the terms, or of each posting's term."""
+        """The statistics of the terms with these numbers, which may repeat: one per term, or one per posting."""
         return Terms(self.document_frequency[terms], self.collection_frequency[terms], self.documents, self.tokens)
 
 
@@ -53,22 +54,25 @@ class FetchDefinition:
     document: Callable[..., Any]
     """The function whose docstring documents the model."""
     of_term: Callable[..., Factors] | None = None
+    """The factors of terms, from `Terms`."""
     of_document: Callable[..., Factors] | None = None
+    """The factors of documents, from term frequency, document length and average length."""
     by_frequency: Callable[..., Floats] | None = None
+    """The contributions of terms, from term frequency and `Terms`."""
     background: Callable[..., Floats] | None = None
-    """What a document gets by its length alone."""
+    """The part of the score that depends only on the length of the document, per unit of query weight."""
     finish: Callable[..., Floats] | None = None
-    """The final score, from the sum; must keep the order."""
+    """The final scores, from the sums of contributions. The function must not change the order of documents."""
 
     @property
     def functions(self) -> list[Callable[..., Any]]:
-        """All functions, each of which may declare parameters."""
+        """All functions of the model. Each of them may declare parameters."""
         functions = (self.of_document, self.of_term, self.by_frequency, self.background, self.finish)
         return [function for function in functions if function is not None]
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters of all its functions."""
+        """The parameters of all functions of the model, by name."""
         return {name: parameter for function in self.functions for name, parameter in parameters_of(function).items()}
 
 
@@ -77,13 +81,13 @@ FETCH_MODELS: Registry[FetchDefinition] = Registry("fetch model", "perikope.fetc
 
 @dataclass(frozen=True, slots=True)
 class FetchModel:
-    """A fetch model with its parameters."""
+    """A fetch model with the values of its parameters."""
 
     definition: FetchDefinition
     parameters: dict[str, object]
 
     def of_term(self, terms: Terms) -> Factors:
-        """The factors of each term."""
+        """The factors that depend on the term, each with one value per term; 1 for a model without such factors."""
         return (
             call(self.definition.of_term, [terms], self.parameters)
             if self.definition.of_term
@@ -91,19 +95,22 @@ class FetchModel:
         )
 
     def of_document(self, frequency: Array, length: Array, average_length: float) -> Factors:
-        """The factors of documents, by the term's frequency and their length."""
+        """The factors that depend on the document, for arrays of term frequencies and document lengths."""
         assert self.definition.of_document is not None
         result: Factors = call(self.definition.of_document, [frequency, length, average_length], self.parameters)
         return result
 
     def by_frequency(self, frequency: Array, terms: Terms) -> Floats:
-        """What a term adds by its frequency alone."""
+        """The contribution of terms to a score, for models in which it does not depend on the document's length."""
         assert self.definition.by_frequency is not None
         result: Floats = call(self.definition.by_frequency, [frequency, terms], self.parameters)
         return result
 
     def contribution(self, frequency: Array, length: Array, terms: Terms) -> Floats:
-        """What each posting adds: its frequency, the length of its document, and its term, all of one shape."""
+        """The contribution of each posting to the score of its document.
+
+        `frequency`, `length` and the arrays of `terms` have one value per posting.
+        """
         if self.definition.by_frequency is not None:
             return self.by_frequency(frequency, terms)
         total = np.zeros(frequency.shape)
@@ -112,11 +119,14 @@ class FetchModel:
         return total
 
     def background(self, length: Array, weight: float) -> Floats | None:
-        """What each document gets by its length alone, for a query of this total weight; None for nothing."""
+        """The part of each score that depends only on the document's length; None if the model has no such part.
+
+        `weight` is the sum of the weights of the query terms.
+        """
         return None if self.definition.background is None else weight * call(self.definition.background, [length], self.parameters)
 
     def finish(self, sums: Floats, weights: Floats, terms: Terms) -> Floats:
-        """The final scores."""
+        """The final scores of documents, from the sums of their contributions."""
         return sums if self.definition.finish is None else call(self.definition.finish, [sums, weights, terms], self.parameters)
 
     def __str__(self) -> str:
@@ -124,7 +134,11 @@ class FetchModel:
 
 
 def fetch_model(**functions: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a fetch model under the name of the decorated function: its `of_document` or `by_frequency`."""
+    """A decorator that registers a fetch model under the name of the decorated function.
+
+    The decorated function is the model's `of_document` if `of_term` is given, else its `by_frequency`. The other
+    functions are given by keyword; see `FetchDefinition`.
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         own = "of_document" if "of_term" in functions else "by_frequency"
@@ -135,7 +149,7 @@ def fetch_model(**functions: Callable[..., Any]) -> Callable[[Callable[..., Any]
 
 
 def parse_fetch_model(text: str) -> FetchModel:
-    """The fetch model that a text names.
+    """Parse the name of a fetch model with parameters.
 
     >>> str(parse_fetch_model("bm25(k1=0.6,b=0.2)"))
     'bm25(k1=0.6,b=0.2,idf="lucene")'
@@ -145,11 +159,11 @@ def parse_fetch_model(text: str) -> FetchModel:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str, version: int) -> FetchModel:
-    """As `parse_fetch_model`; each text is parsed once per version of the registry."""
+    """Parse a fetch model as `parse_fetch_model` does. Results are cached until the registry changes."""
     named = parse(text)
     definition = FETCH_MODELS[named.name]
     if named.positional or named.cutoff is not None:
-        raise UsageError(f"{named.name} takes its parameters by name: {', '.join(definition.parameters) or 'none'}")
+        raise UsageError(f"write the parameters of {named.name} as name=value; it has {', '.join(definition.parameters) or 'none'}")
     return FetchModel(definition, bind(named.name, definition.parameters, named.arguments))
 
 
@@ -172,9 +186,11 @@ def bm25(
 ) -> Factors:
     """BM25 over whole documents.
 
-    `idf(t) · tf (k1 + 1) / (tf + k1 (1 - b + b l_d / l_avg))`; idf is Lucene's,
-    `ln(1 + (N - N_t + 0.5) / (N_t + 0.5))`, or Robertson's, `ln((N - N_t + 0.5) / (N_t + 0.5))`, which is negative for
-    terms that more than half of the documents hold.
+    `idf(t) · tf (k1 + 1) / (tf + k1 (1 - b + b l_d / l_avg))`
+
+    The idf is Lucene's, `ln(1 + (N - N_t + 0.5) / (N_t + 0.5))`, or Robertson's, `ln((N - N_t + 0.5) / (N_t + 0.5))`.
+    Robertson's is negative for terms that more than half of the documents contain. N is the number of documents, and
+    N_t the number of documents that contain the term.
     """
     return (weighting.bm25(frequency, length, average_length, k1, b),)
 
@@ -223,9 +239,9 @@ def _smoothing(length: Array, *, mu: Mu = 1000.0) -> Floats:
 
 @fetch_model(background=_smoothing)
 def lm(frequency: Array, terms: Terms, *, mu: Mu = 1000.0) -> Floats:
-    """Query likelihood with Dirichlet smoothing, less what is the same for all documents.
+    """Query likelihood with Dirichlet smoothing, without the summands that are the same for all documents.
 
-    `Σ_t w_t (ln(1 + tf / (μ P(t|C))) + ln(μ / (l_d + μ)))` over the terms that the collection holds.
+    `Σ_t w_t (ln(1 + tf / (μ P(t|C))) + ln(μ / (l_d + μ)))` over the query terms that occur in the collection.
     """
     return weighting.dirichlet(frequency, terms.collection_frequency, terms.tokens, mu)
 
@@ -240,9 +256,9 @@ def _similarity(sums: Floats, weights: Floats, terms: Terms) -> Floats:
 
 @fetch_model(background=_smoothing, finish=_similarity)
 def sim(frequency: Array, terms: Terms, *, mu: Mu = 1000.0) -> Floats:
-    """The similarity of Albarede 2021: one over the perplexity of the query under the smoothed document.
+    """The similarity of Albarede 2021: 1 / perplexity of the query under the smoothed language model of the document.
 
-    `Sim(q, d) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_d + μ)))` over the terms that the collection holds: ranks as
-    `lm` does, with scores in 0 to 1.
+    `Sim(q, d) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_d + μ)))` over the query terms that occur in the collection.
+    The order of documents is the same as with `lm`. Scores are between 0 and 1.
     """
     return weighting.dirichlet(frequency, terms.collection_frequency, terms.tokens, mu)

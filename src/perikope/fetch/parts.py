@@ -1,8 +1,8 @@
-"""Ranking of documents by chosen parts, each with a weight: title and claims only, or a title that counts twice.
+"""Ranking of documents by chosen parts, each with a weight. For example, by title and claims only.
 
-Frequencies and lengths are weighted sums over the parts and go into the model as such, so that a term is weighed once,
-however many parts hold it (Robertson, Zaragoza and Taylor, Simple BM25 extension to multiple weighted fields, CIKM
-2004). Statistics are those of the weighted documents.
+Term frequencies and document lengths are weighted sums over the parts. The fetch model is applied once to these sums,
+not once per part (Robertson, Zaragoza and Taylor, Simple BM25 extension to multiple weighted fields, CIKM 2004). The
+statistics of the collection are computed from the same sums.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from perikope.index.segments import Segment
 from perikope.query.terms import Query
 
 Parts = Mapping[str, float]
+"""Weights of parts, by the name of the part."""
 
 
 def parse_parts(text: str) -> dict[str, float]:
-    """Parts with their weights, 1 where none is given.
+    """Parse parts with weights; a part without a weight has weight 1.
 
     >>> parse_parts("title=2,abstract")
     {'title': 2.0, 'abstract': 1.0}
@@ -38,16 +39,20 @@ def parse_parts(text: str) -> dict[str, float]:
         except ValueError:
             parts[name] = -1.0
         if not name or not 0 < parts[name] < float("inf"):
-            raise UsageError(f"{item.strip()!r} is not a part with a weight; write title=2,abstract,claims=0.5")
+            raise UsageError(f"{item.strip()!r} is not a part with a weight above 0; write parts as title=2,abstract,claims=0.5")
     return parts
 
 
 def check_parts(snapshot: Snapshot, parts: Parts) -> None:
-    """Refuse parts that no document has, and weights that are none."""
+    """Raise `UsageError` if no document has one of the parts, or if a weight is not a positive number."""
     known = known_parts(snapshot)
     for name, weight in parts.items():
         if name not in known:
-            raise unknown("part", name, known) if known else UsageError("the documents of this index have no parts")
+            raise (
+                unknown("part", name, known)
+                if known
+                else UsageError("the documents of this index have no parts; leave out fetch_parts (--fetch-parts)")
+            )
         if not 0 < weight < float("inf"):
             raise UsageError(f"the weight of part {name} must be above 0, not {weight}")
 
@@ -55,7 +60,10 @@ def check_parts(snapshot: Snapshot, parts: Parts) -> None:
 def fetch_parts(
     snapshot: Snapshot, query: Query, model: FetchModel, documents: int, parts: Parts, filter: Filter | None = None
 ) -> Candidates:
-    """The best documents by these parts alone; equal scores are in the order of their ids."""
+    """The best `documents` documents that satisfy the filter, ranked by the given parts only.
+
+    Equal scores are ordered by document id.
+    """
     lengths = [_lengths(segment, parts) for segment in snapshot.segments]
     numbers = snapshot.look_up(query.terms).numbers
     postings_by_segment = [
@@ -75,7 +83,7 @@ def fetch_parts(
         snapshot.first_document.tolist(), snapshot.segments, postings_by_segment, lengths, strict=False
     ):
         total, held = np.zeros(segment.documents), np.zeros(segment.documents, bool)
-        # The order is that of the segments' other ranking: rare terms first.
+        # Rare terms first: the same order as in `fetch`.
         for t in np.argsort(terms.document_frequency, kind="stable").tolist():
             documents_of_term, frequency = postings[t]
             if documents_of_term.size:
@@ -95,7 +103,7 @@ def fetch_parts(
 
 
 def _postings(segment: Segment, term: int, parts: Parts) -> tuple[Integers, Floats]:
-    """Documents that hold a term in the parts, and its weighted frequency there."""
+    """The documents that contain a term in one of the parts, and the weighted frequency of the term in each."""
     if term < 0:
         return np.zeros(0, np.int64), np.zeros(0)
     frequency = np.zeros(segment.documents)
@@ -107,7 +115,7 @@ def _postings(segment: Segment, term: int, parts: Parts) -> tuple[Integers, Floa
 
 
 def _lengths(segment: Segment, parts: Parts) -> Floats:
-    """The weighted length of each document."""
+    """The weighted length of each document of a segment, in tokens."""
     if len(segment.parts) == 1:
         return segment["document.length"] * float(parts.get(segment.parts[0], 0.0))
     weights = np.array([parts.get(part, 0.0) for part in segment.parts])

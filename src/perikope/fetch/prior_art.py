@@ -1,7 +1,8 @@
-"""The documents that could anticipate a patent: published before its priority date, with a shared classification code.
+"""The query of a patent for prior art: its words, and conditions on documents.
 
-The patent itself and its family are not results. Each condition can be left out, and a condition for which the patent
-lacks the data does not apply. Conditions do not change scores.
+Documents must be published before the priority date of the patent, and share a classification code with it. The patent
+itself and its family are not results. Each condition except that on the patent itself can be switched off. A condition
+does not apply if the patent or the index lacks the data for it. Conditions do not change scores.
 """
 
 from __future__ import annotations
@@ -26,16 +27,21 @@ if TYPE_CHECKING:
     from perikope.patents.translation import Translator
 
 PUBLISHED = "date"
+"""The metadata field with the publication date of a document."""
 DATES = ("priority_date", "application_date", "date")
-"""Dates of the query patent that limit results, the first that is known: prior art is published before it."""
+"""Metadata fields of the query patent with its date. Results must be published before the first date that is known."""
 FAMILY = ("family", "priorities")
-"""Fields whose shared value makes two documents one family; a family in one file may be a priority in another."""
+"""Metadata fields that identify the family of a patent: documents with a common value are in one family.
+
+Values of both fields are compared with each other, because a family number in one file may be a priority in another.
+"""
 PATENT = "patent"
+"""The metadata field with the number of the patent, which all its publications share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """The conditions that apply."""
+    """The conditions on documents that are switched on, and the level at which codes are compared."""
 
     code_filter: bool = True
     date_limit: bool = True
@@ -45,17 +51,17 @@ class Restriction:
 
 @dataclass(frozen=True, slots=True)
 class PatentQuery:
-    """A patent as a query: what fetches documents, what scores passages, and filters.
-
-    `Index.search` accepts it as a query.
-    """
+    """A query made from a patent, which `Index.search` accepts."""
 
     patent: Patent
     fetch: Query
+    """The query that fetches documents."""
     browse: Query
+    """The query that scores passages."""
     filters: tuple[Filter, ...]
+    """Conditions that documents must satisfy."""
     notes: tuple[str, ...]
-    """What could not be done as requested, in sentences for the user."""
+    """Sentences for the user about what could not be done as requested."""
 
     @property
     def shares_codes(self) -> bool:
@@ -77,9 +83,10 @@ def patent_query(
     language: str = "",
     translator: Translator | None = None,
 ) -> PatentQuery:
-    """The query of a patent; `family` names documents of its family that its metadata do not list.
+    """Make the query of a patent.
 
-    `claims` are the query claims: some of the patent's claims, or a text. Without a patent they are the whole query.
+    `claims` are the query claims: some of the patent's claims, or a text. Without a patent, they are the whole query
+    and must be a text. `family` adds ids of documents to the patent's family.
     """
     if patent is None:
         if not isinstance(claims, str) or not claims:
@@ -91,7 +98,7 @@ def patent_query(
     notes: list[str] = []
     itself, members = _family(snapshot, query_patent, family)
     languages = [language_code(language)] if language else snapshot.languages
-    # Where documents of the family may be results, they count in the statistics like any others.
+    # If documents of the family may be results, they are included in the statistics, as all other documents are.
     left_out = [*itself, *members] if restriction.family_filter else itself
     setting = Setting(snapshot, languages, members, left_out, translator)
     fetch, browse = queries(query_patent, forms, setting, notes.append)
@@ -104,10 +111,10 @@ def _filters(
 ) -> Iterable[Filter]:
     known = frozenset(known_fields(snapshot))
     if patent.id:
-        # Also where its family may be found.
+        # The patent itself is left out even if its family is not.
         yield Without(frozenset([patent.id]))
     elif restriction.code_filter or restriction.date_limit:
-        on_note("claims alone have neither codes nor dates: nothing is filtered")
+        on_note("claims without a patent have no codes and no dates: documents are not filtered by them")
         return
     if restriction.family_filter:
         if family := frozenset(family):
@@ -118,17 +125,17 @@ def _filters(
     if restriction.code_filter:
         codes = codes_of(patent.metadata)
         if not codes:
-            on_note(f"{patent.name} has no classification codes: not filtered by them")
+            on_note(f"{patent.name} has no classification codes: documents are not filtered by codes")
         elif known.isdisjoint(CODE_FIELDS):
-            on_note("the documents of the index have no classification codes: not filtered by them")
+            on_note("the documents of the index have no classification codes: they are not filtered by codes")
         else:
             yield SharedCodes(CODE_FIELDS, codes, restriction.code_level)
     if restriction.date_limit:
         field, date = _limit(patent.metadata)
         if not date:
-            on_note(f"{patent.name} has no date: documents are not limited to those published before it")
+            on_note(f"{patent.name} has no date: documents are not filtered by date")
         elif PUBLISHED not in known:
-            on_note("the documents of the index have no date: not limited to those published before the patent")
+            on_note("the documents of the index have no date: they are not filtered by date")
         else:
             if field != DATES[0]:
                 on_note(f"{patent.name} has no priority date: results must be published before its {field.replace('_', ' ')}, {date}")
@@ -136,7 +143,7 @@ def _filters(
 
 
 def _limit(metadata: Mapping[str, Any]) -> tuple[str, str]:
-    """The date before which prior art was published, and its field; both empty where no date can be read."""
+    """The metadata field that limits the publication date, and its earliest date; both empty if there is no date."""
     for field in DATES:
         dates = [value for name, value in metadata_pairs(metadata) if name == field and is_date(value)]
         if dates:
@@ -145,7 +152,7 @@ def _limit(metadata: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _family_values(metadata: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """The fields that identify family members, with the values that members have there."""
+    """The metadata fields that identify members of a family, each with the values that members have."""
     pairs = list(metadata_pairs(metadata))
     shared = tuple(sorted({value for name, value in pairs if name in FAMILY}))
     patents = tuple(sorted({value for name, value in pairs if name == PATENT}))
@@ -153,7 +160,10 @@ def _family_values(metadata: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def _family(snapshot: Snapshot, patent: Patent, named: Iterable[str]) -> tuple[list[int], list[int]]:
-    """Documents of the index that are the patent itself, and others of its family ordered by id."""
+    """The number of the patent in the index, and the numbers of the other documents of its family, ordered by id.
+
+    The first list is empty if the patent is not in the index.
+    """
     itself = snapshot.find_document(patent.id) if patent.id else -1
     members = {number for id in named if (number := snapshot.find_document(id)) >= 0}
     for field, values in _family_values(patent.metadata).items():

@@ -1,4 +1,4 @@
-"""Exact ranking of documents by the sums over the query's postings."""
+"""Exact ranking of documents: the score of a document is a sum over the postings of the query terms."""
 
 from __future__ import annotations
 
@@ -32,19 +32,24 @@ from perikope.kernels.postings import LARGE
 from perikope.query.terms import Query
 
 TABLE = 1 << 22
-"""About the largest table of document factors, lengths × frequencies. Rarer frequencies are computed per posting."""
+"""Approximate maximum number of entries in a table of document factors (lengths × frequencies).
+
+Factors for larger frequencies are computed per posting.
+"""
 _FEWEST_ROWS = 16
+"""Minimum number of rows (frequencies) of a table."""
 _ROWS_BY_FREQUENCY = 64
+"""Number of rows (frequencies) of a table for models without document factors."""
 _MODELS = 8
-"""Number of models whose tables are kept."""
+"""Number of models whose tables are cached per segment."""
 
 
 def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, filter: Filter | None = None) -> Candidates:
-    """The best `documents` documents that satisfy the filter; equal scores are ordered by id."""
-    # A query over a small collection takes less time than this function's own steps: they are kept few.
+    """The best `documents` documents that satisfy the filter. Equal scores are ordered by document id."""
+    # In a small collection, the steps of this function take longer than reading postings, so there are few of them.
     rows = snapshot.look_up(query.terms)
     frequency = rows.counts[0]
-    # Rare terms first: the frequent ones are where skipping pays. A fixed order, whatever the segments.
+    # Rare terms first, because skipping saves most for frequent terms. The order is the same in all segments.
     order = frequency.argsort(kind="stable")
     if frequency[order[0]] == 0:
         order = order[frequency[order] > 0]
@@ -64,7 +69,10 @@ def fetch(snapshot: Snapshot, query: Query, model: FetchModel, documents: int, f
 def _parts_of_score(
     snapshot: Snapshot, model: FetchModel, terms: Terms, names: Sequence[str], weights: Floats, document: int
 ) -> list[tuple[str, float]]:
-    """What each term adds to a document, and what the document gets by its length alone."""
+    """The contributions to the score of a document, as pairs of label and value.
+
+    There is one per query term in the document and, if the model has a background, one for the document's length.
+    """
     segment, local = snapshot.locate(document)
     i = snapshot.segments.index(segment)
     numbers = snapshot.look_up(names).numbers[i]
@@ -81,7 +89,7 @@ def _parts_of_score(
 
 
 class _Search:
-    """The best documents of the segments so far."""
+    """Collects the best documents, segment by segment."""
 
     def __init__(self, model: FetchModel, terms: Terms, weights: Floats, documents: int, filter: Filter | None) -> None:
         self._model, self._terms, self._weights, self._documents, self._filter = model, terms, weights, documents, filter
@@ -95,14 +103,14 @@ class _Search:
 
     @property
     def best(self) -> tuple[Integers, Floats]:
-        """The best documents and all that tie with the last one, with their sums, in no order."""
+        """The numbers and sums of the best documents, unordered, including all documents that tie with the last one."""
         return self._numbers[: self._held], self._sums[: self._held]
 
     def add(self, segment: Segment, bounds: Integers, base: int) -> None:
         """Add the best documents of a segment.
 
-        `bounds` has the first list, the end of the lists, the first posting and the end of the postings of each term;
-        `base` is the number of the segment's first document.
+        `bounds` has shape (4, terms). Its rows are the first list, the end of the lists, the first posting and the end
+        of the postings of each term. `base` is the number of the segment's first document in the index.
         """
         lengths: _Lengths = segment.remember(_read_lengths, "")
         tables = _tables(segment, lengths, self._model, self._terms)
@@ -128,7 +136,7 @@ class _Search:
             raise segment.columns.damaged("has damaged postings")
 
     def _with_rare(self, segment: Segment, tables: _Tables, first: Integers, end: Integers) -> _Tables:
-        """The tables with the values of the query's postings whose frequency has no row."""
+        """The tables, with the values of those postings of the query whose frequency has no row in the tables."""
         postings, first_rare = rare_frequencies(segment["posting.frequency"], first, end, tables.contributions.rows)
         term = np.repeat(np.arange(first.size), np.diff(first_rare))
         order = np.argsort(postings)
@@ -148,15 +156,15 @@ _NO_BYTES = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """The different lengths of a segment's documents, its postings, and the tables of models."""
+    """The distinct lengths of a segment's documents, its postings, and cached tables of models."""
 
     values: Integers
-    """The lengths, rising. There are at most 65,535, since a segment has fewer than 2³¹ tokens."""
+    """The distinct lengths in ascending order. There are at most 65,535, since a segment has fewer than 2³¹ tokens."""
     postings: SegmentPostings
     no_classes: Unsigned16
     """Zeros, aligned with `postings.length_class`."""
     tables: dict[object, _Tables]
-    """Of the models used last."""
+    """The tables of the models used last, by model and average length."""
 
 
 def _read_lengths(segment: Segment, _: str) -> _Lengths:
@@ -173,18 +181,21 @@ def _read_lengths(segment: Segment, _: str) -> _Lengths:
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """A model's values by frequency and length: one layer per factor, or one per term if length does not matter."""
+    """Tables of a model's values by frequency and length.
+
+    There is one layer per factor or, if values do not depend on length, one layer per term.
+    """
 
     contributions: ContributionTables
     positive: bool
-    """Every value is above 0."""
+    """Whether every value is above 0."""
     of_terms: bool
-    """There is one layer per term."""
+    """Whether there is one layer per term, not per factor."""
     complete: bool
-    """Whether the values of postings whose frequency has no row are known; they may have to be computed per query."""
+    """Whether the values of postings whose frequency has no row are included. If not, each query computes them."""
 
     def with_rare(self, postings: Integers, values: Floats) -> _Tables:
-        """The same tables with the values of postings whose frequency has no row."""
+        """The same tables with values, shape (factors, postings), of postings whose frequency has no row."""
         contributions = self.contributions._replace(rare_postings=postings, rare_values=values)
         if not postings.size:
             return replace(self, contributions=contributions, complete=True)
@@ -216,7 +227,7 @@ def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, avera
     rows = min(max(_FEWEST_ROWS, TABLE // lengths.values.size), LARGE)
     with np.errstate(divide="ignore", invalid="ignore"):  # no document has a frequency of 0, but the table has a row for it
         factors = model.of_document(np.arange(rows, dtype=np.float64)[:, None], lengths.values[None, :].astype(np.float64), average_length)
-    # One row more than is used: where every smaller frequency has a row, no byte leads outside.
+    # There is one row more than is used: if frequencies 0 to 254 have rows, a lookup with 255 stays inside the table.
     values = np.zeros((len(factors), rows + 1, lengths.values.size))
     for layer, factor in zip(values, factors, strict=True):
         layer[1:rows] = np.broadcast_to(factor, (rows, lengths.values.size))[1:]
@@ -233,7 +244,7 @@ def _factor_tables(segment: Segment, lengths: _Lengths, model: FetchModel, avera
 
 
 def _allowed(segment: Segment, filter: Filter | None) -> Bytes:
-    """1 for each document that may be a result, else 0; empty where all may."""
+    """One byte per document: 1 if it may be a result, else 0. Empty if all documents may be results."""
     if filter is not None:
         last = _LAST_MASK.get(segment)
         if last is None or last[0] != filter:
@@ -244,11 +255,11 @@ def _allowed(segment: Segment, filter: Filter | None) -> Bytes:
 
 
 _LAST_MASK: WeakKeyDictionary[Segment, tuple[Filter, Bytes]] = WeakKeyDictionary()
-"""The last filter of each segment, with its mask: mostly it is used again, for the next topic or page."""
+"""The last filter of each segment, with its mask. The next topic or page usually has the same filter."""
 
 
 class _Space(threading.local):
-    """Room to work in, one per thread; sums are 0 between calls."""
+    """Buffers of the kernel, one set per thread. Sums are 0 between calls."""
 
     def __init__(self) -> None:
         self.buffers = WindowBuffers(
@@ -260,12 +271,12 @@ _SPACE = _Space()
 
 
 def in_order(snapshot: Snapshot, numbers: Integers, scores: Floats, documents: int) -> Candidates:
-    """The best documents, equal scores ordered by id; ids are read only where scores are equal."""
+    """The best `documents` documents by score. Equal scores are ordered by id; ids are read only for equal scores."""
     order = np.argsort(-scores, kind="stable")
     numbers, scores = numbers[order], scores[order]
     equal = scores[1:] == scores[:-1]
     if equal.any():
-        # Runs of equal scores; only those that begin among the best matter.
+        # Runs of equal scores are sorted by id. Runs that begin after the best documents need no sorting.
         run = np.concatenate([[0], np.cumsum(~equal)])
         tied = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
         tied = np.flatnonzero(tied & (run <= run[min(documents, run.size) - 1]))

@@ -1,7 +1,9 @@
-"""Weights of a term in a unit of text that contains it: the formulas, for documents and passages alike.
+"""Formulas for the weight of a term in a unit of text, which is a document or a passage.
 
-Each is a function of arrays that broadcast: frequency of the term in the unit, length of the unit, and the statistics
-of the term over all units of the same sort. Fetch applies them to documents, the context-free models to passages.
+Each formula is a function of arrays that broadcast: the frequency of the term in the unit (tf), the length of the unit
+in tokens (l), and statistics of the term over all units. N is the number of units, n the number of units that contain
+the term, cf the number of its occurrences, and l_avg the average length. Fetch models apply the formulas to documents,
+context-free models to passages.
 """
 
 from __future__ import annotations
@@ -11,14 +13,14 @@ import numpy as np
 from perikope.core.arrays import Array, Floats
 
 Factors = tuple[Floats, ...]
-"""Factors of a formula that is a sum of products, each of a factor of the term and one of the text."""
+"""The factors `a_i`, which depend on the term, or `b_i`, which depend on the unit, of a formula `Σ_i a_i · b_i`."""
 
 TINY = 1e-300
-"""Replaces 0 under a logarithm."""
+"""A positive number that replaces 0 in logarithms."""
 
 
 def idf(units: int, holding: Array) -> Floats:
-    """BM25's inverse document frequency as in Lucene, never negative: `ln(1 + (N - n + 0.5) / (n + 0.5))`."""
+    """Inverse document frequency of BM25 as in Lucene: `ln(1 + (N - n + 0.5) / (n + 0.5))`. It is never negative."""
     result: Floats = np.log1p((units - holding + 0.5) / (holding + 0.5))
     return result
 
@@ -26,14 +28,16 @@ def idf(units: int, holding: Array) -> Floats:
 def robertson_idf(units: int, holding: Array) -> Floats:
     """Robertson's inverse document frequency: `ln((N - n + 0.5) / (n + 0.5))`.
 
-    Negative for terms that more than half of the units contain.
+    It is negative for terms that more than half of the units contain.
     """
     result: Floats = np.log((units - holding + 0.5) / (holding + 0.5))
     return result
 
 
 def bm25(frequency: Array, length: Array, average_length: float, k1: float, b: float) -> Floats:
-    """BM25's saturation of frequency by length: `tf (k1 + 1) / (tf + k1 (1 - b + b l / avg))`.
+    """Term frequency of BM25 with saturation and length normalisation.
+
+    `tf (k1 + 1) / (tf + k1 (1 - b + b l / l_avg))`; multiply it by `idf` for the weight of a term.
 
     Robertson, Walker, Jones, Hancock-Beaulieu and Gatford, Okapi at TREC-3, 1994.
 
@@ -58,13 +62,16 @@ def pl2(frequency: Array, length: Array, average_length: float, occurrences: Arr
 
 
 def pl2_of_term(occurrences: Array, units: int) -> Factors:
-    """The factors of PL2 that depend on the term: `log2(1/f)`, `f log2(e)` and 1."""
+    """The three factors of PL2 that depend on the term: `log2(1/f)`, `f log2(e)` and 1, with `f = cf / N`."""
     expected = occurrences / max(units, 1)
     return -np.log2(np.maximum(expected, TINY)), expected * np.log2(np.e), np.ones(np.shape(expected))
 
 
 def pl2_of_unit(frequency: Array, length: Array, average_length: float, c: float) -> Factors:
-    """The factors of PL2 that depend on the text: `t / (t + 1)`, `1 / (t + 1)` and the rest."""
+    """The three factors of PL2 that depend on the unit, with `t = tf log2(1 + c l_avg / l)`.
+
+    They are `t / (t + 1)`, `1 / (t + 1)` and `(log2(2πt)/2 + t (log2(t) - log2(e))) / (t + 1)`.
+    """
     t = np.maximum(frequency * np.log2(1 + c * average_length / np.maximum(length, 1)), TINY)
     return t / (t + 1), 1 / (t + 1), (0.5 * np.log2(2 * np.pi * t) + t * (np.log2(t) - np.log2(np.e))) / (t + 1)
 
@@ -79,13 +86,16 @@ def dph(frequency: Array, length: Array, average_length: float, occurrences: Arr
 
 
 def dph_of_term(occurrences: Array, units: int) -> Factors:
-    """The factors of DPH that depend on the term: `log2(N / cf)` and 1."""
+    """The two factors of DPH that depend on the term: `log2(N / cf)` and 1."""
     return np.log2(max(units, 1) / np.maximum(occurrences, TINY)), np.ones(np.shape(occurrences))
 
 
 def dph_of_unit(frequency: Array, length: Array, average_length: float) -> Factors:
-    """The factors of DPH that depend on the text: the normalised frequency, and the rest."""
-    # A text that is nothing but the term would have a logarithm of zero; its weight is zero all the same.
+    """The two factors of DPH that depend on the unit, with `f = tf / l`.
+
+    They are `(1 - f)² / (tf + 1) · tf` and `(1 - f)² / (tf + 1) · (tf log2(tf l_avg / l) + log2(2π tf (1 - f))/2)`.
+    """
+    # If the unit consists of the term only, 1 - f is 0 and has no logarithm. With this limit, the weight is almost 0.
     f = np.minimum(frequency / np.maximum(length, 1), 1 - 1e-9)
     normal = (1 - f) ** 2 / (frequency + 1)
     information = frequency * np.log2(np.maximum(frequency * average_length / np.maximum(length, 1), TINY))
@@ -98,7 +108,9 @@ def _sum_of_products(factors: Factors, others: Factors) -> Floats:
 
 
 def dirichlet(frequency: Array, occurrences: Array, tokens: float, mu: float) -> Floats:
-    """What an occurring term adds to the log-likelihood under Dirichlet smoothing: `ln(1 + tf / (μ cf / |C|))`.
+    """The gain in log-likelihood by the occurrences of a term, with Dirichlet smoothing: `ln(1 + tf / (μ cf / |C|))`.
+
+    |C| is the number of tokens in the collection.
 
     Zhai and Lafferty, A study of smoothing methods for language models applied to ad hoc information retrieval, SIGIR
     2001.

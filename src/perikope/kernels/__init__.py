@@ -1,4 +1,4 @@
-"""Every tight loop, compiled by numba: one file per family, each kernel with a plain twin in the tests.
+"""All tight loops, as kernels that numba compiles. The tests compare each kernel with a plain Python version.
 
-Kernels check no bounds. Who calls one answers for the arrays: an index validates its offsets when it is opened.
+Kernels do not check array bounds. The caller must pass valid indexes; an index validates its offsets when it is opened.
 """

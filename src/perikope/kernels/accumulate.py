@@ -1,16 +1,18 @@
-"""The documents of a segment with the highest sums over the query's postings; exact, in windows of 65,536 documents.
+"""Find the documents of a segment with the highest scores. The result is exact.
 
-A term adds `Σ_j coefficient_j · table_j[frequency, column of the document]` to each document that contains it. Terms
-come in a fixed order, rare ones first, so that a sum has the same last bit whatever was skipped. A *list* is the
-postings of one term in one window.
+The score of a document is a sum over the query's terms. A term adds
+`Σ_j coefficient_j · table_j[frequency, column of the document]` to each document that contains it. Terms are added in a
+fixed order, rare terms first, so that rounding is the same whichever documents are skipped.
 
-In each window, lists are added to an array of sums while a document that is in none of them could still be among the
-best. After that, only the documents that can still be among the best are looked up in the remaining lists, and fewer
-after each list. Where a filter allows few documents of a window, these are looked up in all of its lists.
+Documents are processed in *windows* of 65,536 documents. A *list* is the postings of one term in one window. In each
+window, lists are first added to an array with one sum per document. This stops as soon as a document that is in none of
+these lists cannot be among the best. Then only the *candidates*, the documents that can still be among the best, are
+looked up in the remaining lists. Before each list, candidates that cannot be among the best any more are dropped. If a
+filter allows only few documents of a window, these documents are looked up in all lists.
 
-The arguments of `best_of_segment` are NamedTuples that the caller builds as rarely as possible: `SegmentPostings` once
-per segment, `ContributionTables` once per segment and model, `WeightedTerms` once per query and segment,
-`WindowBuffers` once per thread.
+The arguments of `best_of_segment` are NamedTuples that callers reuse: `SegmentPostings` is built once per segment,
+`ContributionTables` once per segment and model, `WeightedTerms` once per query and segment, and `WindowBuffers` once
+per thread.
 """
 
 from __future__ import annotations
@@ -25,103 +27,119 @@ from perikope.kernels.jit import kernel, step
 from perikope.kernels.ordered import enlarged, lower_bound
 
 WINDOW = 1 << 16
+"""Number of documents per window."""
 SOUND, DAMAGED, FULL = 0, 1, 2
+"""Status that `best_of_segment` returns."""
 SLACK = 1e-9
-"""Relative room for rounding where a sum of upper bounds is compared with a threshold."""
+"""Relative tolerance for rounding when a sum of upper bounds is compared with a threshold."""
 
 _SPARSE = 16
-"""Where a window has this many times more documents than postings, its lists are walked again, not the window."""
+"""If a window has this many times more documents than postings, its lists are walked again instead of all its sums."""
 _BLOCK = 64
+"""Number of documents that are compared with a threshold at once."""
 _SAMPLE = 1024
+"""Approximate number of sums from which a threshold is guessed."""
 _FEW = 8
-"""Documents are looked up one by one where a list has this many times more postings than there are documents."""
+"""Documents are looked up one by one if a list has this many times more postings than there are documents."""
 _SMALLEST = 5e-324
-"""The smallest positive number: where sums only grow, every document in a list has at least this sum."""
+"""The smallest positive number. If sums only grow, every document in a list has at least this sum."""
 
 
 class SegmentPostings(NamedTuple):
     """The postings of a segment and the lengths of its documents; the same for every query."""
 
     documents: Unsigned16
-    """Document of each posting, counted from the first document of its window; rising within a list."""
+    """Document of each posting, counted from the first document of its window, in ascending order within a list."""
     frequencies: Bytes
-    """Term frequency of each posting; 255 stands for 255 and more."""
+    """Term frequency of each posting; 255 stands for 255 or more."""
     window_of_list: Unsigned16
     """Window of each list; the lists of a term are in the order of their windows."""
     first_posting: Bytes
-    """First posting of each list, then the number of postings: unsigned, `posting_size` bytes each, little-endian."""
+    """Index of the first posting of each list, and at the end the number of postings.
+
+    These are unsigned little-endian numbers of `posting_size` bytes each.
+    """
     posting_size: int
     """Bytes per number in `first_posting`: 1, 2, 4 or 8."""
     length_class: Unsigned16
-    """Number of each document's length among the different lengths; padded with zeros to a whole number of windows."""
+    """Index of each document's length among the distinct lengths; padded with zeros to a whole number of windows."""
     count: int
     """Number of documents in the segment."""
 
 
 class ContributionTables(NamedTuple):
-    """What a posting contributes, by its frequency and its document, before its term's coefficients are applied."""
+    """The contribution of a posting by its frequency and its document, before it is multiplied by coefficients."""
 
     values: Floats
     """Shape (layers, frequencies, columns). A term with c coefficients uses c consecutive layers."""
     rows: int
-    """Number of frequencies, from 0 on, that have a row in `values`."""
+    """Frequencies 0 to `rows - 1` have a row in `values`. A posting with a larger frequency is *rare*."""
     column_of_document: Unsigned16
-    """Column of each document; padded with zeros to a whole number of windows."""
+    """Column of each document in `values`; padded with zeros to a whole number of windows."""
     rare_postings: Integers
-    """Numbers of the postings whose frequency has no row, rising."""
+    """Indexes of the rare postings, in ascending order."""
     rare_values: Floats
-    """Shape (coefficients, rare postings): the values of these postings."""
+    """Shape (coefficients, rare postings): the contributions of the rare postings."""
     largest: Floats
-    """Largest value of each coefficient's layer or layers: a term can add at most its coefficients times these."""
+    """For each coefficient, the largest value in its layer or layers.
+
+    A term adds at most the sum of its coefficients times these values.
+    """
     layers_per_term: int
-    """How many layers further the layers of the next term begin: 0 where all terms use the same layers."""
+    """Term number t uses the layers from `t · layers_per_term` on. 0 means that all terms use the same layers."""
 
 
 class WeightedTerms(NamedTuple):
     """The terms of a query in one segment, rare terms first."""
 
     lists: Integers
-    """Shape (2 or more, terms): first list of each term, one more than its last list, and rows that are not read."""
+    """Shape (2 or more, terms): the first list of each term, and one more than its last list. Ignores other rows."""
     coefficients: Floats
-    """Shape (terms, coefficients)."""
+    """Shape (terms, coefficients): the coefficients of each term."""
     background: Floats
-    """What each matching document gets in addition, by length class; empty for nothing."""
+    """A value per length class, which is added to the score of each matching document; empty for none."""
     sums_grow: bool
-    """Every contribution is positive and there is no background: sums only grow, and `largest` gives a bound."""
+    """Whether all contributions are positive and there is no background.
+
+    Sums then only grow, and `ContributionTables.largest` gives an upper bound.
+    """
 
 
 class BestDocuments(NamedTuple):
-    """The best documents of the segments so far, in no order."""
+    """The best documents of the segments so far, in no particular order."""
 
     documents: Integers
-    """Numbers of documents; the first `held` are set."""
+    """Numbers of the documents. Only the first `held` values are set; the others are free room."""
     scores: Floats
-    """Score of each document."""
+    """Score of each document, aligned with `documents`."""
     k: int
-    """How many documents are wanted; those that tie with the last of them are kept as well."""
+    """Number of documents wanted. Documents that tie with the k-th best are kept as well."""
     held: int
     """Number of documents so far."""
     threshold: float
-    """Score that a further document must reach."""
+    """Minimum score of further documents."""
 
 
 class WindowBuffers(NamedTuple):
-    """Room to work in, one value per document of a window. `sums` and `seen` are 0 before and after each call."""
+    """Reusable arrays with room for one value per document of a window.
+
+    `sums` and `seen` must be 0 before a call of `best_of_segment`, and are 0 after it.
+    """
 
     sums: Floats
     """Sum of each document so far."""
     seen: Bytes
-    """1 for each document in a list so far, where sums do not only grow."""
+    """1 for each document that is in an added list, else 0; used only if sums do not only grow."""
     chosen: Integers
-    """The candidates: documents of the window, rising. `values` and `matched` are aligned with it."""
+    """The candidates: documents of the window in ascending order. `values` and `matched` are aligned with it."""
     values: Floats
     """Sum of each candidate so far."""
     matched: Bytes
-    """1 for each candidate that is in a list so far."""
+    """1 for each candidate that is in one of the lists so far, else 0."""
 
 
 class _Window(NamedTuple):
-    """One window with its lists, which are in the order of their terms."""
+    """One window with its lists, in the order of their terms."""
 
     base: int
     """First document of the window, counted in the segment."""
@@ -130,21 +148,21 @@ class _Window(NamedTuple):
     columns: Unsigned16
     """Column of each document in the tables."""
     allowed: Bytes
-    """1 for each document that may be a result, else 0; empty where all may."""
+    """1 for each document of the window that may be a result, else 0; empty if all may."""
     permitted: int
-    """Number of documents that may be a result."""
+    """Number of documents of the window that may be results."""
     lists: int
     """Number of lists."""
     postings: int
-    """Number of postings in all lists; -1 where a list is damaged."""
+    """Number of postings in all lists; -1 if a list is damaged."""
     first: Integers
-    """First posting of each list."""
+    """Index of the first posting of each list."""
     end: Integers
-    """One more than the last posting of each list."""
+    """One more than the index of the last posting of each list."""
     term: Integers
-    """Term of each list."""
+    """Index of each list's term."""
     bound_from: Floats
-    """The most that each list and those after it can add to a document; one value more than there are lists."""
+    """Upper bound of what each list and all lists after it together add to a document; 0 at the end."""
 
 
 @kernel
@@ -152,14 +170,14 @@ def best_of_segment(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, allowed: Bytes, base: int,
     best: BestDocuments, buffers: WindowBuffers,
 ) -> tuple[int, float, int]:  # fmt: skip
-    """Add the best documents of a segment to the best so far.
+    """Add the best documents of a segment to the best documents so far.
 
-    Returns `held`, `threshold` and `SOUND`, `DAMAGED` or `FULL`.
+    `allowed` has 1 for each document of the segment that may be a result, else 0; it is empty if all may. `base` is the
+    number of the segment's first document. All numbers in `best` must be below `base`.
 
-    `allowed` has 1 for each document of the segment that may be a result, else 0, and is empty where all may. `base` is
-    the number of the segment's first document; numbers in `best` are below it. `FULL`: there is no room for all
-    documents that tie, so those of this segment are removed again, and the caller must call again with more room.
-    `DAMAGED`: postings lie outside their window or segment.
+    Returns the new values of `best.held` and `best.threshold`, and a status. `SOUND` means success. `DAMAGED` means
+    that postings lie outside their window or segment. `FULL` means that `best` has no room for all documents that tie;
+    the documents of this segment have been removed again, and the caller must call again with more room.
     """
     next_list = terms.lists[0].copy()
     held, threshold = best.held, best.threshold
@@ -193,7 +211,10 @@ def best_of_segment(
 
 @step
 def _next_window(window_of_list: Unsigned16, next_list: Integers, end_list: Integers) -> int:
-    """The first window that a term has a list in, from its next list on; `WINDOW` where all terms are at their end."""
+    """The number of the first window in which a term has a list, or `WINDOW` if no term has lists left.
+
+    `next_list` has the next list of each term, and `end_list` one more than its last list.
+    """
     number = WINDOW
     for term in range(next_list.size):
         if next_list[term] < end_list[term]:
@@ -205,7 +226,7 @@ def _next_window(window_of_list: Unsigned16, next_list: Integers, end_list: Inte
 def _open_window(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, allowed: Bytes, number: int, next_list: Integers
 ) -> _Window:
-    """The lists of a window; moves `next_list` past them."""
+    """Collect the lists of the window with this number, and move `next_list` past them."""
     base = number * WINDOW
     size = min(postings.count - base, WINDOW)
     count = next_list.size
@@ -239,7 +260,7 @@ def _open_window(
 
 @step
 def _postings_of(window: _Window, lists: int) -> int:
-    """The number of postings in the first lists."""
+    """The number of postings in the first `lists` lists of the window."""
     first, end = window.first, window.end
     count = 0
     for at in range(lists):
@@ -249,7 +270,7 @@ def _postings_of(window: _Window, lists: int) -> int:
 
 @kernel
 def _beyond(documents: Unsigned16, size: int) -> bool:
-    """Whether a document is outside a window of this size, where buffers are not reset."""
+    """Whether a document is outside a window of this size. The buffers are not reset there."""
     limit = np.uint16(size)
     some = np.uint8(0)
     for i in range(documents.size):
@@ -259,7 +280,7 @@ def _beyond(documents: Unsigned16, size: int) -> bool:
 
 @kernel
 def _permitted(allowed: Bytes) -> int:
-    """The number of ones among bytes that are 0 or 1; counting 64 of them in one byte is several times faster."""
+    """The number of ones in an array of 0 and 1. Counting blocks of 64 in one byte is several times faster."""
     count = 0
     whole = allowed.size - allowed.size % _BLOCK
     for first in range(0, whole, _BLOCK):
@@ -275,7 +296,7 @@ def _permitted(allowed: Bytes) -> int:
 
 @step
 def _choose_allowed(allowed: Bytes, buffers: WindowBuffers) -> int:
-    """Make all allowed documents candidates with a sum of 0 that match nothing so far; return their number."""
+    """Make all allowed documents candidates, with value 0 and not matched; return their number."""
     chosen = buffers.chosen
     count = 0
     for first in range(0, allowed.size, _BLOCK):
@@ -298,11 +319,10 @@ def _add_lists(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, buffers: WindowBuffers,
     k: int, threshold: float,
 ) -> tuple[int, float]:  # fmt: skip
-    """Add lists to the sums until looking up the remaining documents is cheaper.
+    """Add lists to the sums until it is cheaper to look up candidates in the remaining lists.
 
-    Returns the number of lists added, and the threshold.
-
-    The threshold rises where the sums of k documents so far allow it.
+    Returns the number of lists added, and the threshold. The threshold is raised if the sums of k documents so far
+    reach a higher one.
     """
     sums = buffers.sums[: window.size]
     bound_from = window.bound_from
@@ -311,11 +331,11 @@ def _add_lists(
     next_look = 1
     for at in range(window.lists):
         left = window.postings - added
-        # A look at the whole window costs a tenth of adding as many postings. It happens at most once per `size`
-        # postings added.
+        # Counting candidates passes over the whole window, at a tenth of the cost of adding as many postings. It
+        # happens at most once per `window.size` postings added.
         if terms.sums_grow and added >= next_look and 4 * left > window.size:
             if threshold <= 0.0 and not tried and 3 * bound_from[at] < bound_from[0] and k < window.size:
-                # Sums only grow: the k-th best so far is already a threshold.
+                # Sums only grow, so the k-th best sum so far is already a threshold.
                 tried = True
                 threshold = _threshold(sums, k, window.allowed)
             cut = threshold * (1 - SLACK) - bound_from[at]
@@ -335,7 +355,7 @@ def _add_lists(
 def _add_list(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, at: int, buffers: WindowBuffers
 ) -> None:
-    """Add list number `at` to the sums, by the fastest loop that the model and the filter allow."""
+    """Add list number `at` of the window to the sums, by the fastest loop that the model and the filter allow."""
     first, end, term = window.first[at], window.end[at], window.term[at]
     documents, frequencies = postings.documents[first:end], postings.frequencies[first:end]
     coefficients = terms.coefficients[term]
@@ -359,7 +379,7 @@ def _add_list(
 
 @kernel
 def _add_all(documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats) -> None:
-    """Add a list whose frequencies all have rows, for a model with one coefficient: the loop that takes most time."""
+    """Add a list without rare postings, for a model with one coefficient. Most time is spent in this loop."""
     for i in range(documents.size):
         document = documents[i]
         sums[document] += coefficient * table[frequencies[i], columns[document]]
@@ -369,7 +389,7 @@ def _add_all(documents: Unsigned16, frequencies: Bytes, coefficient: float, tabl
 def _add_allowed(
     documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats, allowed: Bytes
 ) -> None:
-    """As `_add_all`, for allowed documents only, which is faster where they are few."""
+    """Add a list like `_add_all`, but only for allowed documents, which is faster if these are few."""
     for i in range(documents.size):
         document = documents[i]
         if allowed[document]:
@@ -381,7 +401,7 @@ def _contribution(
     frequency: int, posting: int, column: int, coefficients: Floats, layers: Floats,
     rows: int, rare_postings: Integers, rare_values: Floats,
 ) -> float:  # fmt: skip
-    """What one posting adds: its term's coefficients times the values of the term's layers."""
+    """The contribution of one posting: the sum of its term's coefficients times the values of the term's layers."""
     value = 0.0
     if frequency >= rows:
         at = lower_bound(rare_postings, 0, rare_postings.size, posting)
@@ -394,12 +414,12 @@ def _contribution(
     return value
 
 
-# The threshold that sums must reach
+# The threshold: the minimum sum of a result
 
 
 @kernel
 def _reaching(sums: Floats, cut: float) -> int:
-    """The number of sums that reach the cut; without a branch, so that many are compared at once."""
+    """The number of sums that are at least `cut`. Without a branch, so that many are compared at once."""
     count = 0
     for i in range(sums.size):
         count += sums[i] >= cut
@@ -408,7 +428,7 @@ def _reaching(sums: Floats, cut: float) -> int:
 
 @kernel
 def _reaching_allowed(sums: Floats, cut: float, allowed: Bytes) -> int:
-    """The number of sums of allowed documents that reach the cut."""
+    """The number of sums of allowed documents that are at least `cut`."""
     count = 0
     for i in range(sums.size):
         count += (sums[i] >= cut) & (allowed[i] != 0)
@@ -417,7 +437,7 @@ def _reaching_allowed(sums: Floats, cut: float, allowed: Bytes) -> int:
 
 @kernel
 def _highest(sums: Floats, k: int, allowed: Bytes) -> float:
-    """The k-th highest sum of allowed documents, or 0 where there are fewer than k."""
+    """The k-th highest sum of allowed documents, or 0 if fewer than k have a positive sum."""
     best = np.empty(2 * k + 2 * _BLOCK)
     held = 0
     threshold = _SMALLEST
@@ -436,10 +456,10 @@ def _highest(sums: Floats, k: int, allowed: Bytes) -> float:
 
 @kernel
 def _threshold(sums: Floats, k: int, allowed: Bytes) -> float:
-    """A value near the highest that the sums of at least k allowed documents reach; 0 where there are fewer than k.
+    """A value that the sums of at least k allowed documents reach, near the k-th highest sum; 0 if none is found.
 
-    For large k it is guessed from a sample and then checked: finding the k-th highest takes longer than adding up a
-    short query.
+    For large k, the value is guessed from a sample and then checked, because finding the k-th highest sum exactly takes
+    longer than adding up a short query.
     """
     if k <= _BLOCK or sums.size <= 2 * _SAMPLE:
         return _highest(sums, k, allowed)
@@ -470,9 +490,8 @@ def _threshold(sums: Floats, k: int, allowed: Bytes) -> float:
 def _choose_added(documents: Unsigned16, window: _Window, added: int, sums_grow: bool, threshold: float, buffers: WindowBuffers) -> int:
     """Make the documents that can still reach the threshold candidates; return their number.
 
-    The first `added` lists are in the sums; the others can add at most their bound.
-
-    All of them have matched. Leaves `sums` and `seen` zero.
+    The first `added` lists have been added to the sums, and the other lists can add at most their bound. All candidates
+    are set to matched. Resets `sums` and `seen` to 0.
     """
     cut = -np.inf
     if sums_grow:
@@ -488,7 +507,10 @@ def _choose_added(documents: Unsigned16, window: _Window, added: int, sums_grow:
 
 @kernel
 def _take_from_window(sums: Floats, seen: Bytes, allowed: Bytes, sums_grow: bool, cut: float, chosen: Integers, values: Floats) -> int:
-    """Make allowed documents whose sum reaches the cut candidates, by one pass over the window; return their number."""
+    """Make allowed documents whose sum is at least `cut` candidates; return their number.
+
+    Passes once over all documents of the window, and resets `sums` and `seen` to 0.
+    """
     count = 0
     for first in range(0, sums.size, _BLOCK):
         if _reaching(sums[first : first + _BLOCK], cut):
@@ -505,7 +527,10 @@ def _take_from_window(sums: Floats, seen: Bytes, allowed: Bytes, sums_grow: bool
 
 @step
 def _take_from_lists(documents: Unsigned16, window: _Window, added: int, sums_grow: bool, cut: float, buffers: WindowBuffers) -> int:
-    """As `_take_from_window`, by walking the first `added` lists again: for windows of which little was touched."""
+    """Do the same as `_take_from_window` by walking the first `added` lists again.
+
+    This is faster if these lists have few postings.
+    """
     sums, seen, allowed, chosen, values = buffers.sums, buffers.seen, window.allowed, buffers.chosen, buffers.values
     count = 0
     for at in range(added):
@@ -529,7 +554,7 @@ def _look_up_lists(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, added: int, threshold: float,
     buffers: WindowBuffers, candidates: int,
 ) -> int:  # fmt: skip
-    """Add the posting lists after the first `added` to the candidates' values; return the number of candidates left.
+    """Add the lists after the first `added` to the candidates' values; return the number of candidates left.
 
     Candidates that cannot reach the threshold are dropped before each list.
     """
@@ -542,7 +567,7 @@ def _look_up_lists(
 
 @step
 def _drop_below(buffers: WindowBuffers, candidates: int, cut: float) -> int:
-    """Keep the candidates whose value reaches the cut; return their number."""
+    """Drop the candidates whose value is below `cut`; return the number of candidates left."""
     chosen, values, matched = buffers.chosen, buffers.values, buffers.matched
     count = 0
     for i in range(candidates):
@@ -559,7 +584,7 @@ def _look_up(
     postings: SegmentPostings, terms: WeightedTerms, tables: ContributionTables, window: _Window, at: int,
     buffers: WindowBuffers, candidates: int,
 ) -> None:  # fmt: skip
-    """Add the contributions of posting list number `at` to the values of the candidates; ignore other documents.
+    """Add the contributions of list number `at` of the window to the values of the candidates; ignore other documents.
 
     Postings and candidates are both sorted by document, so each search continues where the previous one ended.
     """
@@ -588,7 +613,7 @@ def _look_up(
 
 @step
 def _gallop(documents: Unsigned16, at: int, end: int, wanted: int) -> int:
-    """The first index from `at` to `end` whose document is at least `wanted`, or `end`; fast where it is near `at`."""
+    """The first index from `at` on whose document is at least `wanted`, or `end`; fast if it is near `at`."""
     step = 1
     low = at
     while at + step < end and documents[at + step] < wanted:
@@ -602,7 +627,7 @@ def _gallop(documents: Unsigned16, at: int, end: int, wanted: int) -> int:
 
 @step
 def _add_background(length_class: Unsigned16, background: Floats, base: int, buffers: WindowBuffers, candidates: int) -> None:
-    """Add what each candidate gets by its length, whatever terms it contains."""
+    """Add the background of each candidate's length class to its value."""
     if background.size:
         chosen, values = buffers.chosen, buffers.values
         for i in range(candidates):
@@ -615,9 +640,8 @@ def _keep_best(
 ) -> tuple[int, float, bool]:
     """Add the candidates that matched and reach the threshold to the best documents.
 
-    Returns `held`, `threshold`, and whether there is no room.
-
-    `base` is the number of the window's first document.
+    `base` is the number of the window's first document. Returns the new `held` and `threshold`, and True if there is
+    not enough room.
     """
     chosen, values, matched = buffers.chosen, buffers.values, buffers.matched
     documents, scores, k = best.documents, best.scores, best.k
@@ -643,7 +667,7 @@ def _keep_best(
 
 @kernel
 def _shrink(documents: Integers, scores: Floats, held: int, k: int) -> tuple[int, float]:
-    """Keep the best k and all that tie with the last of them; return their number and the lowest score."""
+    """Keep the k best documents and all that tie with the k-th best; return their number and the lowest score."""
     threshold = np.partition(scores[:held], held - k)[held - k]
     count = 0
     for i in range(held):
@@ -656,7 +680,7 @@ def _shrink(documents: Integers, scores: Floats, held: int, k: int) -> tuple[int
 
 @step
 def _drop_from(best: BestDocuments, held: int, base: int) -> int:
-    """Remove the documents from number `base` on; return the number of those that remain."""
+    """Remove the documents whose number is `base` or larger; return the number of documents left."""
     documents, scores = best.documents, best.scores
     count = 0
     for i in range(held):
@@ -669,9 +693,10 @@ def _drop_from(best: BestDocuments, held: int, base: int) -> int:
 
 @kernel
 def rare_frequencies(frequencies: Bytes, first: Integers, end: Integers, rows: int) -> tuple[Integers, Integers]:
-    """The postings of each term whose frequency is at least `rows`: their numbers, and the first of each term.
+    """Find the postings whose frequency is at least `rows`.
 
-    `first` and `end` are ranges of postings, one per term. The second array has one value more than there are terms.
+    `first` and `end` (exclusive) are ranges of postings, one per term. Returns the indexes of these postings, ordered
+    by term; and for each term the index of its first one in the first array, with the total number at the end.
     """
     limit = np.uint8(rows)
     postings = np.empty(64, np.int64)

@@ -17,10 +17,13 @@ from perikope.kernels.ordered import lower_bound
 
 
 class Stretches(NamedTuple):
-    """Stretches of tokens, by document and start; none contains another of its document, except from `reach`."""
+    """Stretches of tokens, ordered by document and start.
+
+    No stretch contains another one of its document, except in the result of `reach`.
+    """
 
     first_of_document: Integers
-    """First stretch of each document, and the number of stretches."""
+    """Index of each document's first stretch, and at the end the number of stretches."""
     start: Integers
     """First token of each stretch, in its document."""
     end: Integers
@@ -28,14 +31,14 @@ class Stretches(NamedTuple):
 
 
 class TermOccurrences(NamedTuple):
-    """Occurrences of query terms, by document and position."""
+    """Occurrences of query terms, ordered by document and position."""
 
     term: Integers32
     """Term of each occurrence."""
     position: Integers32
     """Position of each occurrence in its document."""
     first_of_document: Integers
-    """First occurrence of each document, and the number of occurrences."""
+    """Index of each document's first occurrence, and at the end the number of occurrences."""
 
 
 class TokenRanges(NamedTuple):
@@ -51,21 +54,22 @@ class TokenRanges(NamedTuple):
 
 @step
 def _room_for(documents: int, stretches: int) -> Stretches:
-    """Stretches that are not set, for this many documents with at most this many stretches in all."""
+    """Uninitialised stretches, with room for this many documents and this many stretches in all."""
     return Stretches(np.zeros(documents + 1, np.int64), np.empty(stretches, np.int64), np.empty(stretches, np.int64))
 
 
 @step
 def _first(stretches: Stretches, count: int) -> Stretches:
-    """The first `count` stretches, without the room that was not used."""
+    """A copy of the first `count` stretches, without the unused room."""
     return Stretches(stretches.first_of_document, stretches.start[:count].copy(), stretches.end[:count].copy())
 
 
 @kernel
 def _add(start: Integers, end: Integers, first: int, count: int, new_start: int, new_end: int) -> int:
-    """Add a stretch to those from `first` to below `count`, unless it contains one of them; return the new count.
+    """Add a stretch to the stretches from index `first` to below `count`, and return the new count.
 
-    Stretches that contain the new one are removed. It must not end before the others.
+    It is not added if it contains one of them, and those that contain it are removed. It must not end before any of
+    them.
     """
     while count > first and end[count - 1] == new_end and start[count - 1] <= new_start:
         count -= 1
@@ -77,7 +81,10 @@ def _add(start: Integers, end: Integers, first: int, count: int, new_start: int,
 
 @step
 def _is_next(a: Stretches, i: int, b: Stretches, j: int, document: int) -> bool:
-    """Whether stretch i of `a` ends no later than stretch j of `b`; a list may be at its end in this document."""
+    """Whether stretch i of `a` is merged before stretch j of `b`, because it does not end later.
+
+    If one list has no stretches left in this document, the other list is next.
+    """
     if j == b.first_of_document[document + 1]:
         return True
     return i < a.first_of_document[document + 1] and a.end[i] <= b.end[j]
@@ -85,9 +92,10 @@ def _is_next(a: Stretches, i: int, b: Stretches, j: int, document: int) -> bool:
 
 @kernel
 def phrases(occurrences: TermOccurrences, offsets: Integers, counts: Mask) -> Stretches:
-    """Where words follow one another: word w is `offsets[w]` tokens after the first one, a term with `counts[w]`.
+    """The stretches at which a phrase matches.
 
-    `offsets` rise from 0. `counts` has shape (words, terms).
+    Word w of the phrase must be `offsets[w]` tokens after the first word; offsets rise from 0. `counts` has shape
+    (words, terms): whether a term matches a word.
     """
     term, position, first_occurrence = occurrences.term, occurrences.position, occurrences.first_of_document
     documents, words = first_occurrence.size - 1, offsets.size
@@ -114,7 +122,7 @@ def phrases(occurrences: TermOccurrences, offsets: Integers, counts: Mask) -> St
 
 @kernel
 def either(a: Stretches, b: Stretches) -> Stretches:
-    """The stretches of both lists, without those that contain another."""
+    """The stretches of both lists, without stretches that contain another one."""
     documents = a.first_of_document.size - 1
     merged = _room_for(documents, a.start.size + b.start.size)
     first, start, end = merged
@@ -134,7 +142,7 @@ def either(a: Stretches, b: Stretches) -> Stretches:
 
 @kernel
 def both(a: Stretches, b: Stretches) -> Stretches:
-    """The shortest stretches that contain one of each list."""
+    """The shortest stretches that contain a stretch of each list."""
     documents = a.first_of_document.size - 1
     joined = _room_for(documents, a.start.size + b.start.size)
     first, start, end = joined
@@ -157,7 +165,10 @@ def both(a: Stretches, b: Stretches) -> Stretches:
 
 @kernel
 def followed(a: Stretches, b: Stretches, distance: int) -> Stretches:
-    """The shortest stretches of one of `a` and, after it, one of `b` that begins at most `distance` tokens later."""
+    """The shortest stretches that run from a stretch of `a` to a later stretch of `b`.
+
+    The stretch of `b` must begin at most `distance` tokens after the end of the stretch of `a`.
+    """
     documents = a.first_of_document.size - 1
     pairs = _room_for(documents, b.start.size)
     first, start, end = pairs
@@ -167,7 +178,7 @@ def followed(a: Stretches, b: Stretches, distance: int) -> Stretches:
         for j in range(b.first_of_document[document], b.first_of_document[document + 1]):
             while i < a.first_of_document[document + 1] and a.end[i] < b.start[j]:
                 i += 1
-            # The last one before it is the nearest, and the one that begins last.
+            # The last stretch of `a` before it is the nearest one, and begins last.
             if i > a.first_of_document[document] and b.start[j] - a.end[i - 1] <= distance:
                 count = _add(start, end, first[document], count, a.start[i - 1], b.end[j])
         first[document + 1] = count
@@ -176,9 +187,9 @@ def followed(a: Stretches, b: Stretches, distance: int) -> Stretches:
 
 @kernel
 def reach(a: Stretches, b: Stretches, distance: int) -> Stretches:
-    """As `followed`, but the longest stretches: each of `a` with the last of `b` that is near enough.
+    """As `followed`, but the longest stretches: from each stretch of `a` to the last stretch of `b` in the distance.
 
-    One stretch may contain another.
+    In the result, a stretch may contain another one.
     """
     documents = a.first_of_document.size - 1
     pairs = _room_for(documents, a.start.size)
@@ -198,7 +209,10 @@ def reach(a: Stretches, b: Stretches, distance: int) -> Stretches:
 
 @kernel
 def covered(stretches: Stretches, occurrences: TermOccurrences, counts: Mask) -> Mask:
-    """Whether each occurrence lies in a stretch and is of a term for which `counts` is true; starts must rise."""
+    """One flag per occurrence: whether it lies in a stretch, and its term has a true flag in `counts`.
+
+    The starts of the stretches must rise within a document.
+    """
     first, start, end = stretches
     term, position, first_occurrence = occurrences
     inside = np.zeros(term.size, np.bool_)
@@ -214,7 +228,7 @@ def covered(stretches: Stretches, occurrences: TermOccurrences, counts: Mask) ->
 
 @kernel
 def held(stretches: Stretches, ranges: TokenRanges) -> Mask:
-    """Whether each range contains a whole stretch of its document; ranges come in any order."""
+    """One flag per range: whether it contains a whole stretch of its document. Ranges may be in any order."""
     first, start, end = stretches
     contains = np.zeros(ranges.document.size, np.bool_)
     for i in range(ranges.document.size):
@@ -226,7 +240,10 @@ def held(stretches: Stretches, ranges: TokenRanges) -> Mask:
 
 @kernel
 def holding(stretches: Stretches, ranges: TokenRanges) -> Mask:
-    """Whether each stretch lies whole in a range of its document; ranges are ordered by document and first token."""
+    """One flag per stretch: whether a range of its document contains it whole.
+
+    Ranges must be ordered by document and first token.
+    """
     first, start, end = stretches
     document_of_range, first_token, end_token = ranges
     inside = np.zeros(start.size, np.bool_)

@@ -1,4 +1,4 @@
-"""Terms by name, and numbers of narrow columns."""
+"""Find terms by name, and read numbers from columns of 1, 2, 4 or 8 bytes per number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perikope.kernels.jit import kernel
 
 @kernel
 def read(data: Bytes, size: int, index: int) -> int:
-    """Read an unsigned number of 1, 2, 4 or 8 bytes from a column.
+    """The unsigned number at an index of a column; `size` is the number of bytes per number: 1, 2, 4 or 8.
 
     Columns come as bytes, so that a kernel is not compiled for each width.
     """
@@ -22,7 +22,7 @@ def read(data: Bytes, size: int, index: int) -> int:
 
 @kernel
 def read_all(data: Bytes, size: int, indexes: Integers) -> Integers:
-    """The numbers at several indexes of a column; 0 where an index is negative."""
+    """The numbers at several indexes of a column, as by `read`; 0 for a negative index."""
     values = np.zeros(indexes.size, np.int64)
     for i in range(indexes.size):
         if indexes[i] >= 0:
@@ -38,7 +38,11 @@ def find_names(
     ends: Unsigned64,
     data: Bytes,
 ) -> Integers:
-    """The number of each wanted name, or -1; `in_order` has the numbers of all names in the order of their bytes."""
+    """The number of each wanted name, or -1 if it does not exist.
+
+    Name number n is `data[ends[n - 1] : ends[n]]`. `in_order` has the numbers of all names, sorted by their bytes. The
+    wanted names are stored likewise in `wanted` and `wanted_ends`.
+    """
     numbers = np.full(wanted_ends.size, -1, np.int64)
     begin = 0
     for i in range(wanted_ends.size):
@@ -60,7 +64,7 @@ def find_names(
 
 @kernel
 def _compare(number: int, ends: Unsigned64, data: Bytes, wanted: Bytes, begin: int, end: int) -> int:
-    """Whether a name comes before (-1), is (0) or comes after (1) the wanted one."""
+    """-1 if the name with this number comes before `wanted[begin:end]`, 0 if they are equal, 1 if it comes after."""
     at = np.int64(ends[np.int64(number) - 1]) if number else np.int64(0)
     stop = np.int64(ends[np.int64(number)])
     at_wanted = begin

@@ -1,8 +1,8 @@
 """The deepest element of each token, lengths of elements, and overlaps.
 
 Spans are in reading order, parents first, and token ranges count within their document. Of several spans that contain a
-token, the deepest is the one with the largest number: a child comes after its parent, and of two windows that overlap
-the second counts.
+token, the deepest is the one with the largest number, because a child comes after its parent. If two windows overlap,
+the second one is therefore the deepest.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from perikope.kernels.structure import SECTION
 from perikope.kernels.tokens import ESCAPE
 
 NONE = -1
+"""Number that stands for no span and no run."""
 
 
 @kernel
@@ -30,13 +31,14 @@ def are_trees(
     kinds: int,
     tags: int,
 ) -> bool:
-    """Whether each document's spans form a tree: a section with all tokens first, then spans below an earlier one.
+    """Whether the spans of each document form a valid tree.
 
-    Kinds must be below `kinds` and tags below `tags`. Ranges of tokens must not end before they begin or after the
-    document. Parents count from the document's first span.
+    The first span must be a section with all tokens of the document, and every other span must have an earlier span as
+    parent. Kinds must be below `kinds` and tags below `tags`. Ranges of tokens must not end before they begin or after
+    the document. Parents are counted from the document's first span.
     """
-    # Each condition is a number that must not be negative, so that a loop over spans is vector instructions: a third of
-    # the time.
+    # Each condition is a number that must not be negative. So the loop over spans becomes vector instructions and takes
+    # a third of the time.
     worst = np.int64(0)
     for document in range(tokens.size):
         root, end, limit = first_span[document], first_span[document + 1], tokens[document]
@@ -56,12 +58,11 @@ def are_trees(
 def deepest_runs(
     first_span: Integers, first_token: Integers, end_token: Integers, chosen: Mask
 ) -> tuple[Integers, Integers, Integers, Integers]:
-    """Runs of tokens with the same deepest span among the chosen ones.
+    """Find the runs of adjacent tokens that have the same deepest chosen span.
 
-    Returns first token, end token and span (or NONE) of each run, and the first run of each document.
-
-    The runs of a document follow one another from its first token to the last one in a chosen span. The time grows with
-    the number of spans, not of tokens.
+    Returns four arrays: the first token, the end token (exclusive) and the span (or NONE) of each run; and the first
+    run of each document, with the number of runs at the end. The runs of a document cover its tokens from the first one
+    to the last one in a chosen span. The time is proportional to the number of spans, not of tokens.
     """
     capacity = 1
     for span in range(chosen.size):
@@ -75,7 +76,7 @@ def deepest_runs(
     for document in range(first_span.size - 1):
         depth = 0
         at = 0
-        # After the last span one more round closes what is open.
+        # After the last span, one more round closes the spans that are still open.
         for span in range(first_span[document], first_span[document + 1] + 1):
             last = span == first_span[document + 1]
             if not last and (not chosen[span] or first_token[span] >= end_token[span]):
@@ -102,7 +103,7 @@ def deepest_runs(
 
 @kernel
 def runs_of_positions(position: Integers32, first_position: Integers, run_end: Integers, first_run: Integers) -> Integers:
-    """The run that contains each position, or NONE after the last run; the positions of a document rise."""
+    """The run that contains each position, or NONE after the document's last run. Positions rise within a document."""
     run_of_position = np.full(position.size, NONE, np.int64)
     for document in range(first_position.size - 1):
         run = first_run[document]
@@ -116,7 +117,10 @@ def runs_of_positions(position: Integers32, first_position: Integers, run_end: I
 
 @kernel
 def link_runs(run_span: Integers, spans: int) -> tuple[Integers32, Integers32]:
-    """The previous and the next run of the same span, or NONE: an element continues after the elements inside it."""
+    """For each run, the previous and the next run of the same span, or NONE if there is none.
+
+    A span has several runs if chosen spans lie inside it.
+    """
     before = np.empty(run_span.size, np.int32)
     after = np.empty(run_span.size, np.int32)
     last_run = np.full(spans, NONE, np.int32)
@@ -140,7 +144,7 @@ def count_indexed(
     first_token: Integers,
     end_token: Integers,
 ) -> Integers:
-    """The number of tokens of each range that are not stop words; ranges are ordered by document."""
+    """For each range of tokens, the number of tokens that are not stop words. Ranges must be ordered by document."""
     longest = 0
     for document in range(first_code.size):
         longest = max(longest, end_code[document] - first_code[document])
@@ -176,9 +180,11 @@ def count_marked(
     wanted_first: Integers,
     wanted_end: Integers,
 ) -> tuple[Integers, Integers]:
-    """The number of wanted tokens that each tag marks, each token once, and of spans with the tag that contain one.
+    """For each tag, the number of wanted tokens that it marks, and the number of its spans with a wanted token.
 
-    The wanted ranges of a document rise, do not overlap, and are not empty.
+    A token that several spans with the same tag contain is counted once. The wanted tokens are ranges from
+    `wanted_first` to `wanted_end` (exclusive). The ranges of a document rise, do not overlap, and are not empty.
+    `first_wanted` has the first range of each document, and at the end the number of ranges.
     """
     marked = np.zeros(tags, np.int64)
     spans = np.zeros(tags, np.int64)
@@ -200,7 +206,7 @@ def count_marked(
             upto = _wanted_before(end_token[span], wanted_first[a:b], before)
             if upto > _wanted_before(first_token[span], wanted_first[a:b], before):
                 spans[tag_of_span] += 1
-            # A span in one with the same tag marks nothing that is not marked already.
+            # Tokens that an earlier span with the same tag marks are not counted again.
             marked[tag_of_span] += max(0, upto - _wanted_before(max(first_token[span], covered_to[tag_of_span]), wanted_first[a:b], before))
             covered_to[tag_of_span] = max(covered_to[tag_of_span], end_token[span])
     return marked, spans
@@ -208,16 +214,17 @@ def count_marked(
 
 @kernel
 def _wanted_before(token: int, wanted_first: Integers, before: Integers) -> int:
-    """The number of wanted tokens before a token; `before` has their number before each range, then their total."""
+    """The number of wanted tokens before `token`. `before` has this number for each range's start, then the total."""
     at = lower_bound(wanted_first, 0, wanted_first.size, token)
     return 0 if at == 0 else min(before[at], before[at - 1] + token - wanted_first[at - 1])
 
 
 @kernel
 def without_overlap(row: Integers, first_row: Integers, first_token: Integers, end_token: Integers) -> Mask:
-    """Which rows stay when each row that overlaps an earlier one of its document is dropped.
+    """One flag per value of `row`: whether the row overlaps no better row of its document that stays.
 
-    `row` has the rows by document, best first.
+    `row` has indexes of `first_token` and `end_token`, ordered by document, best first. `first_row` has the index of
+    each document's first value in `row`, and at the end the number of values. Rows without tokens always stay.
     """
     stays = np.zeros(row.size, np.bool_)
     staying_first = np.empty(row.size, np.int64)

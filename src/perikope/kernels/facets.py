@@ -1,4 +1,4 @@
-"""A check that byte strings in one array are sorted."""
+"""Check that byte strings are sorted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perikope.kernels.strings import _less
 
 @kernel
 def strictly_rising(start: Integers, end: Integers, data: Bytes) -> bool:
-    """Whether each string is greater than the one before; string `s` is `data[start[s] : end[s]]`."""
+    """Whether each string is greater than the previous one. String `s` is `data[start[s] : end[s]]`."""
     rising = True
     for i in range(1, start.size):
         rising = rising and _less(start, end, data, i - 1, i)

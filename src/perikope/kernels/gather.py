@@ -1,4 +1,4 @@
-"""Numbers of ranges of narrow columns, and checks of them."""
+"""Read ranges of numbers from columns of 1, 2 or 4 bytes per number, and check numbers and ranges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ONE = np.uintp(1)
 
 @kernel
 def owners(first: Integers, end: Integers) -> Integers:
-    """The range that each item of several ranges is from."""
+    """For each item of the ranges from `first` to `end` (exclusive), concatenated, the index of its range."""
     count = 0
     for i in range(first.size):
         count += end[i] - first[i]
@@ -30,10 +30,10 @@ def owners(first: Integers, end: Integers) -> Integers:
 
 @kernel
 def read_ranges(data: Bytes, size: int, first: Integers, end: Integers) -> Integers:
-    """The numbers of several ranges of a column, one range after the other.
+    """The numbers in several ranges of a column, concatenated.
 
-    A number has 1, 2 or 4 bytes; it is signed where `size` is negative. Columns come as bytes, so that a kernel is not
-    compiled for each combination of widths.
+    `size` is the number of bytes per number, 1, 2 or 4; it is negative if the numbers are signed. Columns are passed as
+    bytes, so that the kernel is not compiled for each combination of widths.
     """
     values = np.empty((end - first).sum(), np.int64)
     if size == 1:
@@ -61,7 +61,7 @@ def _copy_ranges(column: NDArray[np.integer[Any]], first: Integers, end: Integer
 
 @kernel
 def read_of_owners(data: Bytes, size: int, first: Integers, owner: Integers, number: Integers) -> Integers:
-    """The unsigned numbers of a column at `first[owner] + number`; a number has 1, 2 or 4 bytes."""
+    """The numbers of a column at `first[owner] + number`; `size` is the number of bytes, 1, 2 or 4, unsigned."""
     values = np.empty(owner.size, np.int64)
     if size == 1:
         _pick(data, first, owner, number, values)
@@ -89,7 +89,11 @@ def are_below(number: Integers, owner: Integers, limit: Integers) -> bool:
 
 @kernel
 def are_ranges(first: Integers, end: Integers, length: Integers, owner: Integers, limit: Integers) -> bool:
-    """Whether every range ends after it begins and before the limit of its owner, and has room for its length."""
+    """Whether all ranges are valid.
+
+    A range must not end before it begins, nor (exclusive) after the limit of its owner, and must not be shorter than
+    its length.
+    """
     good = True
     for i in range(first.size):
         good &= (first[i] <= end[i]) & (end[i] <= limit[owner[i]]) & (length[i] <= end[i] - first[i])

@@ -1,4 +1,4 @@
-"""How kernels are compiled: without the interpreter lock, with their machine code cached between processes."""
+"""Decorators that compile kernels. Kernels release the interpreter lock, and their machine code is cached on disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perikope import __version__
 
 
 def cache_directory() -> str | None:
-    """A private folder of this user for compiled code, or None where no folder can be written to."""
+    """A private folder of this user for compiled code, or None if no private folder can be written to."""
     base = os.environ.get("PERIKOPE_CACHE") or os.environ.get("XDG_CACHE_HOME")
     candidates = [Path(base) / "perikope"] if base else []
     with contextlib.suppress(RuntimeError):  # no home folder
@@ -28,7 +28,7 @@ def cache_directory() -> str | None:
         try:
             candidate.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
-            # Machine code is loaded from here: never from a folder that somebody else owns, or could have filled.
+            # Machine code is loaded from this folder, so nobody else may own it or write to it.
             if all(_is_private(level) for level in (candidate, folder)) and os.access(folder, os.W_OK | os.X_OK):
                 return str(folder)
         except OSError:
@@ -47,21 +47,22 @@ def _is_private(folder: Path) -> bool:
 
 _DIRECTORY = cache_directory()
 if _DIRECTORY is None:
-    warnings.warn("perikope: no writable cache folder (set PERIKOPE_CACHE); kernels are compiled anew in each process", stacklevel=2)
+    warnings.warn("perikope: no writable cache folder, so each process compiles kernels again; set PERIKOPE_CACHE", stacklevel=2)
 else:
     numba.config.CACHE_DIR = _DIRECTORY  # type: ignore[attr-defined]
 
 if hasattr(os, "register_at_fork"):
-    # A child must not inherit the compiler's lock from a thread that is compiling: it would wait for ever.
+    # If a process forked while another thread is compiling, the child would inherit a locked lock and wait for ever.
     os.register_at_fork(
         before=global_compiler_lock.acquire, after_in_parent=global_compiler_lock.release, after_in_child=global_compiler_lock.release
     )
 
 kernel: Any = numba.njit(cache=_DIRECTORY is not None, nogil=True, boundscheck=False, error_model="numpy")
-"""Decorator of every kernel."""
+"""Decorator that compiles a kernel."""
 
 step: Any = numba.njit(inline="always", nogil=True, boundscheck=False, error_model="numpy")
-"""Decorator of a named step of a kernel, which is copied into the kernel before it is compiled.
+"""Decorator of a step: a function whose body is copied into each kernel that calls it, before compilation.
 
-For steps that take NamedTuples of arrays: a call would copy all fields, and count references to them.
+It is for functions that take NamedTuples of arrays. A real call would copy all fields and update their reference
+counts.
 """

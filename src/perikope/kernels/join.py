@@ -1,4 +1,4 @@
-"""Occurrences of the query's terms in documents, and their counts in passages and titles."""
+"""Find the occurrences of the query's terms in documents, and count them in passages and titles."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ from perikope.kernels.ordered import enlarged
 from perikope.kernels.tokens import ESCAPE, SLOTS
 
 ONE = np.uintp(1)
-"""Inner loops count unsigned: for a signed index numba checks each time whether it counts from the end."""
+"""Inner loops use unsigned indexes, because numba checks for every signed index whether it is negative."""
 
 BLOCK = 8
 """Number of codes that are examined together."""
 
 _WANTED, _ESCAPE, _LOW_HALF = 1, 2, 4
-"""Kinds of codes: a wanted term, the beginning of a wide one, the low half of a wanted wide one."""
+"""Marks of codes: a wanted term; the first code of a wide term (three codes); the low half of a wanted wide term."""
 
 
 @kernel
 def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Integers) -> tuple[Integers32, Integers32, Integers]:
-    """Term and position (in its document) of every occurrence, and the end of each document's occurrences.
+    """Find all occurrences of the wanted terms.
 
-    `terms` has the number of each wanted term, or -1; the term of an occurrence is an index of `terms`. The first pass
-    notes blocks of codes that may contain a wanted term, the second reads these blocks. Neither has a branch that
-    depends on the text, except for wide codes. 4 million tokens take 1.3 ms for 4 terms and 2.6 ms for 100; looking up
-    every code in a table of terms took 4.6 to 4.9 ms (measured). No code leads outside the tables, even a damaged one.
+    `terms` has the number of each wanted term, or -1. Returns the term of each occurrence, as an index of `terms`; its
+    position in its document; and for each document the end (exclusive) of its occurrences.
+
+    The first pass notes blocks of codes that may contain a wanted term, and the second pass reads these blocks. Neither
+    has a branch that depends on the text, except for wide terms. 4 million tokens take 1.3 ms for 4 terms and 2.6 ms
+    for 100 terms; looking up every code in a table of terms took 4.6 to 4.9 ms (measured). No code, even a damaged one,
+    leads outside the tables.
     """
     mark = np.zeros(SLOTS, np.uint8)
     index_of_term = np.full(SLOTS, -1, np.int32)
@@ -63,9 +66,10 @@ def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Int
 
 @kernel
 def _note_blocks(codes: Unsigned16, mark: Bytes, blocks: Integers) -> int:
-    """Note the blocks of a document that contain a wanted term or a wide code: 2 · block, + 1 with a wide code.
+    """Write the blocks that contain a wanted or a wide term to `blocks`, and return their number.
 
-    The last block may be short: it is noted like one with a wide code, so that it is read with care.
+    A block is written as 2 · its number, plus 1 if it contains a wide term. A short last block is always written, and
+    as if it contained a wide term, so that it is read code by code.
     """
     whole = codes.size // BLOCK
     rows = codes[: whole * BLOCK].reshape(whole, BLOCK)  # so that no index can be negative, for which numba would look each time
@@ -93,21 +97,21 @@ def _read_blocks(
     position: Integers32,
     count: int,
 ) -> int:
-    """Write code and position of the wanted codes in the noted blocks of a document; return their number so far.
+    """Write the code and position of each wanted term in the noted blocks of a document; return the new `count`.
 
     The code of a wide term is `SLOTS` + its index in `terms`.
     """
     whole = codes.size // BLOCK
     rows = codes[: whole * BLOCK].reshape(whole, BLOCK)
-    resume = 0  # codes before it belong to a wide one
-    shift = 0  # codes more than tokens so far
+    resume = 0  # codes before this index belong to a wide term
+    shift = 0  # number of codes minus number of tokens so far
     for noted in blocks:
         block = noted >> 1
         first = block * BLOCK
         if noted & 1 == 0 and resume <= first:
             at = np.uintp(count)
             for i in range(BLOCK):
-                # Every code is written, and only kept by counting on.
+                # Every code is written, but the next one overwrites it unless it is wanted.
                 code_found[at] = rows[block, i]
                 position[at] = first + i - shift
                 at += np.uintp(mark[rows[block, i]] & _WANTED)
@@ -145,9 +149,10 @@ def occurrences_of_ranges(
     first_token: Integers,
     end_token: Integers,
 ) -> tuple[Integers, Integers]:
-    """The first and end occurrence inside each range of tokens; ranges may overlap, and come in any order.
+    """The first and the end occurrence (exclusive) inside each range of tokens.
 
-    A range is looked for where the one before it ended: passages come in reading order.
+    Ranges may overlap and be in any order. The search for a range starts at the end of the previous range, which is
+    fast for passages in reading order.
     """
     count = document_of_range.size
     first = np.empty(count, np.int64)
@@ -169,7 +174,7 @@ def occurrences_of_ranges(
 
 @kernel
 def _seek(position: Integers32, at: np.uintp, low: np.uintp, high: np.uintp, wanted: int) -> np.uintp:
-    """The first index from `low` to `high` with a position of at least `wanted`, searched from `at` on."""
+    """The first index from `low` on with a position of at least `wanted`, or `high` if none has; starts at `at`."""
     if at > low and position[at - ONE] >= wanted:
         high = at - ONE
     else:
@@ -188,22 +193,22 @@ def _seek(position: Integers32, at: np.uintp, low: np.uintp, high: np.uintp, wan
 
 
 _FEW = 12
-"""Up to this many occurrences are inserted one by one: most passages have none or a few."""
+"""If a unit has at most this many occurrences, they are inserted one by one. Most passages have none or a few."""
 
 
 class TermCounts(NamedTuple):
     """How often each term occurs in each unit (a passage, a title, …); one entry per unit and term, without zeros."""
 
     first_entry: Integers
-    """First entry of each unit, and the number of entries."""
+    """Index of each unit's first entry, and at the end the number of entries."""
     term: Integers32
-    """Term of each entry; rising within a unit."""
+    """Term of each entry, in ascending order within a unit."""
     count: Integers32
     """Occurrences of the term in the unit."""
 
 
 class _Entries(NamedTuple):
-    """Terms with counts; aligned."""
+    """Terms and their counts, in two aligned arrays."""
 
     term: Integers32
     count: Integers32
@@ -216,7 +221,7 @@ def count_terms(term: Integers32, first_occurrence: Integers, end_occurrence: In
     `term` has the term of each occurrence, a number from 0 to below `terms`.
     """
     units = first_occurrence.size
-    capacity = 1  # one more: an entry is written before it is known whether it counts
+    capacity = 1  # one more, because an entry is written before it is known whether its count is above 0
     for unit in range(units):
         capacity += min(terms, end_occurrence[unit] - first_occurrence[unit])
     first_entry = np.zeros(units + 1, np.int64)
@@ -256,7 +261,7 @@ def count_terms(term: Integers32, first_occurrence: Integers, end_occurrence: In
 
 @kernel
 def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uintp, end: np.uintp, term: np.int32) -> np.uintp:
-    """Count one more occurrence of a term among entries in rising order; return the new end of the entries."""
+    """Count one more occurrence of a term in entries sorted by term; return the new end of the entries."""
     at = end
     while at > begin and term_of_entry[at - ONE] > term:
         at -= ONE
@@ -275,14 +280,14 @@ def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uin
 
 @kernel
 def add_titles(counts: TermCounts, section_of_unit: Integers, parent_of_section: Integers, titles: TermCounts, terms: int) -> TermCounts:
-    """Counts of each unit together with those of the titles of its section and of all sections above.
+    """The term counts of each unit together with the titles of its section and of all sections above.
 
     `titles` has the counts of each section's title. A section without a parent has -1; parents come before their
     children. `terms` is the number of different terms.
     """
     units = section_of_unit.size
     first_above, end_above, above = _titles_above(parent_of_section, titles, terms)
-    room = counts.term.size  # as if no term were in both
+    room = counts.term.size  # enough even if no term is in both
     for unit in range(units):
         room += end_above[section_of_unit[unit]] - first_above[section_of_unit[unit]]
     first_sum = np.zeros(units + 1, np.int64)
@@ -293,7 +298,7 @@ def add_titles(counts: TermCounts, section_of_unit: Integers, parent_of_section:
     for unit in range(units):
         first, end = first_entry[unit], first_entry[unit + 1]
         section = section_of_unit[unit]
-        if first < end or first_above[section] < end_above[section]:  # most have neither
+        if first < end or first_above[section] < end_above[section]:  # most units have no counts at all
             entries = _merge(of_units, first, end, above, first_above[section], end_above[section], sums, entries)
         first_sum[unit + 1] = entries
     return TermCounts(first_sum, sums.term[:entries].copy(), sums.count[:entries].copy())
@@ -301,7 +306,7 @@ def add_titles(counts: TermCounts, section_of_unit: Integers, parent_of_section:
 
 @step
 def _merge(a: _Entries, first_a: int, end_a: int, b: _Entries, first_b: int, end_b: int, sums: _Entries, entries: int) -> int:
-    """Write the sum of two ranges of entries after the first `entries` of `sums`; return where it ends.
+    """Write the sum of two ranges of entries to `sums` from index `entries` on; return the end of the sum.
 
     `b` and `sums` may be the same arrays.
     """
@@ -364,7 +369,7 @@ def _titles_above(parent: Integers, titles: TermCounts, terms: int) -> tuple[Int
 
 @kernel
 def sum_ancestors(value: Integers, parent: Integers) -> Integers:
-    """Each section's value plus those of all sections above it; parents come before their children."""
+    """For each section, its value plus the values of all sections above it. Parents come before their children."""
     sums = value.copy()
     for section in range(parent.size):
         if parent[section] >= 0:

@@ -1,7 +1,7 @@
-"""Numbers for the words of a text: an open-addressing hash table over code points, in plain arrays.
+"""Number the distinct words of texts, with an open-addressing hash table over code points.
 
 Two words are the same if they are in the same language and differ at most in the case of A-Z. The caller decides which
-term a word becomes, once per different word.
+term a word becomes, once per distinct word.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TextWords(NamedTuple):
     starts: Integers32
     """First character of each word."""
     ends: Integers32
-    """End of each word."""
+    """One more than the last character of each word."""
     languages: Integers32
     """Language of each word, numbered from 0."""
 
@@ -38,7 +38,7 @@ class WordTable(NamedTuple):
     arena: Unsigned32
     """Code points of all words one after the other, A-Z as a-z."""
     end_of_word: Integers
-    """End of each word in the arena."""
+    """End (exclusive) of each word in the arena."""
     language_of_word: Integers32
     """Language of each word."""
 
@@ -47,8 +47,8 @@ class WordTable(NamedTuple):
 def number_words(words: TextWords, first: int, table: WordTable, known: int, numbers: Integers32) -> tuple[int, int]:
     """Write the number of each word from `first` on to `numbers`, and add new words to the table.
 
-    `known` is the number of words in the table. Returns the number of words done and of words known. Stops early where
-    the table is full: the caller makes it larger and calls again.
+    `known` is the number of words in the table. Returns the index of the first word without a number, and the new
+    number of words in the table. Stops early if the table is full; the caller then enlarges it and calls again.
     """
     characters, starts, ends, languages = words
     word_of_slot, arena, end_of_word, language_of_word = table
@@ -87,13 +87,13 @@ def number_words(words: TextWords, first: int, table: WordTable, known: int, num
 
 @step
 def _lower_case(character: np.uint32) -> np.uint32:
-    """A code point, a-z for A-Z."""
+    """The code point in lower case if it is A-Z, else unchanged."""
     return character + np.uint32(32) if np.uint32(65) <= character <= np.uint32(90) else character
 
 
 @step
 def _hash(characters: Unsigned32, start: int, end: int, language: int) -> np.uint64:
-    """A 64-bit hash of a word and its language; A-Z count as a-z."""
+    """A 64-bit hash of a word and its language. A-Z and a-z have the same hash."""
     code = np.uint64(language + 1) * _PRIME
     for i in range(start, end):
         code = (code ^ np.uint64(_lower_case(characters[i]))) * _PRIME

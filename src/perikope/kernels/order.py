@@ -1,4 +1,4 @@
-"""Order of numbers from the largest to the smallest."""
+"""Sort numbers from the largest to the smallest."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ _SIGN = np.uint64(1 << 63)
 def falling(value: Floats) -> Integers32:
     """The indexes of numbers from the largest to the smallest; equal numbers stay in their order.
 
-    By the digits of their bits, the last first: 100,000 scores take 2 ms however they are spread, where comparing takes
-    10 (measured).
+    This is a radix sort by digits of 11 bits, the lowest digit first. 100,000 scores take 2 ms, whatever their
+    distribution; a sort by comparison takes 10 ms (measured).
     """
     count = value.size
     key = np.empty(count, np.uint64)
     order = np.empty(count, np.int32)
     counts = np.zeros((_DIGITS, 1 << 11), np.int32)
-    bits = (value + 0.0).view(np.uint64)  # no -0
+    bits = (value + 0.0).view(np.uint64)  # turns -0 into 0
     for i in range(count):
-        # Bits of a positive number rise with it, those of a negative one fall: these stay, and come behind.
+        # Keys must decrease as numbers increase. The bits of a negative number do, and its sign bit puts it last.
+        # The bits of a positive number increase with it, so they are inverted, except for the sign bit.
         bits_left = bits[i] if bits[i] & _SIGN else ~bits[i] ^ _SIGN
         key[i] = bits_left
         order[i] = i
@@ -38,7 +39,7 @@ def falling(value: Floats) -> Integers32:
     shift = np.uint64(0)
     for digit in range(_DIGITS):
         first = counts[digit]
-        if count > 0 and first[(key[0] >> shift) & _DIGIT] < count:  # else all have the same
+        if count > 0 and first[(key[0] >> shift) & _DIGIT] < count:  # else all numbers have the same digit
             total = np.int32(0)
             for i in range(first.size):
                 total, first[i] = total + first[i], total

@@ -10,7 +10,7 @@ from perikope.kernels.jit import kernel, step
 
 @step
 def lower_bound(values: Array, low: int, high: int, wanted: int) -> int:
-    """The first index from `low` to `high` whose value is at least `wanted`, or `high`; values must rise in between."""
+    """The first index from `low` to below `high` whose value is at least `wanted`, or `high`. Values must rise."""
     while low < high:
         middle = (low + high) // 2
         if values[middle] < wanted:
@@ -22,7 +22,7 @@ def lower_bound(values: Array, low: int, high: int, wanted: int) -> int:
 
 @kernel
 def enlarged(values: Array, used: int, size: int) -> Array:
-    """A new array of `size` elements that begins with the first `used` of `values`; the others are not set."""
+    """A new array of `size` elements. It begins with the first `used` elements of `values`; the others are not set."""
     larger = np.empty(size, values.dtype)
     larger[:used] = values[:used]
     return larger

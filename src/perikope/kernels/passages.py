@@ -10,9 +10,10 @@ from perikope.kernels.jit import kernel
 
 @kernel
 def likelihoods(first_entry: Integers, contribution: Floats, length: Integers, mu: float, smoothed: float) -> Floats:
-    """`exp(smoothed + Σ contributions) / (length + μ)` of each text.
+    """For each text, `exp(smoothed + Σ contributions) / (length + mu)`.
 
-    Most texts contain no term, and need no exponential of their own.
+    The contributions of text i are `contribution[first_entry[i] : first_entry[i + 1]]`. Most texts have none, and share
+    one exponential.
     """
     texts = length.size
     unmatched = np.exp(smoothed)
@@ -30,13 +31,17 @@ def likelihoods(first_entry: Integers, contribution: Floats, length: Integers, m
 
 @kernel
 def beside(value: Floats, first_passage: Integers, step: int, weight: Floats) -> Floats:
-    """`Σ weight[i] · value` of the passages 1, 2, … before (step -1) or after (step 1) each, in the same document."""
+    """For each passage, the weighted sum of the values of its neighbours on one side, in the same document.
+
+    `step` is -1 for the passages before and 1 for the passages after. The neighbour at distance i has the weight
+    `weight[i - 1]`. `first_passage` has the first passage of each document, and at the end the number of passages.
+    """
     sums = np.zeros(value.size)
     for document in range(first_passage.size - 1):
         first, end = first_passage[document], first_passage[document + 1]
         for i in range(min(weight.size, end - first - 1)):
             distance = i + 1
-            # All passages that have one at this distance at once, in vector instructions.
+            # Handles all passages that have a neighbour at this distance at once, in vector instructions.
             to, given = sums[first + distance : end], value[first : end - distance]
             if step > 0:
                 to, given = sums[first : end - distance], value[first + distance : end]
@@ -47,7 +52,10 @@ def beside(value: Floats, first_passage: Integers, step: int, weight: Floats) ->
 
 @kernel
 def sum_documents(value: Floats, first_passage: Integers) -> Floats:
-    """The sum over the passages of each document, added up in reading order."""
+    """For each document, the sum of the values of its passages, added in reading order.
+
+    `first_passage` has the first passage of each document, and at the end the number of passages.
+    """
     sums = np.zeros(first_passage.size - 1)
     for document in range(sums.size):
         total = 0.0

@@ -1,7 +1,8 @@
-"""Sums of what the occurrences of a document give to sample points of its passages, without sampling.
+"""Sums of weighted occurrences at sample points of passages, faster than by adding every pair.
 
-All kernels compute, for each passage, `Σ_o w_o Σ_{j=0..k} f(o, x_j)` with the k + 1 equally spaced points x_j from its
-first to its last position. Occurrences are in the order of document and position, passages in the order of documents.
+All kernels compute, for each passage, `Σ_o w_o Σ_{j=0..k} f(o, x_j)` over the occurrences o of its document, where w_o
+is the weight of o. The sample points x_j are k + 1 equally spaced points from the first to the last position of the
+passage. Occurrences are ordered by document and position, and passages by document.
 """
 
 from __future__ import annotations
@@ -15,73 +16,80 @@ from perikope.core.arrays import Floats, Integers
 from perikope.kernels.jit import kernel, step
 
 REACH = 8.5
-"""In units of σ: a point further from an occurrence gets less than exp(-36) of it, less than a sum's rounding."""
+"""Distance in σ beyond which a Gaussian is ignored: it is less than exp(-36), below the rounding error of a sum."""
 ROWS_PER_SIGMA = 2
-"""Rows of the table of quadrature rules per σ of distance between an occurrence and the middle of a passage."""
+"""Rows of `QuadratureRules.longest` per σ of distance between an occurrence and the middle of a passage."""
 TERMS_AT_ONCE = 4
-"""Terms of a series that are added per pass over many points: sums are loaded and stored once per pass."""
+"""Number of terms of a series that are added per pass over the points. Each pass loads and stores the sums once."""
 _LARGEST_EXPONENT = 4.0
-"""Largest exponent of a series: larger ones would need more terms, and lose digits where terms alternate."""
+"""Largest exponent z of a series for exp(z). A larger one needs more terms, and loses digits if signs alternate."""
 _HALF_CELL = (np.sqrt(REACH**2 + 4 * _LARGEST_EXPONENT) - REACH) / 2
-"""Half the width of a cell, in units of σ, such that `half (REACH + half)` is the largest exponent."""
+"""Half the width h of a cell, in units of σ, such that `h (REACH + h)` is the largest exponent."""
 _COST_OF_SOURCE, _COST_OF_POINT, _COST_OF_CELL, _COST_OF_SAMPLE = 12.0, 10.0, 100.0, 2.0
-"""Measured costs in nanoseconds. Only their ratios matter, and only for speed."""
+"""Measured costs in nanoseconds, to choose the faster of two methods. They do not affect results."""
 
 
 class WeightedPositions(NamedTuple):
-    """Occurrences in the order of document and position."""
+    """Occurrences of query terms, ordered by document and position."""
 
     position: Integers
     """Position of each occurrence."""
     weight: Floats
     """Weight of each occurrence, not negative."""
     first_of_document: Integers
-    """First occurrence of each document, and the number of occurrences."""
+    """Index of each document's first occurrence, and at the end the number of occurrences."""
 
 
 class PassagePositions(NamedTuple):
-    """Passages in the order of documents."""
+    """Passages, ordered by document."""
 
     first: Integers
-    """Position at which each passage begins."""
+    """First position of each passage."""
     last: Integers
-    """Position at which each passage ends, inclusive; below `first` for an empty passage."""
+    """Last position of each passage (inclusive); less than `first` for an empty passage."""
     first_of_document: Integers
-    """First passage of each document, and the number of passages."""
+    """Index of each document's first passage, and at the end the number of passages."""
 
 
 class QuadratureRules(NamedTuple):
-    """Rules that replace the sum over k + 1 equally spaced points by fewer nodes; the last rule is the points."""
+    """Rules that replace a sum over k + 1 equally spaced points by a weighted sum over fewer nodes.
+
+    Rules are ordered by their number of nodes. The last rule has all k + 1 points as nodes.
+    """
 
     nodes: Floats
-    """Shape (rules, k + 1): nodes of each rule in [-1, 1]; the first `count` are set."""
+    """Shape (rules, k + 1): the nodes of each rule, in [-1, 1]. Only the first `count` values of a rule are set."""
     shares: Floats
-    """Shape (rules, k + 1): weight of each node."""
+    """Shape (rules, k + 1): the weight of each node."""
     count: Integers
     """Number of nodes of each rule."""
     longest: Floats
-    """Shape (distances, rules): largest half-length of a passage, in σ, for which a rule holds; rising to infinity."""
+    """Shape (distances, rules): the largest half-length of a passage, in σ, for which a rule is accurate.
+
+    Row r is for distances of r / `ROWS_PER_SIGMA` σ between occurrence and passage. The last rule has infinity.
+    """
 
 
 class Cells(NamedTuple):
-    """A document cut into cells of equal width."""
+    """The division of a document into cells of equal width."""
 
     low: int
-    """Position at which the first cell begins."""
+    """Position of the start of the first cell."""
     width: float
     """Width of all cells together, in σ."""
     count: int
     """Number of cells."""
     sigma: float
-    """σ, in positions."""
+    """Width σ of the Gaussian, in positions."""
 
 
 @kernel
 def sum_gauss(occurrences: WeightedPositions, passages: PassagePositions, sigma: float, rules: QuadratureRules) -> Floats:
-    """The sums with `f(o, x) = exp(-(o - x)² / 2σ²)`; 0 for an empty passage.
+    """For each passage, the sum of the module's docstring with `f(o, x) = exp(-(o - x)² / 2σ²)`; 0 if it is empty.
 
-    Each document is summed in the cheaper of two ways. Both are exact to 2e-10 of each sum. In addition they may omit,
-    at each point, exp(-REACH²/2) of the sum of the document's weights.
+    For each document, the faster of two methods is used (`gauss_by_pairs` and `gauss_by_series`). The relative error of
+    both is at most 2e-10. In addition, at each point they may omit up to exp(-REACH²/2) of the sum of the document's
+    weights.
     """
     position, weight, first_occurrence = occurrences
     first_position, last_position, first_passage = passages
@@ -121,12 +129,15 @@ def sum_gauss(occurrences: WeightedPositions, passages: PassagePositions, sigma:
 def _choose_rules(
     first_position: Integers, last_position: Integers, sigma: float, longest: Floats, count_of_rule: Integers, rule: NDArray[np.int16]
 ) -> int:
-    """Set the smallest rule that holds for each passage; return the number of nodes of all passages together."""
+    """Write the smallest accurate rule of each passage to `rule`; return the number of nodes of all passages together.
+
+    `longest` is the row of `QuadratureRules.longest` for the document.
+    """
     points = 0
     length = np.int64(-1)
     chosen = 0
     for passage in range(first_position.size):
-        if last_position[passage] - first_position[passage] != length:  # many are as long as the one before
+        if last_position[passage] - first_position[passage] != length:  # many passages are as long as the previous one
             length = last_position[passage] - first_position[passage]
             chosen = 0
             while length / (2 * sigma) > longest[chosen]:
@@ -138,7 +149,10 @@ def _choose_rules(
 
 @kernel
 def _count_cells(width: float) -> float:
-    """The number of cells of a document for which no exponent of `gauss_by_series` is too large; may be infinite."""
+    """The number of cells that a document needs so that no exponent of `gauss_by_series` is too large.
+
+    `width` is the width of the document in σ. The result is a float, because it may be infinite.
+    """
     if width >= REACH:
         return np.ceil(width / (2 * _HALF_CELL))
     cells = 1.0
@@ -152,7 +166,7 @@ def gauss_by_series(
     position: Integers, weight: Floats, first_position: Integers, last_position: Integers, rule: NDArray[np.int16],
     cells: Cells, rules: QuadratureRules, workspace: Floats, sums: Floats,
 ) -> None:  # fmt: skip
-    """Set the sums of the passages of one document, by one series per cell that holds at any point of it.
+    """Set the sums of the passages of one document, with one series per cell that is valid at all points of the cell.
 
     `rule` is the quadrature rule of each passage. `workspace` has four rows with room for every node of every passage.
     """
@@ -186,9 +200,9 @@ def gauss_by_series(
 def _series_of_cells(position: Integers, weight: Floats, cells: Cells, half: float) -> Floats:
     """The coefficients of each cell's series, shape (cells, terms); `half` is half the width of a cell, in σ.
 
-    With u and v the distances of occurrence and point from the cell's middle, in units of σ, the Gaussian is
-    `exp(-u²/2) exp(-v²/2) Σ_n uⁿ vⁿ / n!`, so that a cell needs one sum over the occurrences for each n. Where |uv| ≤
-    z, omitting the terms from n = N on is wrong by at most `z^N e^z / N!` of the value. N is chosen so that this is
+    Let u and v be the distances of an occurrence and of a point from the cell's middle, in units of σ. The Gaussian is
+    `exp(-u²/2) exp(-v²/2) Σ_n uⁿ vⁿ / n!`, so a cell needs one sum over the occurrences for each n. If |uv| ≤ z,
+    omitting the terms from n = N on causes a relative error of at most `z^N e^z / N!`. N is chosen so that this is
     below 1e-11.
     """
     low, sigma = cells.low, cells.sigma
@@ -214,7 +228,11 @@ def _series_of_cells(position: Integers, weight: Floats, cells: Cells, half: flo
 
 @step
 def _cells_of_passages(centre: Floats, radius: Floats, half: float, cells: int) -> Integers:
-    """The cell that contains each passage, or -1 where it lies in several; empty where there is only one cell."""
+    """The cell that contains each passage, or -1 if the passage extends over several cells.
+
+    `centre` is the middle and `radius` the half-length of each passage, in σ from the start of the first cell. The
+    result is empty if there is only one cell.
+    """
     cell_of_passage = np.zeros(centre.size if cells > 1 else 0, np.int64)
     if cells > 1:
         for passage in range(centre.size):
@@ -225,7 +243,7 @@ def _cells_of_passages(centre: Floats, radius: Floats, half: float, cells: int) 
 
 @kernel
 def _cell(v: float, half: float, cells: int) -> int:
-    """The cell that contains a point, given by its distance from the beginning of the first cell, in σ."""
+    """The cell that contains the point at distance `v` from the start of the first cell, in σ."""
     cells_per_sigma = 1 / (2 * half) if half > 0 else 0.0
     return min(max(int(v * cells_per_sigma), 0), cells - 1)
 
@@ -235,10 +253,11 @@ def _sum_points(
     centre: Floats, radius: Floats, cell: int, half: float, coefficients: Floats, nodes: Floats, shares: Floats,
     point: Floats, value: Floats, sums: Floats,
 ) -> None:  # fmt: skip
-    """Sum over the nodes of passages with the same rule in one cell, or of one passage in several cells (cell -1).
+    """Set the sums of passages with the same rule in one cell, or of one passage over several cells (`cell` is -1).
 
-    `point` and `value` are room for all nodes of all passages. First nodes of all passages are side by side, then all
-    second ones: passages are many and nodes few, so all loops become vector instructions.
+    `point` and `value` are buffers with room for all nodes of all passages. They hold the first nodes of all passages,
+    then all second nodes, and so on. There are many passages and few nodes, so loops over passages become vector
+    instructions.
     """
     size, count = centre.size, nodes.size
     for i in range(count):
@@ -260,9 +279,9 @@ def _sum_points(
 
 @kernel
 def _expand(position: Integers, weight: Floats, middle: float, sigma: float, coefficients: Floats) -> None:
-    """Add up `w exp(-u²/2) uⁿ / n!` over the occurrences for each n."""
+    """Set `coefficients[n]`, which must be 0, to the sum of `w exp(-u²/2) uⁿ / n!` over the occurrences."""
     for i in range(0, position.size, 4):
-        # Four at a time: their chains of products run side by side, and a coefficient is loaded and stored once.
+        # Four occurrences at a time: their products run in parallel, and each coefficient is loaded and stored once.
         u0, power0 = _distance(position, weight, i, middle, sigma)
         u1, power1 = _distance(position, weight, i + 1, middle, sigma)
         u2, power2 = _distance(position, weight, i + 2, middle, sigma)
@@ -281,7 +300,7 @@ def _expand(position: Integers, weight: Floats, middle: float, sigma: float, coe
 
 @kernel
 def _distance(position: Integers, weight: Floats, at: int, middle: float, sigma: float) -> tuple[float, float]:
-    """Distance of an occurrence from the middle, in σ, and its weight there; 0 after the last occurrence."""
+    """The distance u of occurrence `at` from the middle, in σ, and `weight · exp(-u²/2)`; 0 and 0 if there is none."""
     if at >= position.size:
         return 0.0, 0.0
     u = (position[at] - middle) / sigma
@@ -290,13 +309,16 @@ def _distance(position: Integers, weight: Floats, at: int, middle: float, sigma:
 
 @kernel
 def _add_up(coefficients: Floats, point: Floats, middle: float, value: Floats) -> None:
-    """`exp(-v²/2) Σ_n c_n vⁿ` at each point, v its distance from the middle, from which points are measured then."""
+    """Set `value` to `exp(-v²/2) Σ_n c_n vⁿ` at each point, where v is the point's distance from `middle`.
+
+    Afterwards, `point` holds the distances v.
+    """
     for i in range(point.size):
         point[i] -= middle
         value[i] = 0.0
     for n in range(coefficients.size - TERMS_AT_ONCE, -1, -TERMS_AT_ONCE):
         c0, c1, c2, c3 = coefficients[n], coefficients[n + 1], coefficients[n + 2], coefficients[n + 3]
-        # Vector instructions: that is why this loop is over points and not over terms.
+        # The inner loop is over points, not over terms, so that it becomes vector instructions.
         for i in range(point.size):
             v = point[i]
             value[i] = c0 + v * (c1 + v * (c2 + v * (c3 + v * value[i])))
@@ -306,11 +328,10 @@ def _add_up(coefficients: Floats, point: Floats, middle: float, value: Floats) -
 
 @kernel
 def _bell(v: float) -> float:
-    """`exp(-v²/2)` for |v| ≤ 2, to 3e-11 of it, without a call.
+    """`exp(-v²/2)` for |v| ≤ 2, with a relative error of at most 3e-11.
 
-    Loops over it become vector instructions and take a third of the time.
-
-    The 16th root is a series in x = v²/32 ≤ 1/8, whose first term left out is x⁸/8!.
+    It makes no function call, so that loops with it become vector instructions and take a third of the time. The 16th
+    root of the result is a series in x = v²/32 ≤ 1/8, whose first omitted term is x⁸/8!.
     """
     x = v * v * (-1 / 32)
     root = 1 + x * (1 + x * (1 / 2) * (1 + x * (1 / 3) * (1 + x * (1 / 4) * (1 + x * (1 / 5) * (1 + x * (1 / 6) * (1 + x * (1 / 7)))))))
@@ -330,12 +351,10 @@ def gauss_by_pairs(
     intervals: int,
     sums: Floats,
 ) -> None:
-    """Set the sums of the passages of one document, by every occurrence with every passage in its reach.
+    """Set the sums of the passages of one document, pair by pair of an occurrence and a passage in its reach.
 
-    Values are added from the nearest sample point outwards until they are negligible.
-
-    From one point to the next the Gaussian changes by a factor that itself changes by a constant one, so a point costs
-    two products.
+    The Gaussian is added at the nearest sample point, then outwards until it is negligible. From one point to the next,
+    the Gaussian is multiplied by a factor, and this factor by a constant, so a point costs two multiplications.
     """
     reach = REACH * sigma
     for passage in range(first_position.size):
@@ -386,7 +405,11 @@ def unite_passages(
     first_position: Integers,
     last_position: Integers,
 ) -> tuple[Integers, Integers]:
-    """First and last position of the union of the passages that hold each occurrence; itself where none does."""
+    """For each occurrence, the first and the last position (inclusive) of the union of the passages that contain it.
+
+    Both are the position of the occurrence if no passage contains it. `first_occurrence` and `end_occurrence`
+    (exclusive) are the range of occurrences in each passage.
+    """
     first = position.copy()
     last = position.copy()
     for passage in range(first_occurrence.size):
@@ -401,15 +424,16 @@ def sum_trapezoid(
     first_of_union: Integers, last_of_union: Integers, weight: Floats, first_occurrence: Integers, passages: PassagePositions,
     sigma: float, intervals: int,
 ) -> Floats:  # fmt: skip
-    """The sums with f = 1 inside an occurrence's union of passages, falling by 1/σ per position outside it.
+    """For each passage, the sum of the module's docstring, where f is a trapezoid; 0 if the passage is empty.
 
-    The first three arrays have one value per occurrence (`unite_passages`), `first_occurrence` one per document and one
-    more.
+    f is 1 inside the union of the passages that contain the occurrence (`unite_passages`), and decreases by 1/σ per
+    position outside it. The first three arrays have one value per occurrence. `first_occurrence` has the first
+    occurrence of each document, and at the end the number of occurrences.
 
-    Both ends of the unions rise with the occurrences: a passage that begins before the union of an earlier occurrence
-    would contain that occurrence too. So the occurrences that a point lies before, in or after are ranges, and sums
-    over ranges are differences of running sums: exactly 0 for an empty range, and otherwise rounded like a sum over the
-    whole document.
+    Both ends of the unions rise with the occurrences, because a passage that begins before the union of an earlier
+    occurrence would contain that occurrence too. So the occurrences whose unions lie before, around or after a point
+    form ranges, and sums over ranges are differences of running sums. Such a difference is exactly 0 for an empty
+    range. Otherwise its rounding error is that of a sum over the whole document.
     """
     first_position, last_position, first_passage = passages
     sums = np.zeros(first_position.size)
@@ -439,7 +463,7 @@ def sum_trapezoid(
             at_end[:] = bounds
             _find_ranges(first, last, float(end), sigma, at_end)
             if bounds[0] == at_end[0] and bounds[1] == at_end[1] and bounds[2] == at_end[2] and bounds[3] == at_end[3]:
-                # No corner of any trapezoid inside: the sum is a straight line, and its mean that of its middle.
+                # No trapezoid has a corner in the passage: the sum is a straight line, and its mean is the middle value
                 sums[passage] = (intervals + 1) * _height(weights, firsts, lasts, (begin + end) / 2, sigma, bounds)
                 continue
             total = 0.0
@@ -453,9 +477,10 @@ def sum_trapezoid(
 
 @kernel
 def _find_ranges(first: Integers, last: Integers, x: float, sigma: float, bounds: Integers) -> None:
-    """Update `bounds`: how many unions ended by x - σ, ended before x, began by x, and begin before x + σ.
+    """Set `bounds` to four numbers of unions: last ≤ x - σ, last < x, first ≤ x, and first < x + σ.
 
-    `bounds` has the numbers of the last point, which are near.
+    `first` and `last` are the positions at which unions begin and end. On entry, `bounds` has the numbers for the
+    previous point, from which the search starts.
     """
     bounds[0] = _advance(last, bounds[0], x - sigma, True)
     bounds[1] = _advance(last, bounds[1], x, False)
@@ -465,7 +490,7 @@ def _find_ranges(first: Integers, last: Integers, x: float, sigma: float, bounds
 
 @kernel
 def _advance(values: Integers, at: int, limit: float, inclusive: bool) -> int:
-    """The number of rising values below the limit, or up to it; `at` is the last answer, which is near."""
+    """The number of values below `limit`, or if `inclusive` up to it. Values must rise. The search starts at `at`."""
     while at < values.size and (values[at] < limit or (inclusive and values[at] == limit)):
         at += 1
     while at > 0 and not (values[at - 1] < limit or (inclusive and values[at - 1] == limit)):
@@ -475,12 +500,15 @@ def _advance(values: Integers, at: int, limit: float, inclusive: bool) -> int:
 
 @kernel
 def _height(weights: Floats, firsts: Floats, lasts: Floats, x: float, sigma: float, bounds: Integers) -> float:
-    """The sum of all trapezoids at x."""
+    """The weighted sum of all trapezoids at x.
+
+    `weights`, `firsts` and `lasts` are running sums of w, w · first and w · last. `bounds` is set by `_find_ranges`.
+    """
     gone, ended, begun, reached = bounds[0], bounds[1], bounds[2], bounds[3]
     behind = weights[ended] - weights[gone]
     inside = weights[begun] - weights[ended]
     ahead = weights[reached] - weights[begun]
     falling = (behind * (sigma - x) + lasts[ended] - lasts[gone]) / sigma
     rising = (ahead * (sigma + x) - firsts[reached] + firsts[begun]) / sigma
-    # Differences of sums may fall a last digit below what must not be negative.
+    # Because of rounding, the differences may be slightly negative.
     return max(falling, 0.0) + inside + max(rising, 0.0)

@@ -1,8 +1,8 @@
-"""Inversion of tokens into postings, and the form in which postings are stored.
+"""Invert tokens into postings, and convert postings to the form in which they are stored.
 
-Postings are cut into windows of 65,536 documents: inside one a document is two bytes and its frequency one, so nothing
-has to be decoded before it is used, and no damaged posting can point outside its window. See ARCHITECTURE.md for what
-was measured.
+Postings are divided into windows of 65,536 documents. Inside a window, a posting has two bytes for its document and one
+byte for its frequency. So postings are used without decoding, and a damaged posting cannot point outside its window.
+ARCHITECTURE.md has the measurements.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from perikope.core.arrays import Bytes, Integers, Unsigned16, Unsigned32, Unsign
 from perikope.kernels.jit import kernel
 
 WINDOW_BITS = 16
+"""The upper bits of a document's number, after a shift by this many bits, are the number of its window."""
 LARGE = 255
-"""A frequency of this size or more is stored apart, by the number of its posting."""
+"""Frequencies of at least this value do not fit in one byte and are stored separately."""
 
 
 @kernel
 def invert(tokens: Unsigned32, first_token: Integers, terms: int) -> tuple[Integers, Unsigned32, Unsigned32]:
-    """Postings of term → documents: first posting of each term, document and frequency of each posting.
+    """Invert tokens into postings, ordered by term and document.
 
-    Token 0 is a stop word and has no postings.
+    `tokens` has the term of each token, and `first_token` the first token of each document, with the number of tokens
+    at the end. Returns the index of each term's first posting, with the number of postings at the end; the document of
+    each posting; and the term frequency of each posting. Term 0 stands for stop words and has no postings.
     """
     last_document = np.full(terms, -1, np.int32)
     first_posting = np.zeros(terms + 1, np.int64)
@@ -59,9 +62,10 @@ def invert_parts(
     first_posting: Integers,
     document_of_posting: Unsigned32,
 ) -> tuple[Unsigned64, Unsigned32]:
-    """The parts of each posting, as a set of bits, and the frequency per part of postings in several parts.
+    """Find the document parts in which the term of each posting occurs.
 
-    The frequencies are ordered by posting, then by part.
+    Returns the parts of each posting, as bits of a number; and the frequency in each part, for postings in several
+    parts only, ordered by posting, then by part. `first_posting` and `document_of_posting` come from `invert`.
     """
     parts = np.zeros(document_of_posting.size, np.uint64)
     posting_of_term = first_posting[:-1].copy()
@@ -95,6 +99,7 @@ def invert_parts(
 
 @kernel
 def _bits(value: int) -> int:
+    """The number of bits that are set."""
     count = 0
     value = np.uint64(value)
     while value != np.uint64(0):
@@ -105,14 +110,14 @@ def _bits(value: int) -> int:
 
 @kernel
 def _stored(parts: int) -> int:
-    """The number of part frequencies of a posting: none where it occurs in one part only, as its frequency says it."""
+    """The number of stored part frequencies of a posting: 0 if it has only one part, which has its whole frequency."""
     count = _bits(parts)
     return count if count > 1 else 0
 
 
 @kernel
 def count_stored(parts: Unsigned64) -> Integers:
-    """The number of part frequencies before each posting."""
+    """The number of stored part frequencies before each posting, and at the end their total number."""
     before = np.empty(parts.size + 1, np.int64)
     count = 0
     for posting in range(parts.size):
@@ -124,7 +129,10 @@ def count_stored(parts: Unsigned64) -> Integers:
 
 @kernel
 def select_part(parts: Unsigned64, frequency: Unsigned32, part_frequency: Unsigned32, part: int) -> Unsigned32:
-    """The frequency of each posting in one part; 0 where it does not occur there."""
+    """The frequency of each posting in one part, or 0 if its term does not occur in that part.
+
+    `part_frequency` has the part frequencies of these postings only, as `invert_parts` returns them.
+    """
     wanted = np.uint64(1) << np.uint64(part)
     selected = np.zeros(parts.size, np.uint32)
     at = 0
@@ -141,9 +149,10 @@ def select_part(parts: Unsigned64, frequency: Unsigned32, part_frequency: Unsign
 
 @kernel
 def count_units(tokens: Unsigned32, unit_first: Integers, unit_end: Integers, terms: int) -> tuple[Integers, Integers]:
-    """The number of units (token ranges) that contain each term, and its occurrences in them.
+    """For each term, the number of units that contain it, and the number of its occurrences in all units.
 
-    A token in several units counts in each.
+    A unit is a range of tokens from `unit_first` to `unit_end` (exclusive). If units overlap, a token is counted once
+    per unit. Term 0 stands for stop words and is not counted.
     """
     last_unit = np.full(terms, -1, np.int64)
     units = np.zeros(terms, np.int64)
@@ -161,9 +170,10 @@ def count_units(tokens: Unsigned32, unit_first: Integers, unit_end: Integers, te
 
 @kernel
 def cut_windows(first_posting: Integers, document: Unsigned32) -> tuple[Integers, Unsigned16, Integers, Unsigned16]:
-    """Postings cut into windows.
+    """Divide the postings of each term into lists, one per window in which the term occurs.
 
-    Returns the first window of each term, number and first posting of each window, and documents within windows.
+    Returns four arrays: the index of each term's first list, with the number of lists at the end; the number of each
+    list's window; the index of each list's first posting; and the document of each posting, counted in its window.
     """
     terms = first_posting.size - 1
     low = np.empty(document.size, np.uint16)
@@ -205,10 +215,12 @@ def renumber_postings(
     new_frequency: Unsigned32,
     origin: Integers,
 ) -> None:
-    """Append the postings of these terms to the merged ones; documents without a new number (-1) are left out.
+    """Copy the postings of one segment to the merged postings. Documents without a new number (-1) are left out.
 
-    `terms` has the term of each list in the merged postings, or -1 for none; `next_posting` where each term continues;
-    `origin` remembers the posting.
+    `terms` has, for each term of the segment, its number in the merged postings, or -1 if it is left out.
+    `next_posting` has, for each merged term, the index at which its next posting is written, and is advanced.
+    `new_document`, `new_frequency` and `origin` are set: the document, the frequency, and the index of the posting in
+    the segment.
     """
     for i in range(terms.size):
         term = terms[i]

@@ -1,9 +1,10 @@
 """Sums and maxima along trees of sections, without comparing every pair of sections.
 
-All sections of all documents stand in one array, parents before their children, a root without a parent (-1). Values
-are not negative, so that 0 is what an empty sum and an empty maximum give. Nothing is ever subtracted: what a section
-gets from the others is put together from those before and those after it, so that small values beside large ones keep
-their digits.
+Arrays hold the sections of all documents, parents before their children. `parent` has the index of each section's
+parent, or -1 for a root. With `maximum`, kernels compute maxima, otherwise sums (or averages). Values must not be
+negative, so that an empty sum and an empty maximum are both 0. Kernels never subtract, because a small value would lose
+its digits beside a large one. Instead, the total over all other sections is the total over the sections before plus the
+total over the sections after.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from perikope.kernels.jit import kernel
 
 @kernel
 def aggregate_children(value: Floats, section_of_passage: Integers, parent: Integers, maximum: bool) -> tuple[Floats, Integers]:
-    """Average or maximum, from the leaves up, of each section's direct passages and sections; and how many these were.
+    """For each section, the average or maximum over its direct passages and sections; and the number of these.
 
-    A section without a passage anywhere below has no children that count, and does not count itself; its value is 0.
+    `value` has the value of each passage. The values of sections are computed from the leaves up. A section without any
+    passage below it has the value 0 and the number 0, and its parent ignores it.
     """
     sections = parent.size
     total = np.zeros(sections)
@@ -38,9 +40,10 @@ def aggregate_children(value: Floats, section_of_passage: Integers, parent: Inte
 
 @kernel
 def from_ancestors(value: Floats, parent: Integers, weight: Floats, maximum: bool) -> Floats:
-    """Sum or maximum of `value · weight[steps]` over each section (0 steps) and its ancestors; later weights are 0.
+    """For each section, the sum or maximum of `value · weight[steps]` over itself (0 steps) and its ancestors.
 
-    Sections × the smaller of depth and number of weights.
+    Weights beyond the end of `weight` are 0. The time is proportional to the number of sections times the smaller of
+    their depth and the number of weights.
     """
     sections = parent.size
     result = np.zeros(sections)
@@ -56,7 +59,7 @@ def from_ancestors(value: Floats, parent: Integers, weight: Floats, maximum: boo
 
 @kernel
 def from_ancestors_by_factor(value: Floats, parent: Integers, factor: float, maximum: bool) -> Floats:
-    """`from_ancestors` for `weight[steps] = factor ** steps`, in time that grows with the sections alone."""
+    """As `from_ancestors` with `weight[steps] = factor ** steps`, in time proportional to the number of sections."""
     result = value.copy()
     for section in range(parent.size):
         if parent[section] >= 0:
@@ -66,12 +69,15 @@ def from_ancestors_by_factor(value: Floats, parent: Integers, factor: float, max
 
 @kernel
 def from_others_in_group(value: Floats, group: Integers, groups: int, maximum: bool) -> tuple[Floats, Floats]:
-    """Sum or maximum of each group, and for each value that of the others in its group."""
+    """The sum or maximum of each group; and for each value, the sum or maximum of the other values in its group.
+
+    `group` has the group of each value, a number from 0 to below `groups`.
+    """
     before = np.empty(value.size)
     others = np.empty(value.size)
     seen = np.zeros(groups)
     behind = np.zeros(groups)
-    # From both ends in one loop: each addition waits for the one before it, and the two need not wait for each other.
+    # One loop from both ends: each addition waits for the previous one, but the ends do not wait for each other.
     for i in range(value.size):
         before[i] = seen[group[i]]
         _take(seen, group[i], value[i], maximum)
@@ -87,9 +93,12 @@ def from_others_in_group(value: Floats, group: Integers, groups: int, maximum: b
 def from_other_passages(
     siblings: Floats, nearest: float, elsewhere: Floats, section_of_passage: Integers, others_of_section: Integers, maximum: bool
 ) -> Floats:
-    """Average or maximum over the other passages of a document, from sums of its section and of other sections.
+    """For each passage, the average or maximum over the other passages of its document.
 
-    Siblings weigh `nearest`; an average divides by how many other passages the document of the section has.
+    `siblings` has, for each passage, the sum or maximum of the other passages of its section. It is multiplied by
+    `nearest`, the weight of their distance. `elsewhere` has, for each section, the weighted sum or maximum of the
+    passages of all other sections. `others_of_section` has, for each section, the number of passages in its document
+    minus one, by which an average divides.
     """
     result = np.empty(siblings.size)
     for passage in range(siblings.size):
@@ -101,14 +110,14 @@ def from_other_passages(
 
 @kernel
 def from_other_sections_by_factor(value: Floats, parent: Integers, factor: float, maximum: bool) -> Floats:
-    """`from_other_sections` for `weight[distance] = factor ** distance`, in time that grows with the sections alone."""
+    """As `from_other_sections` with `weight[distance] = factor ** distance`, in time proportional to the sections."""
     sections = parent.size
-    below = np.zeros(sections)  # from all sections below, as it arrives at this one
-    outside = np.zeros(sections)  # from all sections that are not below
+    below = np.zeros(sections)  # total from all sections below this one, weighted by distance
+    outside = np.zeros(sections)  # total from all sections that are neither this one nor below it
     for section in range(sections - 1, -1, -1):
         above = parent[section]
         if above >= 0:
-            outside[section] = below[above]  # so far, the siblings after this one
+            outside[section] = below[above]  # only from the siblings after this one so far
             _take(below, above, factor * _either(value[section], below[section], maximum), maximum)
     before = np.zeros(sections)
     result = np.zeros(sections)
@@ -124,13 +133,16 @@ def from_other_sections_by_factor(value: Floats, parent: Integers, factor: float
 
 @kernel
 def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum: bool) -> Floats:
-    """Sum or maximum of `value · weight[distance]` over all other sections of the tree; later weights are 0.
+    """For each section, the sum or maximum of `value · weight[distance]` over all other sections of its tree.
 
-    A section's profile says what its subtree holds at each depth. What a section sends to another subtree depends only
-    on depths there, so subtrees exchange profiles, not sections. The child with the highest subtree, the heir,
-    continues its parent's profile in the same array, shifted by one; only the other children's profiles are added, each
-    as long as their subtree is high. So all profiles together take one element per section, and the time is sections ×
-    the smaller of depth and number of weights, even of a tree that is a chain.
+    Weights beyond the end of `weight` are 0. The distance between a section and a section of another subtree depends
+    only on the depth of the latter. Therefore each section has a *profile*, the sum or maximum of the values at each
+    depth of its subtree, and subtrees exchange profiles instead of single sections.
+
+    The child with the highest subtree is called the *heir*. Its profile is stored in the array of its parent's profile,
+    shifted by one. The other children are called *branches*; their profiles are added to the parent's. So all profiles
+    together take one element per section. The time is proportional to the number of sections times the smaller of their
+    depth and the number of weights, even if the tree is a chain.
     """
     sections = parent.size
     height = np.zeros(sections, np.int64)
@@ -142,16 +154,16 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
             heir[above] = section
     start, first_branch, branch = _lay_out(parent, height, heir)
     profile = np.zeros(sections)
-    outside = np.zeros(sections)  # what arrives from outside a section's subtree, at each depth of it; laid out as profiles
+    outside = np.zeros(sections)  # total from outside a section's subtree, at each depth of the subtree; stored like profiles
     result = np.zeros(sections)
     side = np.zeros(sections + 2)
 
     for section in range(sections - 1, -1, -1):
         at = start[section]
         profile[at] = value[section]
-        if height[section] == 0:  # most sections have none below
+        if height[section] == 0:  # most sections have no sections below
             continue
-        # To each branch from the section itself, its heir and the branches before ...
+        # Each branch receives from the section itself, from the heir and from the branches before it ...
         for i in range(first_branch[section], first_branch[section + 1]):
             other = start[branch[i]]
             size = height[branch[i]] + 1
@@ -182,7 +194,7 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
             _merge(outside, other, outside, at + 1, size, maximum)
             _merge(side, 1, profile, other, size, maximum)
             longest = max(longest, size)
-        # The heir's outside is its parent's, and the parent with its other branches.
+        # The heir receives what its parent receives from outside, and from the parent and its branches.
         side[0] = value[section]
         for depth in range(longest + 1):
             _send(side[depth], outside, at + 1, height[section], weight, depth + 1, maximum)
@@ -192,10 +204,11 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
 
 @kernel
 def _lay_out(parent: Integers, height: Integers, heir: Integers) -> tuple[Integers, Integers, Integers]:
-    """The first element of each section's profile, and the branches: the children of each section but its heir.
+    """Place the profiles of `from_other_sections`, and list the branches of each section.
 
-    Returns `start`; `first_branch`, with one value more than there are sections; and `branch`, in reading order. The
-    profiles of a chain of heirs share one stretch of elements, as long as the chain.
+    Returns three arrays: `start`, the index of the first element of each section's profile; `first_branch`, the index
+    of each section's first branch in `branch`, with the number of branches at the end; and `branch`, the sections that
+    are branches. A chain of heirs shares one range of elements, as long as the chain.
     """
     sections = parent.size
     start = np.zeros(sections, np.int64)
@@ -224,6 +237,7 @@ def _lay_out(parent: Integers, height: Integers, heir: Integers) -> tuple[Intege
 
 @kernel
 def _either(first: float, second: float, maximum: bool) -> float:
+    """The maximum or the sum of two values."""
     if maximum:
         return max(first, second)
     return first + second
@@ -231,12 +245,16 @@ def _either(first: float, second: float, maximum: bool) -> float:
 
 @kernel
 def _take(target: Floats, at: int, value: float, maximum: bool) -> None:
+    """Add a value to `target[at]`, or raise `target[at]` to the value."""
     target[at] = _either(target[at], value, maximum)
 
 
 @kernel
 def _receive(source: Floats, first: int, count: int, weight: Floats, distance: int, maximum: bool) -> float:
-    """What comes from `count` elements of a profile, the first of them at a distance."""
+    """The weighted sum or maximum of `count` elements of a profile from index `first` on.
+
+    The first element is at `distance`, and each further one is one step farther away.
+    """
     result = 0.0
     for i in range(min(count, weight.size - distance)):
         result = _either(result, source[first + i] * weight[distance + i], maximum)
@@ -245,7 +263,10 @@ def _receive(source: Floats, first: int, count: int, weight: Floats, distance: i
 
 @kernel
 def _send(value: float, target: Floats, first: int, count: int, weight: Floats, distance: int, maximum: bool) -> None:
-    """Give a value to `count` elements, the first of them at a distance."""
+    """Add a weighted value to `count` elements of `target` from index `first` on, or raise them to it.
+
+    The first element is at `distance`, and each further one is one step farther away.
+    """
     if value > 0:
         for i in range(min(count, weight.size - distance)):
             _take(target, first + i, value * weight[distance + i], maximum)
@@ -253,5 +274,6 @@ def _send(value: float, target: Floats, first: int, count: int, weight: Floats, 
 
 @kernel
 def _merge(target: Floats, first: int, source: Floats, begin: int, count: int, maximum: bool) -> None:
+    """Add `count` elements of `source` from `begin` on to those of `target` from `first` on, or raise these to them."""
     for i in range(count):
         _take(target, first + i, source[begin + i], maximum)

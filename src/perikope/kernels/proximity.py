@@ -1,8 +1,8 @@
-"""The influence of a Boolean query on the tokens of documents, and its mean over units of text, one document at a time.
+"""The influence of a Boolean query on the tokens of documents, and its mean over units of text.
 
-The query is a program for a stack of influences. An influence is one value per token of the document, kept with the
-list of the tokens whose value is above 0. So the time grows with the tokens that are reached; only a NOT that stands
-alone visits every token.
+The query is a program for a stack machine, which runs once per document. Each level of the stack is an influence: one
+value per token of the document, and a list of the tokens whose value is above 0. So the time is proportional to the
+number of tokens that occurrences reach. Only the operation `NOT` visits every token.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from perikope.core.arrays import Floats, Integers, Integers32
 from perikope.kernels.jit import kernel, step
 
 LEAF, OR_LEAF, OR, AND, AND_NOT, NOT, END_IF_EMPTY = range(7)
-"""Operations of a program.
+"""Operations of a program. A leaf is a node of the query tree that has occurrences, such as a word.
 
-`LEAF` pushes a leaf; `OR_LEAF` raises the top to a leaf. `OR`, `AND` and `AND_NOT` replace the two on top by their
-maximum, by their minimum, or by the minimum of the lower and of 1 - the upper. `NOT` replaces the top by 1 - itself, at
-least 0. `END_IF_EMPTY` jumps to a step of the program if the top is 0 everywhere.
+`LEAF` pushes the influence of a leaf. `OR_LEAF` raises the top level to the influence of a leaf. `OR` and `AND` replace
+the two top levels by their maximum or minimum. `AND_NOT` replaces them by the minimum of the lower level and 1 minus
+the upper level. `NOT` replaces the top level by 1 minus its values, and at least 0. `END_IF_EMPTY` jumps to a step of
+the program if the top level is 0 everywhere.
 """
 
 
@@ -27,52 +28,52 @@ class LeafEntries(NamedTuple):
     """The occurrences of each leaf of the query."""
 
     first: Integers
-    """First entry of each leaf, and the number of entries."""
+    """Index of each leaf's first entry, and at the end the number of entries."""
     occurrence: Integers
-    """Occurrence of each entry; rising within a leaf."""
+    """Index of the occurrence of each entry, in ascending order within a leaf."""
 
 
 class InfluenceSources(NamedTuple):
-    """Occurrences of query terms, by document and position, and what each of them reaches."""
+    """Occurrences of query terms, ordered by document and position, and the tokens that each of them influences."""
 
     first_of_document: Integers
-    """First occurrence of each document, and the number of occurrences."""
+    """Index of each document's first occurrence, and at the end the number of occurrences."""
     position: Integers32
     """Position of each occurrence in its document."""
     run: Integers
-    """Run of tokens that contains each occurrence."""
+    """Index of the run (`ElementRuns`) that contains each occurrence."""
     table: Integers
-    """Table that gives each occurrence's influence."""
+    """Index of the table (`InfluenceTables`) that has each occurrence's influence by distance."""
     group: Integers
-    """Group of each occurrence: occurrences of one element with the same table (`group_occurrences`)."""
+    """Group of each occurrence. The occurrences of a group are in one element and have the same table."""
     groups: int
     """Number of groups."""
     whole_first: Integers
-    """First token of the range that an occurrence influences evenly, as one in a title does."""
+    """First token of the range on which an occurrence, such as one in a title, has the same influence everywhere."""
     whole_end: Integers
-    """End of this range; 0 where influence falls with distance."""
+    """End of this range (exclusive); 0 if the influence of the occurrence decreases with distance."""
 
 
 class ElementRuns(NamedTuple):
-    """Runs of tokens with the same deepest element; the runs of an element are linked."""
+    """Runs of adjacent tokens with the same deepest element, and links between the runs of an element."""
 
     first: Integers
-    """First token of each run, in its document."""
+    """First token of each run, counted in its document."""
     end: Integers
-    """End of each run."""
+    """One more than the last token of each run."""
     before: Integers32
-    """The run of the same element before each run, or -1."""
+    """Index of the previous run of the same element, or -1 if there is none."""
     after: Integers32
-    """The run of the same element after each run, or -1."""
+    """Index of the next run of the same element, or -1 if there is none."""
 
 
 class InfluenceTables(NamedTuple):
-    """Influence by distance in tokens, one table after the other."""
+    """Tables of influence by distance in tokens, concatenated."""
 
     first: Integers
-    """First value of each table, and the number of values."""
+    """Index of each table's first value, and at the end the number of values."""
     value: Floats
-    """Influence at distance 0, 1, 2, … of each table; 0 beyond its end."""
+    """Influence at distance 0, 1, 2, …, table by table. Beyond the end of a table, influence is 0."""
 
 
 class TokenUnits(NamedTuple):
@@ -81,29 +82,29 @@ class TokenUnits(NamedTuple):
     tokens: Integers
     """Number of tokens of each document."""
     first_of_document: Integers
-    """First unit of each document, and the number of units."""
+    """Index of each document's first unit, and at the end the number of units."""
     first: Integers
-    """First token of each unit, in its document."""
+    """First token of each unit, counted in its document."""
     end: Integers
-    """End of each unit."""
+    """One more than the last token of each unit."""
 
 
 class _Stack(NamedTuple):
-    """Influences on the tokens of one document; all values above the top are 0."""
+    """A stack of influences on the tokens of one document. On levels above the top, all values are 0."""
 
     values: Floats
-    """Shape (depth, tokens)."""
+    """Shape (levels, tokens): the influence on each token."""
     touched: Integers
-    """Shape (depth, tokens): the tokens whose value is above 0, in no order."""
+    """Shape (levels, tokens): the tokens whose value is above 0, in no particular order."""
     count: Integers
-    """Number of these tokens, per level."""
+    """Number of tokens in `touched`, per level."""
 
 
 class _Groups(NamedTuple):
-    """The groups of occurrences that one leaf has met in a document."""
+    """Working memory of `_spread`: the groups of occurrences that it has met so far."""
 
     last: Integers
-    """Last occurrence of each group so far, or -1; -1 everywhere between two leaves."""
+    """Last occurrence of each group so far, or -1. Between calls, all values are -1."""
     used: Integers
     """The groups met so far."""
 
@@ -113,11 +114,11 @@ def mean_influence(
     program: Integers, depth: int, leaves: LeafEntries, sources: InfluenceSources, runs: ElementRuns, tables: InfluenceTables,
     units: TokenUnits,
 ) -> Floats:  # fmt: skip
-    """The mean of the query's influence over the tokens of each unit; 0 for a unit without tokens.
+    """For each unit, the mean of the query's influence over its tokens; 0 if it has no tokens.
 
-    `program` has shape (steps, 2): operation and argument, which is a leaf or a step. `depth` is the largest height of
-    the stack. At the end of the program the stack must have one level. An occurrence influences the tokens of its own
-    element by its table.
+    `program` has shape (steps, 2): operation and argument. The argument of `LEAF` and `OR_LEAF` is a leaf, and that of
+    `END_IF_EMPTY` is a step. `depth` is the number of levels that the stack needs. At the end of the program, the stack
+    must have one level. An occurrence influences only tokens of its own element, as its table says.
     """
     means = np.zeros(units.first.size)
     longest = 0
@@ -155,9 +156,10 @@ def mean_influence(
 
 @step
 def _entries_of(leaves: LeafEntries, leaf: int, cursor: Integers, first_of_document: Integers, document: int) -> Integers:
-    """The occurrences of a leaf in a document; documents must come in order.
+    """The occurrences of a leaf in a document. Documents must be passed in ascending order.
 
-    The cursor stays at their beginning, since a leaf may be in the program twice.
+    `cursor` has the entry of each leaf at which the search starts. It is moved to the leaf's first occurrence in the
+    document and not beyond, because a leaf may be in the program twice.
     """
     occurrence, stop = leaves.occurrence, leaves.first[leaf + 1]
     at = cursor[leaf]
@@ -172,7 +174,7 @@ def _entries_of(leaves: LeafEntries, leaf: int, cursor: Integers, first_of_docum
 
 @step
 def _join_maximum(stack: _Stack, top: int) -> None:
-    """Raise the level `top` to the level above it, which is cleared."""
+    """Set the level `top` to the maximum of itself and the level above it, and clear the level above."""
     values, touched, count = stack.values, stack.touched, stack.count
     for i in range(count[top + 1]):
         x = touched[top + 1, i]
@@ -182,7 +184,10 @@ def _join_maximum(stack: _Stack, top: int) -> None:
 
 @step
 def _join_minimum(stack: _Stack, top: int, negated: bool) -> None:
-    """Lower the level `top` to the level above it, or with `negated` to 1 - that level, which is cleared."""
+    """Set the level `top` to the minimum of itself and the level above it, and clear the level above.
+
+    If `negated`, 1 minus the level above is used instead.
+    """
     values, touched, count = stack.values, stack.touched, stack.count
     left = 0
     for i in range(count[top]):
@@ -198,7 +203,7 @@ def _join_minimum(stack: _Stack, top: int, negated: bool) -> None:
 
 @step
 def _negate(stack: _Stack, top: int, tokens: int) -> None:
-    """Replace every value p of the level `top` by 1 - p, at least 0."""
+    """Replace every value p of the level `top` by `max(0, 1 - p)`."""
     values, touched = stack.values[top], stack.touched[top]
     count = 0
     for x in range(tokens):
@@ -211,7 +216,7 @@ def _negate(stack: _Stack, top: int, tokens: int) -> None:
 
 @kernel
 def _clear(stack: _Stack, level: int) -> None:
-    """Make all values of a level 0."""
+    """Set all values of a level to 0."""
     values, touched = stack.values[level], stack.touched[level]
     for i in range(stack.count[level]):
         values[touched[i]] = 0.0
@@ -220,15 +225,15 @@ def _clear(stack: _Stack, level: int) -> None:
 
 @step
 def _average(values: Floats, touched: Integers, units: TokenUnits, document: int, means: Floats) -> None:
-    """Set the means of the units of a document; `touched` are the tokens whose value is above 0."""
+    """Set the means of the units of a document. `touched` has the tokens whose value is above 0."""
     unit_first, unit_end = units.first, units.end
     low, high = values.size, np.int64(0)
     for i in range(touched.size):
         low = min(low, touched[i])
         high = max(high, touched[i] + 1)
     for unit in range(units.first_of_document[document], units.first_of_document[document + 1]):
-        # Each unit is summed by itself: with differences of running sums, equal texts would get scores that differ by
-        # rounding.
+        # Each unit is summed separately. With differences of running sums, equal texts would get scores that differ
+        # by rounding.
         total = 0.0
         for x in range(max(low, unit_first[unit]), min(high, unit_end[unit])):
             total += values[x]
@@ -240,10 +245,11 @@ def _average(values: Floats, touched: Integers, units: TokenUnits, document: int
 def _spread(
     entries: Integers, sources: InfluenceSources, runs: ElementRuns, tables: InfluenceTables, stack: _Stack, top: int, groups: _Groups
 ) -> None:
-    """Raise the level `top` to the influence of some occurrences of one document, in the order of positions.
+    """Raise the level `top` to the influence of some occurrences of one document, ordered by position.
 
-    In a group only the nearest occurrence counts, so two neighbours of a group each reach half of the way between them.
-    The time grows with the tokens that are reached, not with the length of the tables.
+    On a token, only the nearest occurrence of each group has to be considered. So two neighbours in a group each spread
+    their influence up to the middle between them. The time is proportional to the number of tokens that are reached,
+    not to the length of the tables.
     """
     position, run, first_value = sources.position, sources.run, tables.first
     values, touched, count = stack.values[top], stack.touched[top], stack.count[top]
@@ -284,7 +290,7 @@ def _spread(
 
 @step
 def _is_same_whole(sources: InfluenceSources, one: int, other: int) -> bool:
-    """Whether two occurrences give the same influence to the same range; False where the first is -1."""
+    """Whether two occurrences have the same influence on the same whole range; False if `one` is -1."""
     return (
         one >= 0
         and sources.whole_first[one] == sources.whole_first[other]
@@ -298,9 +304,10 @@ def _reach(
     position: int, run: int, low: int, high: int, curve: Floats, runs: ElementRuns, next_run: Integers32,
     values: Floats, touched: Integers, count: int,
 ) -> int:  # fmt: skip
-    """Raise the values of tokens `low` to `high` to an occurrence's influence; return the number of tokens touched.
+    """Raise the values of tokens from `low` to `high` (inclusive) to the influence of one occurrence.
 
-    Only tokens in its own run, and in the runs that `next_run` links to it, are in its element.
+    Only tokens of the same element are raised: those in the occurrence's run, and in the runs that follow it by
+    `next_run`. `curve` has the influence by distance. Returns the new number of tokens in `touched`.
     """
     run_first, run_end = runs.first, runs.end
     while run >= 0 and run_first[run] <= high and run_end[run] > low:
@@ -312,7 +319,7 @@ def _reach(
 
 @kernel
 def _raise(values: Floats, touched: Integers, count: int, x: int, value: float) -> int:
-    """Raise the value of token x to another; return the number of tokens touched then."""
+    """Raise the value of token x to at least `value`. Returns the new number of tokens in `touched`."""
     if values[x] < value:
         if values[x] == 0.0:
             touched[count] = x
@@ -323,7 +330,10 @@ def _raise(values: Floats, touched: Integers, count: int, x: int, value: float) 
 
 @kernel
 def group_occurrences(span_of_occurrence: Integers, table_of_occurrence: Integers, spans: int) -> tuple[Integers, int]:
-    """The group of each occurrence, from 0, and the number of groups; a group has one element and one table."""
+    """The group of each occurrence, from 0, and the number of groups.
+
+    The occurrences of a group are in the same element (span) and have the same table. `spans` is the number of spans.
+    """
     group = np.empty(span_of_occurrence.size, np.int64)
     first_group = np.full(spans, -1, np.int32)
     next_group = np.empty(span_of_occurrence.size, np.int64)

@@ -1,4 +1,4 @@
-"""Ranks of rows, counted without sorting: one more than the number of better rows."""
+"""Compute the ranks of a few rows without sorting: the rank is the number of better rows plus 1."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ def count_better(
     end: Integers,
     most: int,
 ) -> tuple[Integers, Integers]:
-    """The rank of some rows, from 1, among all eligible rows and among those from `first` to `end`; 0 beyond `most`.
+    """The ranks, from 1, of some rows among all eligible rows, and among the eligible rows of a range.
 
-    Higher values come first, equal ones by `order`. Without any value in `eligible` all rows are.
+    The range of `rows[i]` is from `first[i]` to `end[i]` (exclusive). Rows with larger values are better; if values are
+    equal, those with a smaller `order`. `eligible` has one flag per row; if it is empty, all rows are eligible. Both
+    ranks are 0 if the row is not eligible, or if its rank among all rows is larger than `most`.
     """
     rank = np.zeros(rows.size, np.int64)
     inside = np.zeros(rows.size, np.int64)

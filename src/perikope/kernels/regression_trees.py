@@ -1,4 +1,4 @@
-"""Regression trees over rows of features."""
+"""Evaluate regression trees."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from perikope.kernels.jit import kernel
 def add_trees(
     features: Floats, first_node: Integers, feature: Integers, threshold: Floats, left: Integers, right: Integers, value: Floats
 ) -> Floats:
-    """What each feature adds to the sum of all trees: shape (features + 1, rows); the last row is what the roots add.
+    """The contribution of each feature to the sum of all trees, shape (features + 1, rows).
 
-    From a node a row goes left where its feature is at most the threshold, else right; a leaf has left -1. What a step
-    changes in the value is put down to the feature that decided it. Children must come behind their parents.
+    `features` has shape (rows, features). The trees are concatenated; `first_node` has the root of each tree, and at
+    the end the number of nodes. At an inner node, a row goes to the left child if the node's feature is at most the
+    threshold, else to the right child. A leaf has left -1. Children must have larger numbers than their parents.
+
+    Each step from a node to its child changes the value. This change is attributed to the feature that the node tests.
+    The last row of the result is the sum of the values of the roots.
     """
     rows, columns = features.shape
     added = np.zeros((columns + 1, rows))

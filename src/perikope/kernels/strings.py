@@ -1,4 +1,4 @@
-"""Byte strings in one array: hashes of them, and the merge of several sorted lists."""
+"""Hash, merge and sort byte strings that are stored one after the other in one array."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perikope.kernels.jit import kernel
 
 @kernel
 def hash_strings(ends: Unsigned64, data: Bytes) -> Unsigned64:
-    """A 64-bit hash of each string (FNV-1a with a final mixing step)."""
+    """A 64-bit hash of each string (FNV-1a with a final mixing step). String `s` is `data[ends[s - 1] : ends[s]]`."""
     hashes = np.empty(ends.size, np.uint64)
     begin = np.uint64(0)
     for i in range(ends.size):
@@ -25,9 +25,11 @@ def hash_strings(ends: Unsigned64, data: Bytes) -> Unsigned64:
 
 @kernel
 def merge_sorted(order: Integers, first: Integers, start: Integers, end: Integers, data: Bytes) -> tuple[Integers, Integers]:
-    """Merge sorted lists of strings: the rank of every string among the distinct ones, and one string per rank.
+    """Merge sorted lists of strings.
 
-    List `i` is `order[first[i] : first[i + 1]]`, numbers of strings; string `s` is `data[start[s] : end[s]]`.
+    String number `s` is `data[start[s] : end[s]]`. The numbers of the strings of list `i` are
+    `order[first[i] : first[i + 1]]`. Returns the rank of each string among the distinct strings, and for each rank the
+    number of one string with this rank.
     """
     lists = first.size - 1
     head = first[:-1].copy()
@@ -53,6 +55,7 @@ def merge_sorted(order: Integers, first: Integers, start: Integers, end: Integer
 
 @kernel
 def _less(start: Integers, end: Integers, data: Bytes, a: int, b: int) -> bool:
+    """Whether string number `a` comes before string number `b`."""
     length = min(end[a] - start[a], end[b] - start[b])
     for i in range(length):
         x, y = data[start[a] + i], data[start[b] + i]
@@ -63,7 +66,11 @@ def _less(start: Integers, end: Integers, data: Bytes, a: int, b: int) -> bool:
 
 @kernel
 def pack_strings(ends: Unsigned64, data: Bytes, numbers: Integers, chunks: int) -> Unsigned64:
-    """The first bytes of chosen strings, eight per number, so that numbers are ordered as strings; zeros fill up."""
+    """The first `8 · chunks` bytes of chosen strings as numbers of eight bytes, shape (chunks, strings).
+
+    Shorter strings are filled up with zeros. The numbers are in the same order as the strings. String `s` is
+    `data[ends[s - 1] : ends[s]]`.
+    """
     packed = np.zeros((chunks, numbers.size), np.uint64)
     for i in range(numbers.size):
         begin = np.int64(ends[numbers[i] - 1]) if numbers[i] > 0 else np.int64(0)
@@ -75,7 +82,10 @@ def pack_strings(ends: Unsigned64, data: Bytes, numbers: Integers, chunks: int) 
 
 @kernel
 def order_runs(groups: Integers, keys: Unsigned64, longest: int) -> Integers:
-    """The order of rows by keys within runs of one group; empty where a run is longer than `longest`."""
+    """The order of rows if each run of rows with the same group is sorted by keys.
+
+    `keys` has shape (chunks, rows), as from `pack_strings`. The result is empty if a run is longer than `longest`.
+    """
     order = np.arange(groups.size)
     first = 0
     while first < groups.size:
@@ -97,6 +107,7 @@ def order_runs(groups: Integers, keys: Unsigned64, longest: int) -> Integers:
 
 @kernel
 def _before(keys: Unsigned64, row: int, other: int) -> bool:
+    """Whether the keys of `row` come before the keys of `other`."""
     for chunk in range(keys.shape[0]):
         if keys[chunk, row] != keys[chunk, other]:
             return keys[chunk, row] < keys[chunk, other]

@@ -1,4 +1,4 @@
-"""The section of each span, and the title of each section."""
+"""Find the section of each span, and the title of each section."""
 
 from __future__ import annotations
 
@@ -8,17 +8,24 @@ from perikope.core.arrays import Bytes, Integers, Integers32
 from perikope.kernels.jit import kernel
 
 SECTION, PASSAGE, TITLE = 0, 1, 2
+"""Kinds of spans, as in `perikope.document.tree.Kind`."""
 
 
 @kernel
 def derive_structure(
     kind: Bytes, parent: Integers32, first_span: Integers
 ) -> tuple[Integers32, Integers32, Integers, Integers, Integers, Integers]:
-    """Number sections and passages within their documents.
+    """Find the sections, passages and titles of documents among their spans.
 
-    Returns, per span, its nearest section (for a section, itself); per section, its parent
-    section; the span of each section, of its title (-1: none) and of each passage; and one value a document, where its
-    sections and passages end.
+    `kind` and `parent` have one value per span; parents are counted from the first span of their document. `first_span`
+    has the first span of each document, and at the end the number of spans. Returns six arrays:
+
+    - the nearest section of each span, counted in its document; a section is its own nearest section
+    - the parent of each section, counted in its document, or -1
+    - the span of each section
+    - the span of each section's title, or -1 if it has none
+    - the span of each passage
+    - two values per document: the number of sections, and of passages, up to the end of this document
     """
     spans = kind.size
     section_of_span = np.empty(spans, np.int32)

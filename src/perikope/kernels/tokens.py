@@ -1,7 +1,7 @@
-"""The token stream of a document: the number of each token's term, frequent terms first, in two bytes.
+"""The token stream of a document: the number of each token's term, as codes of two bytes.
 
-A code below 65535 is the number itself; 65535 is followed by the low and the high half of a larger one. Chosen by
-measurement over plain 32-bit numbers, variable bytes and bit-packed blocks: see ARCHITECTURE.md.
+Frequent terms have small numbers. A number below 65535 is its own code. A larger number is three codes: 65535, its low
+half and its high half. ARCHITECTURE.md compares this format with 32-bit numbers, variable bytes and bit-packed blocks.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from perikope.core.arrays import Integers, Unsigned16, Unsigned32
 from perikope.kernels.jit import kernel
 
 ESCAPE = 0xFFFF
+"""Code that begins a number of three codes."""
 SLOTS = 1 << 16
-"""Smallest size of a table over terms: a damaged code below the escape cannot point outside it."""
+"""Minimum size of a table that is indexed by codes, so that no code, even a damaged one, points outside it."""
 
 
 @kernel
 def encode_tokens(tokens: Unsigned32, first_token: Integers) -> tuple[Unsigned16, Integers]:
-    """The codes of all documents, concatenated, and the index of each document's first code.
+    """Encode the tokens of documents.
 
-    The last index is the number of codes, so there is one more than documents.
+    `first_token` has the index of each document's first token, and at the end the number of tokens. Returns the codes
+    of all documents, concatenated; and the index of each document's first code, with the number of codes at the end.
     """
     wide = 0
     for token in tokens:
@@ -46,7 +48,7 @@ def encode_tokens(tokens: Unsigned32, first_token: Integers) -> tuple[Unsigned16
 
 @kernel
 def decode_tokens(codes: Unsigned16, count: int) -> tuple[Unsigned32, int]:
-    """The first `count` tokens of a stream, and their number, which is smaller where the stream ends early."""
+    """Decode the first `count` tokens. Returns the tokens and their number, which is smaller if the codes end early."""
     tokens = np.empty(count, np.uint32)
     at = 0
     decoded = 0
@@ -65,7 +67,7 @@ def decode_tokens(codes: Unsigned16, count: int) -> tuple[Unsigned32, int]:
 
 @kernel
 def map_tokens(tokens: Unsigned32, new_number: Unsigned32) -> bool:
-    """Renumber tokens in place; False where a token has no number."""
+    """Replace each token t by `new_number[t]` in place. Stops and returns False if a token is outside `new_number`."""
     for i in range(tokens.size):
         if tokens[i] >= new_number.size:
             return False

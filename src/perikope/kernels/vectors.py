@@ -1,8 +1,8 @@
-"""Packed vectors: unpacked in blocks that stay in the cache, and the best product of each passage.
+"""Unpack packed vectors, and find the best product of a query token with the vectors of each passage.
 
-A row begins with what belongs to all of its values: nothing (plain float16), two bytes of scale (int8), or two bytes
-that number a centroid and two of scale (residual). Products are made of what follows; scale and centroid are put in
-afterwards, once a product and not once a value.
+A row is one packed vector. It begins with a head: nothing (float16 values), two bytes for a scale (int8 values), or two
+bytes for the number of a centroid and two bytes for a scale (residuals of two bits). Products are computed from the
+values after the head. Centroid and scale are applied to each product instead of to each value.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from perikope.core.arrays import Bytes, Floats32, Integers, Unsigned16
 from perikope.kernels.jit import kernel
 
 PLAIN, SCALED, CENTRED = 0, 2, 4
-"""Number of bytes at the head of a row."""
+"""Length of the head in bytes: of float16 rows, of int8 rows, and of rows with a centroid."""
 
 
 @kernel
 def unpack_residuals(rows: Bytes, values_of_byte: NDArray[np.complex128], vectors: NDArray[np.complex128]) -> None:
-    """Unpack values of two bits, four per byte.
+    """Unpack residuals of two bits, four per byte, into `vectors`, without scale and centroid.
 
-    Four floats are moved as one value of 16 bytes, which is a complex number.
+    `values_of_byte` has the four float32 values of each byte. Four floats are 16 bytes, and are copied as one complex
+    number, which is faster.
     """
     for i in range(rows.shape[0]):
         for b in range(rows.shape[1] - CENTRED):
@@ -30,7 +31,7 @@ def unpack_residuals(rows: Bytes, values_of_byte: NDArray[np.complex128], vector
 
 @kernel
 def unpack_integers(rows: Bytes, vectors: Floats32) -> None:
-    """Unpack signed bytes as whole numbers."""
+    """Unpack int8 values into `vectors`, without the scale."""
     for i in range(rows.shape[0]):
         for d in range(rows.shape[1] - SCALED):
             vectors[i, d] = np.float32(np.int8(rows[i, SCALED + d]))
@@ -38,7 +39,7 @@ def unpack_integers(rows: Bytes, vectors: Floats32) -> None:
 
 @kernel
 def unpack_halves(rows: Unsigned16, halves: Floats32, vectors: Floats32) -> None:
-    """Unpack float16 values, by a table of all of them."""
+    """Unpack float16 values into `vectors`; `halves` has the value of each of the 65,536 bit patterns."""
     for i in range(rows.shape[0]):
         for d in range(rows.shape[1]):
             vectors[i, d] = halves[rows[i, d]]
@@ -54,10 +55,11 @@ def best_products(
     passage_of_row: Integers,
     best: Floats32,
 ) -> bool:
-    """Raise `best` (passages, query tokens) to the products of some rows; False where a row names an unknown centroid.
+    """Raise `best` to the products of query tokens with some rows. Returns False if a row has an unknown centroid.
 
-    `of_centroid` has the products of the query with every centroid, `halves` the number that each pattern of float16
-    stands for.
+    `best` has shape (passages, query tokens). `products` has shape (rows, query tokens): the products with the unpacked
+    rows. `head` is `PLAIN`, `SCALED` or `CENTRED`. `of_centroid` has shape (centroids, query tokens): the products with
+    the centroids. `halves` has the value of each float16 bit pattern.
     """
     tokens = products.shape[1]
     for i in range(products.shape[0]):
@@ -86,7 +88,10 @@ def best_centroids(
     passage_of_row: Integers,
     best: Floats32,
 ) -> bool:
-    """As `best_products`, with centroids instead of vectors: nothing is unpacked."""
+    """Raise `best` to the products of query tokens with the centroids of some rows, without unpacking the rows.
+
+    The parameters are as in `best_products`. Returns False if a row has an unknown centroid.
+    """
     for i in range(rows.shape[0]):
         passage = passage_of_row[i]
         centroid = np.int64(rows[i, 0]) | np.int64(rows[i, 1]) << 8

@@ -1,4 +1,4 @@
-"""The words of a text."""
+"""Find the words of a text."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from perikope.core.arrays import Bytes, Integers32, Unsigned32
 from perikope.kernels.jit import kernel
 
 OTHER, LETTER, EXTENDER, SINGLE = 0, 1, 2, 3
-"""Classes of characters: outside words; in a word; continues a word but starts none; a word by itself."""
+"""Classes of characters.
+
+`OTHER` is outside words, `LETTER` is part of a word, `EXTENDER` continues a word but does not start one, and `SINGLE`
+is a word by itself.
+"""
 
 
 @kernel
 def find_words(characters: Unsigned32, class_of: Bytes) -> tuple[Integers32, Integers32]:
-    """Start and end of each word of a text given as code points."""
+    """The start and the end (exclusive) of each word, as indexes in `characters`.
+
+    `characters` has the code points of the text, and `class_of` has the class of each code point.
+    """
     count = characters.size
-    # A word takes at least one character; with a separator each, half as many.
+    # Every word takes at least one character.
     starts = np.empty(count, np.int32)
     ends = np.empty(count, np.int32)
     words = 0

@@ -1,8 +1,9 @@
-"""Encoders, and attention over document graphs: what a passage means alone and among its neighbours.
+"""Neural ranking: encoders compute vectors of passages, and graph attention adds the context of their document.
 
-No other folder imports torch. `graph` makes the graph of a document and `drawing` a picture of it, both without torch.
-`sharing` plans which hidden states are computed, and `hgat` computes them.
+No other folder imports torch. `graph` makes the graph of a document, and `drawing` draws it; neither imports torch.
+`sharing` plans which hidden states of the graph attention are computed, and `hgat` computes them.
 
 Docstrings write the shape of an array or tensor as one name per axis: `(nodes, tokens, dimension)`. Within a docstring,
-the same name means the same length. Vectors are float32. A mask is boolean; it is true where there is a token.
+the same name means the same length. Vectors are float32. A mask is boolean: true for tokens whose vectors are used,
+false for padding and skipped tokens.
 """

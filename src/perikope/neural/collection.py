@@ -1,6 +1,6 @@
 """A collection for neural rankers: texts, graphs and sets of topics in one file.
 
-It is read from an index once; a machine with torch and without the index needs only the file.
+The file is made once from an index. A machine that trains rankers needs only this file, not the index.
 """
 
 from __future__ import annotations
@@ -31,13 +31,17 @@ class Collection:
 
     @classmethod
     def read(cls, snapshot: Snapshot, topics: Mapping[str, Topics] | None = None, texts: Texts | None = None) -> Collection:
-        """The collection of all documents of an index."""
+        """Read the texts and graphs of all documents of an index.
+
+        `topics` are sets of topics by name. `texts` are the texts of the index if they were read before; None reads
+        them.
+        """
         texts = texts or read_texts(snapshot)
         graphs = tuple(read_graph(snapshot, snapshot.find_document(document)) for document in texts.documents)
         return cls(texts, graphs, dict(topics or {}))
 
     def save(self, path: Path) -> None:
-        """Write one file of compressed JSON."""
+        """Write the collection to one file, as LZMA-compressed JSON; missing folders are made."""
         texts = self.texts
         content = {
             "perikope": "collection",
@@ -56,7 +60,7 @@ class Collection:
 
     @classmethod
     def load(cls, path: Path) -> Collection:
-        """Read a file that `save` wrote."""
+        """Read a collection from a file that `save` wrote."""
         try:
             content = json.loads(lzma.decompress(path.read_bytes()))
             texts = Texts(
@@ -73,22 +77,26 @@ class Collection:
             )
             return cls(texts, graphs, {name: _topics(plain) for name, plain in content["topics"].items()})
         except (OSError, EOFError, lzma.LZMAError, ValueError, TypeError, KeyError, IndexError):
-            raise InputError("holds no collection, or is damaged; remove it and prepare the experiment again", path=path) from None
+            raise InputError("is not a collection file, or is damaged; remove it and prepare the experiment again", path=path) from None
 
 
 def join_graphs(collections: Sequence[Collection]) -> list[DocumentGraph]:
-    """The graphs of several collections, in the order of documents that `join_texts` has."""
+    """The graphs of the documents of several collections, in the order of documents in `join_texts`."""
     return [graph for collection in collections for graph in collection.graphs]
 
 
 def _plain_graph(graph: DocumentGraph) -> list[Any]:
-    """A graph as JSON has it, without the texts of passages, which are kept elsewhere in the file."""
+    """A graph as values for JSON: names, titles, passage flags, parents and edges.
+
+    Texts of passages are left out, because the file has them under `passages`.
+    """
     titles = ["" if is_passage else text for text, is_passage in zip(graph.texts, graph.is_passage.tolist(), strict=True)]
     edges = {name: graph.edges[name].tolist() for name in FORWARD if graph.edges[name].size}
     return [list(graph.names), titles, graph.is_passage.astype(int).tolist(), graph.parent.tolist(), edges]
 
 
 def _graph(plain: Sequence[Any], document: str, passages: Sequence[str]) -> DocumentGraph:
+    """The graph of a document from what `_plain_graph` returned and the texts of its passages, in order."""
     names, titles, is_passage, parent, edges = plain
     remaining = iter(passages)
     texts = tuple(next(remaining) if passage else title for title, passage in zip(titles, is_passage, strict=True))
@@ -99,6 +107,7 @@ def _graph(plain: Sequence[Any], document: str, passages: Sequence[str]) -> Docu
 
 
 def _plain_topics(topics: Topics) -> dict[str, Any]:
+    """A set of topics as values for JSON."""
     return {
         "qids": topics.qids,
         "queries": topics.queries,
@@ -110,6 +119,7 @@ def _plain_topics(topics: Topics) -> dict[str, Any]:
 
 
 def _topics(plain: Mapping[str, Any]) -> Topics:
+    """The set of topics from what `_plain_topics` returned."""
     return Topics(
         tuple(plain["qids"]),
         tuple(plain["queries"]),

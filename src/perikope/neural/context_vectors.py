@@ -1,8 +1,8 @@
 """Vectors of passages in the context of their documents, by graph attention, for stores and for explanations of scores.
 
-All passages of a document are computed in one pass over its graph. The texts of nodes are those of training. The text
-of a passage follows its heading path, if the ranker was trained so. The text of a section is its title. A node without
-text has no tokens and sends no messages.
+All passages of a document are computed in one pass over its graph. Nodes have the same texts as in training. The text
+of a passage node is the passage, after its heading path if the ranker was trained with heading paths. The text of a
+section node is its title. A node without text has no tokens and sends no messages.
 """
 
 from __future__ import annotations
@@ -25,22 +25,25 @@ from perikope.neural.stores.update import Encoded
 from perikope.neural.training import computing
 
 _SHOWN = 60
-"""Maximum characters of a section's title in an explanation."""
+"""Maximum characters of a section title in an explanation; longer titles are cut."""
 
 
 def variant_of(context: HGAT) -> str:
-    """The name in the paper of the variant of graph attention, such as `NO_LB`."""
+    """The name of the variant of a graph attention, as in `hgat.VARIANTS`; for example `NO_LB`."""
     switches = tuple(bool(context.settings[name]) for name in ("no_out", "lam", "no_self"))
     return next(name for name, switches_of_variant in VARIANTS.items() if switches_of_variant == switches)
 
 
 def alpha_of(ranker: SavedRanker) -> float | None:
-    """The share of the context in late fusion, from 0 to 1; None without late fusion."""
+    """The learned weight α of the context score in late fusion, from 0 to 1; None if the ranker has no late fusion."""
     return None if ranker.fusion is None else float(ranker.fusion.alpha.detach().clamp(0, 1))
 
 
 def read_nodes(snapshot: Snapshot, document: int, heading_path: bool) -> tuple[DocumentGraph, list[str]]:
-    """The graph of the document with a number, and the texts of its nodes as they are encoded."""
+    """The graph of a document, and the texts of its nodes as they are encoded, in the order of nodes.
+
+    `document` is the number of the document in the snapshot. `heading_path` prepends heading paths to passages.
+    """
     graph = read_graph(snapshot, document)
     texts = list(graph.texts)
     for node, text in zip(graph.passage_node.tolist(), written_passages(snapshot, document, heading_path), strict=True):
@@ -50,14 +53,17 @@ def read_nodes(snapshot: Snapshot, document: int, heading_path: bool) -> tuple[D
 
 @dataclass(frozen=True)
 class ContextSource:
-    """A `DocumentEncoder` for vectors of passages in their context and, with late fusion, of the passages alone."""
+    """A `DocumentEncoder` for stores of kind `context`: computes vectors of passages in their context.
+
+    With late fusion, it also returns the vectors of the passages alone.
+    """
 
     ranker: SavedRanker
     kind: Kind = "context"
 
     @property
     def context(self) -> HGAT:
-        """The graph attention of the ranker."""
+        """The graph attention of the ranker, which must have one."""
         assert self.ranker.context is not None
         return self.ranker.context
 
@@ -68,16 +74,16 @@ class ContextSource:
 
     @property
     def heading_path(self) -> bool:
-        """Whether the text of a passage follows its heading path when it is encoded."""
+        """Whether the heading path is prepended to the text of a passage before it is encoded."""
         return self.ranker.heading_path
 
     @property
     def matrices(self) -> tuple[str, ...]:
-        """Names of the matrices per passage: that in context and, with late fusion, that of the passage alone."""
+        """Names of the matrices per passage: vectors in context and, with late fusion, vectors of the passage alone."""
         return (VECTORS,) if self.ranker.fusion is None else (VECTORS, CONTENT)
 
     def encode(self, snapshot: Snapshot, documents: Sequence[int]) -> Iterable[list[Encoded]]:
-        """The vectors of each passage in its context, per document; see `DocumentEncoder.encode`."""
+        """Yield, for each document, the vectors of its passages in context; see `DocumentEncoder.encode`."""
         graphs_and_texts = [read_nodes(snapshot, document, self.heading_path) for document in documents]
         encoded = encode_texts(self.ranker, [text for _, texts in graphs_and_texts for text in texts])
         first = 0
@@ -89,13 +95,13 @@ class ContextSource:
     def sample(self, snapshot: Snapshot, document: int, passages: Sequence[int]) -> list[Encoded]:
         """The vectors of some passages of a document; see `DocumentEncoder.sample`.
 
-        Passages depend on their neighbours, so the whole document is encoded.
+        The whole document is encoded, because the vectors of a passage depend on its neighbours.
         """
         (encoded,) = self.encode(snapshot, [document])
         return [encoded[passage] for passage in passages]
 
     def _encode(self, graph: DocumentGraph, nodes: Sequence[Encoded]) -> list[Encoded]:
-        """The vectors of the passages of a graph, given those of each node alone."""
+        """The vectors of the passages of a graph in context; `nodes` has the vectors of each node alone."""
         if not graph.passage_node.size:
             return []
         tokens, mask = padded(nodes, self.dimension, self.ranker.encoder.device)
@@ -111,7 +117,7 @@ class ContextSource:
 
 
 def encode_texts(ranker: SavedRanker, texts: Sequence[str]) -> list[Encoded]:
-    """The vectors (vectors, dimension) of each text alone; a text without words has none."""
+    """The vectors of each text alone, in the order of `texts`; a blank text has no vectors."""
     filled = [number for number, text in enumerate(texts) if text.strip()]
     encoded = [Encoded((np.zeros((0, ranker.encoder.dimension), np.float32),), np.zeros(0, np.int64))] * len(texts)
     for number, vectors, position in ranker.encoder.encode([texts[number] for number in filled]):
@@ -120,7 +126,10 @@ def encode_texts(ranker: SavedRanker, texts: Sequence[str]) -> list[Encoded]:
 
 
 def padded(nodes: Sequence[Encoded], dimension: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The vectors of nodes at their token positions (nodes, tokens, dimension), and their mask (nodes, tokens)."""
+    """The vectors of nodes as one padded tensor (nodes, tokens, dimension), and its mask (nodes, tokens).
+
+    A vector is at the position of its token. Values at other positions are 0.
+    """
     width = 1 + max((int(node.position.max()) for node in nodes if node.position.size), default=0)
     tokens, mask = np.zeros((len(nodes), width, dimension), np.float32), np.zeros((len(nodes), width), bool)
     for row, node in enumerate(nodes):
@@ -130,15 +139,19 @@ def padded(nodes: Sequence[Encoded], dimension: int, device: torch.device) -> tu
 
 @dataclass(frozen=True, slots=True)
 class LabelledShare:
-    """The share of a neighbour in the vectors of a passage, through one relation; all shares add up to the vectors."""
+    """One summand of the vectors of a passage, with its origin: a neighbour, through one relation.
+
+    The shares of a passage add up to its vectors.
+    """
 
     label: str
+    """Origin of the share, as text: `through RELATION from NEIGHBOUR`."""
     vectors: Floats32
-    """(vectors of the passage, dimension)"""
+    """(vectors of the passage, dimension) What the neighbour adds to each vector of the passage."""
 
 
 def load_for_explanation(folder: Path) -> SavedRanker:
-    """Load a ranker whose attention does not scale its output, so that vectors are sums of messages."""
+    """Load a ranker and switch off the scaling of its output vectors, so that vectors are sums of messages."""
     ranker = load_ranker(folder)
     if ranker.context is not None:
         ranker.context.normalize_output = False
@@ -146,10 +159,11 @@ def load_for_explanation(folder: Path) -> SavedRanker:
 
 
 def shares_of_passage(snapshot: Snapshot, document: int, passage: int, ranker: SavedRanker) -> list[LabelledShare]:
-    """The share of each neighbour in the vectors of a passage, by its messages in the last layer.
+    """Divide the vectors of a passage among its neighbours, by their messages in the last layer.
 
-    `document` is the number of the document in the snapshot, `passage` that of the passage in the document. `ranker`
-    must come from `load_for_explanation`.
+    `document` is the number of the document in the snapshot, and `passage` the number of the passage in the document.
+    `ranker` must have graph attention and come from `load_for_explanation`. A ranker with `residual` adds one share for
+    the passage before the last layer. Returns an empty list if the passage has no tokens.
     """
     context = ranker.context
     assert context is not None
@@ -183,7 +197,7 @@ def _plain(vectors: Tensor) -> Floats32:
 
 
 def _described(graph: DocumentGraph, node: int, target: int) -> str:
-    """What a node is called in the explanation of a target."""
+    """The name of a node in the explanation of the node `target`: `itself`, a passage or a section."""
     if node == target:
         return "itself"
     if graph.is_passage[node]:

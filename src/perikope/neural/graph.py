@@ -1,20 +1,21 @@
 """The graph of a document: passages and sections with edges for order, structure and references.
 
-The graph is that of Albarede et al. 2023 (3.1 and 5.1.3).
+The graph follows Albarede et al. 2023 (sections 3.1 and 5.1.3).
 
 **Direction.** Messages flow along an edge, from source j to target i:
 
     order       from a passage to the next passage of the document
     structural  from a section to the passages and sections directly in it
-    internal    from a node that refers to the node it refers to, in the same document
+    internal    from the node with a reference to the node that it refers to, in the same document
     external    from the root of a document to the root of a document that it cites
 
-`order_i`, `structural_i`, `internal_i` and `external_i` have the opposite direction. So a passage receives the title of
-its section along `structural`, and the section receives the passage along `structural_i`. The paper reads its Table 6
-this way. Every node also has a self edge, which is not stored.
+The inverse relations `order_i`, `structural_i`, `internal_i` and `external_i` have the opposite direction. So a passage
+receives the title of its section along `structural`, and the section receives the passage along `structural_i`. The
+paper interprets its Table 6 in the same way. Every node also has a self edge, which is not stored.
 
-The document is the section at the root, and its text is the document's title. A cited document that is in the index is
-one node: its root, with its title. It is two or three hops away from the passages.
+The root of the graph is a section that stands for the whole document; its text is the document's title. A cited
+document is one node with its title as text, if the index contains the document. This node is at least two hops away
+from the passages.
 """
 
 from __future__ import annotations
@@ -37,32 +38,35 @@ from perikope.kernels.structure import derive_structure
 from perikope.search.facade import Index
 
 FORWARD = ("order", "structural", "internal", "external")
+"""The relations without their inverses."""
 INVERSE: Mapping[str, str] = MappingProxyType({name: f"{name}_i" for name in FORWARD} | {f"{name}_i": name for name in FORWARD})
 RELATIONS = ("order", "order_i", "structural", "structural_i", "internal", "internal_i", "external", "external_i")
+"""The relations of the paper, each followed by its inverse."""
 SELF = "self"
+"""The relation of a node to itself, which graph attention adds."""
 OPENING = "opening"
-"""A relation that is not in the paper: from the first passage of a document, which often says what the document is
-about, to all its other passages. Only models that name it use it."""
+"""A relation that is not in the paper: from the first passage of a document to its other passages. The first passage
+often says what the document is about. Graph attention uses this relation only if its `relations` list it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentGraph:
-    """Nodes in reading order, cited documents last, and edges by relation."""
+    """The graph of a document: nodes in reading order, cited documents last, and edges by relation."""
 
     documents: tuple[str, ...]
     """Ids of the documents whose passages are nodes: one document, unless graphs were merged."""
     names: tuple[str, ...]
     """Name per node: a passage's id, a section's path (`/document[1]/sec[2]`), or the id of a cited document."""
     texts: tuple[str, ...]
-    """Text per node: that of a passage, or the title of a section, which may be empty."""
+    """Text per node: the text of a passage, or the title of a section or cited document, which may be empty."""
     is_passage: Mask
-    """(nodes,)"""
+    """(nodes,) True for passages, false for sections and cited documents."""
     parent: Integers
-    """(nodes,) The section that directly contains each node, or -1."""
+    """(nodes,) Number of the section that directly contains each node; -1 for the root and for cited documents."""
     edges: Mapping[str, Integers]
-    """(2, edges) per relation: sources and targets."""
+    """One array (2, edges) per relation: numbers of the source nodes, and of the target nodes."""
     passage_node: Integers = field(init=False)
-    """(passages,) The node of each passage, in reading order."""
+    """(passages,) The node number of each passage, in reading order."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "passage_node", np.flatnonzero(self.is_passage))
@@ -73,11 +77,11 @@ class DocumentGraph:
         return len(self.texts)
 
     def kind(self, node: int) -> str:
-        """`passage` or `section`."""
+        """The kind of a node: `passage`, or `section` for sections and cited documents."""
         return "passage" if self.is_passage[node] else "section"
 
     def heading_path(self, node: int) -> tuple[str, ...]:
-        """The titles above a node, from that of the document down; sections without a title are skipped."""
+        """The titles of the sections that contain a node, from the document's title down; empty titles are left out."""
         titles: list[str] = []
         above = int(self.parent[node])
         while above >= 0:
@@ -86,12 +90,12 @@ class DocumentGraph:
         return tuple(title for title in reversed(titles) if title)
 
     def list_edges(self) -> list[tuple[str, int, int]]:
-        """Relation, source and target of every edge, in the order of `RELATIONS`."""
+        """All edges as (relation, source node, target node), in the order of `RELATIONS`; `opening` is not included."""
         return [(name, source, target) for name in RELATIONS for source, target in self.edges[name].T.tolist()]
 
 
 def graph_of(index: Index, document: str) -> DocumentGraph:
-    """The graph of the document with an id; raises an error if the index has no such document."""
+    """The graph of a document, given by its id; raises `UsageError` if the index has no such document."""
     snapshot = index.snapshot
     number = snapshot.find_document(document)
     if number < 0:
@@ -100,7 +104,7 @@ def graph_of(index: Index, document: str) -> DocumentGraph:
 
 
 def read_graph(snapshot: Snapshot, number: int) -> DocumentGraph:
-    """The graph of the document with a number in a snapshot."""
+    """The graph of a document, given by its number in the snapshot."""
     segment, local = snapshot.locate(number)
     document = segment.document_id(local)
     column = read_spans(segment, np.array([local]), {})
@@ -137,14 +141,17 @@ def read_graph(snapshot: Snapshot, number: int) -> DocumentGraph:
 
 
 def with_opening(edges: Mapping[str, Integers], passages: Integers) -> dict[str, Integers]:
-    """`edges`, arrays (2, edges) by relation, with the relation `opening` of a document with these `passages` (n,)."""
+    """Add the edges of the relation `opening` to the `edges` of a document, which are arrays (2, edges) by relation.
+
+    `passages` (passages,) are the nodes of the document's passages, in reading order.
+    """
     return {**edges, OPENING: np.stack([np.repeat(passages[:1], max(passages.size - 1, 0)), passages[1:]]).astype(np.int64)}
 
 
 def with_inverses(edges: Mapping[str, Any]) -> dict[str, Integers]:
-    """The edges of the four relations and their inverses, (2, edges) each, without self edges and duplicates.
+    """Add inverse relations: one array (2, edges) for each of `RELATIONS`, without self edges and duplicates.
 
-    A relation that is not given has no edges.
+    `edges` has arrays (2, edges) by the names in `FORWARD`. A relation that is missing there has no edges.
 
     >>> edges = with_inverses({"order": np.array([[0, 1], [1, 2]])})
     >>> {name: pairs.tolist() for name, pairs in edges.items() if pairs.size}
@@ -159,7 +166,7 @@ def with_inverses(edges: Mapping[str, Any]) -> dict[str, Integers]:
 
 
 def merge_graphs(graphs: Sequence[DocumentGraph]) -> DocumentGraph:
-    """Several graphs as one, without edges between them: a batch. Nodes keep their order."""
+    """Merge several graphs into one, as a batch. No edges are added, and nodes keep their order."""
     bases = np.cumsum([0, *(graph.nodes for graph in graphs)])[:-1].tolist()
     based = list(zip(graphs, bases, strict=True))
     return DocumentGraph(
@@ -176,7 +183,11 @@ def merge_graphs(graphs: Sequence[DocumentGraph]) -> DocumentGraph:
 
 
 def _cited_documents(snapshot: Snapshot, segment: Segment, local: int, number: int) -> list[int]:
-    """Numbers of the other documents that a document cites and the index contains, each once, in order of citation."""
+    """Numbers of the documents of the index that a document cites, in order of citation.
+
+    Each number appears once. The document itself is left out. `local` is its number in the segment, `number` in the
+    snapshot.
+    """
     cited = segment.record(local).get("cites", [])
     if not isinstance(cited, list) or not all(isinstance(id, str) for id in cited):
         raise segment.columns.damaged(f"has damaged citations (document {local})")
@@ -185,10 +196,10 @@ def _cited_documents(snapshot: Snapshot, segment: Segment, local: int, number: i
 
 
 def _internal(segment: Segment, local: int, node_of_span: Integers, parent_span: Integers) -> Integers:
-    """Edges (2, edges) from the node that contains a reference to the node that contains its target.
+    """Edges (2, edges) of `internal`: from the node that contains a reference to the node that contains its target.
 
-    `node_of_span` (spans,) is -1 for spans that are not nodes; `parent_span` is (spans,). References to unknown ids are
-    skipped.
+    `node_of_span` (spans,) is the node of each span, -1 for spans that are not nodes. `parent_span` (spans,) is the
+    parent of each span. References to unknown ids are skipped.
     """
     try:
         references = [(int(span), str(target)) for span, target in segment.record(local).get("references", ())]
@@ -209,7 +220,7 @@ def _internal(segment: Segment, local: int, node_of_span: Integers, parent_span:
 
 
 def _spans_by_id(segment: Segment, local: int) -> dict[str, int]:
-    """The span with each id in a document; the first one if several have the same id."""
+    """The spans of a document that have an id, by id. If several spans have the same id, the first one is used."""
     first, end = (int(segment["document.first_id"][local + side]) for side in (0, 1))
     name_of = segment.span_namer(local)
     span_of_id: dict[str, int] = {}
@@ -226,10 +237,10 @@ def _names_and_texts(
     section_of_span: Integers32,
     title_of_section: Integers,
 ) -> tuple[list[str], list[str]]:
-    """Names and texts of the nodes of a document, whose spans are `spans` (nodes,).
+    """Names and texts of the nodes of a document; `spans` (nodes,) is the span of each node.
 
-    `kind` and `section_of_span` are (spans of the document,); `title_of_section` (sections,) is the span of the title,
-    or -1.
+    `kind` and `section_of_span` have one value per span of the document. `title_of_section` (sections,) is the span of
+    each section's title, or -1.
     """
     text, first_span = segment.text(local), int(segment["document.first_span"][local])
     outline, id_of = DocumentOutline(segment, local), segment.span_namer(local)
@@ -248,6 +259,6 @@ def _names_and_texts(
 
 
 def _title(segment: Segment, local: int) -> str:
-    """The title of a document, or an empty text."""
+    """The title of a document; an empty text if the document has no title."""
     title = segment.span_of("section.title_span", local, segment.sections_of(local).start)
     return segment.text(local)[segment.characters(title)] if title >= 0 else ""

@@ -1,29 +1,31 @@
 """Heterogeneous graph attention over token matrices: the eight variants of Albarede et al. 2023 (3.2, 3.3, appendix).
 
-A node is a matrix with one vector per token. One layer computes, for a node i with messages from nodes j along edges of
-relation r, the relation self included:
+The state h_i of a node i is a matrix with one vector per token. One layer computes a new state from the messages that
+node i receives from nodes j along edges of relation r. The relations include self, the edge of a node to itself:
 
     h'_i = Σ_{j→i by r} softmax(W)_r ⊙ MultiHead_r(h_i, h_j, h_j)                                      (1) BASE
     h'_i = (1 - λ) MultiHead_self(h_i, h_i, h_i)
            + λ Σ_{j→i by r, j ≠ i} softmax(W)_r ⊙ MultiHead_r(h_i, h_j, h_j)                           (3) LB
 
-`W_r` has one weight per token position. The softmax runs over all relations of the model, also those without edges in
-the graph: nine relations with self. In LB, self is not part of the softmax, because λ weights it. While the
-representation of a target t is computed,
+`W_r` has one weight per token position. The softmax runs over all relations of the model, even if they have no edges in
+the graph: nine relations with self. In LB, self is not part of the softmax, because λ weights it.
+
+A target t is a node whose output is wanted. While the state of t is computed, the variants leave out messages:
 
     NO  every other node leaves out the message from j = t                                             (2), (7)
-    NS  the target leaves out its self message, and λ with it (`ns_lambda=True` keeps the λ)           (8)
+    NS  the target leaves out its self message and the factor λ (`ns_lambda=True` keeps the factor)    (8)
 
-Equation (2) prints `MultiHead(h_i, h_j, h_i)`. It is read as `(h_i, h_j, h_j)`, as in the rest of the paper.
+The paper prints `MultiHead(h_i, h_j, h_i)` in equation (2). This is taken as a misprint of `MultiHead(h_i, h_j, h_j)`,
+which the rest of the paper uses.
 
-`residual=True` is not in the paper: `h'_i = h_i + …`, with output projections that start at zero, so that training
-starts from the encoder's vectors.
+The option `residual=True` is not in the paper. It computes `h'_i = h_i + …`, with output projections that start at
+zero, so that training starts from the encoder's vectors.
 
-With NO and NS, hidden states depend on the target. `sharing` finds which of them must be computed; the computation is
+With NO and NS, hidden states depend on the target. `sharing` finds which states must be computed. The computation is
 the same for all variants. The tokens of all states are rows of one matrix without padding, so that projections are
 plain matrix products. Only attentions are padded, in batches of similar sizes. Messages of one relation are summed
-before the output projection, which is linear. Targets that share a message share its dropout, which is drawn again in
-every pass.
+before the output projection, because the projection is linear. Targets that share a message also share its dropout.
+Dropout is drawn anew in every forward pass.
 """
 
 from __future__ import annotations
@@ -53,39 +55,44 @@ VARIANTS = {
     "LB_NS": (False, True, True),
     "NO_LB_NS": (True, True, True),
 }
-"""The switches `no_out`, `lam` and `no_self` of each variant."""
+"""The arguments `no_out`, `lam` and `no_self` of `HGAT`, by the name of the variant in the paper."""
 
 LATE_FUSION = ("NO_NS", "NO_LB_NS")
-"""Variants whose output lacks the content of the target itself. It is added to the score by `LateFusion`."""
+"""Variants whose output does not contain the target's own text. `LateFusion` adds the text to the score."""
 
 OWN_FORM: Mapping[str, Any] = {"layers": 2, "dropout": 0.1, "residual": True}
-"""Settings of `perikope train` and of studies unless others are given. They learn from few topics; the defaults of
-`HGAT` are those of the paper."""
+"""Default settings of graph attention in `perikope train` and in experiments. They learn from few topics. The defaults
+of the class `HGAT` are the settings of the paper."""
 
 _QUERY_ROWS = 512
-"""Maximum query rows per attention. More rows with the same keys are split, so that attentions have similar sizes."""
+"""Maximum query rows per attention. More query rows with the same keys are split, so that sizes are similar."""
 _PAIRS, _PAIRS_ON_GPU = 1 << 21, 1 << 24
-"""Maximum pairs of tokens per batch of attentions, padding included."""
+"""Maximum pairs of a query row and a key row per batch of attentions, padding included, on a CPU and on a GPU."""
 _SIZES: Integers = np.array([8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512])
+"""Upper limits, in rows, of the size classes of attentions on a CPU. Only attentions of one class share a batch."""
 _SIZES_ON_GPU: Integers = np.array([32, 96, 192, 512])
-"""Numbers of rows that attentions are padded to. On a GPU, more padding costs less than more batches."""
+"""The size classes on a GPU. They are fewer, because more padding costs less there than more batches."""
 _MESSAGE_ROWS = 1 << 21
-"""Maximum rows of messages per layer. If a layer would have more, the targets are computed in several groups."""
+"""Maximum rows of messages per layer. If a layer would have more rows, the targets are computed in several groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """A message from one node to a target in the last layer; the target's matrix is their sum, plus the residual."""
+    """A message from one node to a target in the last layer.
+
+    The output matrix of the target is the sum of its contributions, plus its previous state with `residual`.
+    """
 
     relation: str
+    """Name of the relation along which the message is sent."""
     source: int
     """Number of the node that sends the message."""
     vectors: Tensor
-    """(tokens of the target, dimension)"""
+    """(tokens of the target, dimension) The weighted message."""
 
 
 class HGAT(nn.Module):
-    """Graph attention: token matrices of passages in the context of their document's graph."""
+    """Graph attention: computes token matrices of passages in the context of their document's graph."""
 
     def __init__(
         self,
@@ -107,16 +114,17 @@ class HGAT(nn.Module):
 
         - `dimension`: values per token vector, a multiple of `heads`.
         - `heads`: attention heads per relation, at least 1.
-        - `layers`: at least 1. A passage is influenced by nodes at most this many hops away.
+        - `layers`: number of layers, at least 1. A passage is influenced by nodes at most this many hops away.
         - `dropout`: share of attention weights set to zero in training, from 0 to below 1.
         - `positions`: maximum tokens per node; relations have one weight per position.
-        - `no_out`: variants NO; the target sends nothing to other nodes.
-        - `lam`: variants LB; a learned λ per layer weights the neighbours, and 1 - λ the node itself.
-        - `no_self`: variants NS; the target leaves out its self message.
-        - `residual`: add a node's previous matrix to its new one. Not in the paper.
-        - `ns_lambda`: with `lam` and `no_self`, multiply the target's messages by λ.
+        - `no_out`: the target sends no messages to other nodes (variants NO).
+        - `lam`: each layer learns a λ, which weights the neighbours; 1 - λ weights the node itself (variants LB).
+        - `no_self`: the target leaves out its self message (variants NS).
+        - `residual`: add a node's previous matrix to its new matrix. This is not in the paper.
+        - `ns_lambda`: with `lam` and `no_self`, multiply the messages to the target by λ.
         - `normalize_output`: scale output vectors to length 1.
-        - `relations`: those whose edges carry messages, of `RELATIONS` and `opening`; self is always added.
+        - `relations`: names of the relations whose edges carry messages, from `RELATIONS` and `opening`. The relation
+          self is always added.
         """
         super().__init__()
         _check_settings(dimension, heads, layers, relations)
@@ -137,7 +145,7 @@ class HGAT(nn.Module):
         self.dimension, self.positions, self.normalize_output = dimension, positions, normalize_output
         self.no_out, self.no_self = no_out, no_self
         self.relations = tuple(relations)
-        # The last layer computes targets only. If these have no self message, it needs no self attention and no λ.
+        # The last layer computes targets only. If targets have no self message, it needs no self attention and no λ.
         inner = _LayerForm(splits_self=lam, has_self=True, has_lambda=lam, residual=residual, weights_target=ns_lambda)
         outer = replace(inner, has_self=not no_self, has_lambda=lam and (ns_lambda or not no_self))
         self.layers = nn.ModuleList(
@@ -146,7 +154,10 @@ class HGAT(nn.Module):
 
     @classmethod
     def variant(cls, name: str, **options: Any) -> HGAT:
-        """Make one of the eight variants by its name in the paper, such as `NO_LB_NS`; options are those of `HGAT`."""
+        """Make one of the eight variants by its name in the paper, such as `NO_LB_NS`.
+
+        `options` are arguments of `HGAT`.
+        """
         if name not in VARIANTS:
             raise unknown("variant", name, VARIANTS)
         no_out, lam, no_self = VARIANTS[name]
@@ -154,34 +165,36 @@ class HGAT(nn.Module):
 
     @property
     def _stack(self) -> list[_Layer]:
+        """The layers, from input to output."""
         return cast("list[_Layer]", list(self.layers))
 
     @property
     def lambdas(self) -> list[float | None]:
-        """λ of each layer, from 0 to 1; None for a layer without λ."""
+        """The value of λ in each layer, from 0 to 1; None for a layer without λ."""
         return [None if layer.lam is None else float(layer.lam.detach().clamp(0, 1)) for layer in self._stack]
 
     def importance(self) -> list[dict[str, float]]:
-        """The share of each relation in each layer (Table 6): softmax over relations of their mean weights.
+        """The share of each relation, one dict per layer (Table 6 of the paper).
 
-        With λ, self has the share 1 - λ, and the shares of the others are multiplied by λ.
+        Shares are the softmax of the relations' weights, averaged over token positions first. In a layer with λ, self
+        has the share 1 - λ, and the shares of the other relations are multiplied by λ.
         """
         return [layer.importance() for layer in self._stack]
 
     def forward(
         self, graph: DocumentGraph | Sequence[DocumentGraph], tokens: Tensor, mask: Tensor, targets: Integers | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The matrices of the targets (targets, tokens, dimension), zero where there is no token, and their mask.
+        """Compute the matrices of the targets (targets, tokens, dimension), and their mask (targets, tokens).
 
-        `tokens` (nodes, tokens, dimension) and `mask` (nodes, tokens) are those of all nodes of the graph, or of
-        several graphs one after the other. `targets` (targets,) are numbers of nodes; None stands for all passages.
-        Only what the targets depend on is computed. The returned mask is (targets, tokens).
+        `tokens` (nodes, tokens, dimension) and `mask` (nodes, tokens) belong to all nodes of the graph, or of several
+        graphs one after the other. `targets` (targets,) are numbers of nodes; None stands for all passages. Vectors of
+        the result are zero if their mask is false. Only states that the targets depend on are computed.
         """
         graph = graph if isinstance(graph, DocumentGraph) else merge_graphs(graph)
         targets = graph.passage_node if targets is None else np.asarray(targets, np.int64)
         batch = self._batch(graph, tokens, mask)
         if targets.size and not 0 <= int(targets.min()) <= int(targets.max()) < graph.nodes:
-            raise UsageError(f"targets must be nodes of the graph, from 0 to {graph.nodes - 1}")
+            raise UsageError(f"targets must be numbers of nodes of the graph, from 0 to {graph.nodes - 1}")
         neighbours = self._neighbourhoods(graph, batch)
         width = tokens.shape[1]
         padded = tokens.new_zeros(targets.size * width, self.dimension)
@@ -192,7 +205,7 @@ class HGAT(nn.Module):
         return padded.view(targets.size, width, self.dimension), mask[batch.index(targets)]
 
     def plan(self, graph: DocumentGraph, speaks: Mask, targets: Integers | None = None) -> GraphPlan:
-        """The plan of what is computed for `targets` (targets,), all passages by default.
+        """Plan which states and messages are computed for `targets` (targets,), by default for all passages.
 
         `speaks` (nodes,) is true for nodes that have tokens.
         """
@@ -201,12 +214,12 @@ class HGAT(nn.Module):
         return make_plan(neighbours, chosen, len(self.layers), no_out=self.no_out, no_self=self.no_self)
 
     def contributions(self, graph: DocumentGraph, tokens: Tensor, mask: Tensor, target: int) -> list[Contribution]:
-        """The messages to a target in the last layer; its matrix is their sum, plus its previous state with `residual`.
+        """The messages to a target in the last layer.
 
-        `tokens` is (nodes, tokens, dimension), `mask` (nodes, tokens), `target` the number of a node. The dot product
-        of a query vector with the matrix is the sum of its dot products with the contributions. So a score can be
-        divided among neighbours and relations. With `normalize_output`, contributions add up to the vectors before
-        scaling.
+        `tokens` is (nodes, tokens, dimension), `mask` (nodes, tokens), and `target` the number of a node. The output
+        matrix of the target is the sum of the contributions, plus its previous state with `residual`. With
+        `normalize_output`, this is the matrix before scaling. The dot product of a query vector with an output vector
+        is the sum of the dot products with its summands. So a score can be divided among neighbours and relations.
         """
         batch = self._batch(graph, tokens, mask)
         neighbours = self._neighbourhoods(graph, batch)
@@ -218,17 +231,21 @@ class HGAT(nn.Module):
         return [Contribution(names[number], int(nodes[key]), vectors) for number, key, vectors in messages]
 
     def _batch(self, graph: DocumentGraph, tokens: Tensor, mask: Tensor) -> _Tokens:
-        """The tokens (nodes, tokens, dimension) that `mask` (nodes, tokens) selects, as rows; checks the shapes."""
+        """The vectors of `tokens` (nodes, tokens, dimension) that `mask` (nodes, tokens) selects, as one matrix.
+
+        Raises `UsageError` if the shapes do not fit the graph.
+        """
         if tokens.shape[0] != graph.nodes or tokens.shape[:2] != mask.shape or tokens.shape[2] != self.dimension:
-            shapes = f"{tuple(tokens.shape)} with a mask of {tuple(mask.shape)}"
-            raise UsageError(f"token matrices of {graph.nodes} nodes in {self.dimension} dimensions are needed, not {shapes}")
+            shapes = f"{tuple(tokens.shape)} and {tuple(mask.shape)}"
+            needed = f"({graph.nodes}, tokens, {self.dimension}) and ({graph.nodes}, tokens)"
+            raise UsageError(f"the shapes of tokens and mask must be {needed}, not {shapes}")
         return _Tokens(tokens, mask.bool(), self.positions)
 
     def _neighbourhoods(self, graph: DocumentGraph, batch: _Tokens) -> Neighbourhoods:
         return Neighbourhoods(graph.edges, self.relations, batch.count > 0)
 
     def _plans(self, batch: _Tokens, neighbours: Neighbourhoods, targets: Integers) -> list[GraphPlan]:
-        """One plan for `targets` (targets,), or several with fewer targets each if one would take too much memory."""
+        """One plan for `targets` (targets,), or several plans for parts of them if one plan takes too much memory."""
         if not targets.size:
             return []
         plan = make_plan(neighbours, targets, len(self.layers), no_out=self.no_out, no_self=self.no_self)
@@ -238,7 +255,7 @@ class HGAT(nn.Module):
         return [plan]
 
     def _rows_before_last(self, batch: _Tokens, plan: GraphPlan) -> tuple[Tensor, Integers]:
-        """Input of the last layer: the rows of its states (rows, dimension), and the node of each state (states,)."""
+        """The input of the last layer: rows of all states (rows, dimension), and the node of each state (states,)."""
         rows, nodes = batch.rows, np.arange(batch.count.size)
         for layer, layer_plan in zip(self._stack[:-1], plan.layers[:-1], strict=True):
             rows, nodes = layer(rows, nodes, layer_plan, batch), layer_plan.node_of_state
@@ -254,79 +271,81 @@ class HGAT(nn.Module):
 
 
 def _check_settings(dimension: int, heads: int, layers: int, relations: Sequence[str]) -> None:
-    """Raise an error if a relation is unknown, or if layers, heads and dimension do not fit."""
+    """Raise `UsageError` if a relation is unknown, there is no layer, or the heads do not divide the dimension."""
     for name in relations:
         if name not in (*RELATIONS, OPENING):
             raise unknown("relation", name, (*RELATIONS, OPENING))
     if layers < 1 or heads < 1 or dimension % heads:
         raise UsageError(
-            f"there must be at least one layer, and heads that divide the dimension: not {layers} layers, and {heads} heads for "
-            f"dimension {dimension}"
+            f"layers must be at least 1, and heads must divide the dimension {dimension}: not {layers} layers and {heads} heads"
         )
 
 
 class LateFusion(nn.Module):
-    """`(1 - α) sim(E_q, E_p) + α sim(E_q, E_context-only)`, with a learned α in [0, 1] (equation 5)."""
+    """Late fusion of two scores, `(1 - α) sim(E_q, E_p) + α sim(E_q, E_context-only)` (equation 5 of the paper).
+
+    The weight α, from 0 to 1, is learned.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.alpha = nn.Parameter(torch.rand(()))
 
     def forward(self, content: Tensor, context: Tensor) -> Tensor:
-        """The weighted mean of the similarities `content` and `context`, in their common shape (queries, passages)."""
+        """The weighted mean of the similarities `content` and `context`; all three are (queries, passages)."""
         alpha = _share(self.alpha)
         return (1 - alpha) * content + alpha * context
 
 
 def _share(parameter: Tensor) -> Tensor:
-    """A learned scalar (), put back into [0, 1] before it is used.
+    """Clamp a learned scalar to [0, 1] in place and return it.
 
-    A training step may have led outside. A value that stays outside would get no gradient from a clamp in the formula.
+    A training step may have moved the value outside. A clamp in the formula instead would give it no gradient there.
     """
-    # Changing `data` does not count as a modification: an earlier pass may still need the parameter for its gradients.
+    # Autograd does not notice changes of `data`: an earlier pass may still need the parameter for its gradients.
     parameter.data.clamp_(0, 1)
     return parameter
 
 
 class _Tokens:
-    """The tokens of all nodes as rows of one matrix, and the row numbers of states."""
+    """The token vectors of all nodes as rows of one matrix, with functions for row numbers of states."""
 
     def __init__(self, tokens: Tensor, mask: Tensor, positions: int) -> None:
         """Select the rows of `tokens` (nodes, tokens, dimension) where `mask` (nodes, tokens) is true.
 
-        `rows` is (rows, dimension), `position` (rows,) the position of each row in its text, `count` (nodes,) the
-        number of rows per node, `first` (nodes + 1,) where the rows of each node begin.
+        Attributes: `rows` (rows, dimension); `position` (rows,), the token position of each row in its text; `count`
+        (nodes,), the number of rows per node; `first` (nodes + 1,), the offset of each node's rows.
         """
         on_host = mask.cpu().numpy()
         node, self.position = (indices.astype(np.int64) for indices in on_host.nonzero())
         if self.position.size and int(self.position.max()) >= positions:
             longest = int(self.position.max()) + 1
-            raise UsageError(f"passages may have {positions} tokens, not {longest}; shorten them, or set positions={longest}")
+            raise UsageError(f"nodes may have at most {positions} tokens, not {longest}; shorten their texts, or set positions={longest}")
         self.count: Integers = np.bincount(node, minlength=on_host.shape[0]).astype(np.int64)
         self.first = offsets(self.count)
         self.device = tokens.device
         self.rows = tokens.flatten(0, 1).index_select(0, self.index(node * tokens.shape[1] + self.position))
 
     def index(self, rows: Integers) -> Tensor:
-        """Row numbers (n,) as a tensor (n,) on the device."""
+        """Copy row numbers (n,) to the device of the tokens, as a tensor (n,)."""
         return torch.from_numpy(np.ascontiguousarray(rows)).to(self.device)
 
     def rows_of(self, nodes: Integers, states: Integers) -> Integers:
-        """The row numbers (rows,) of `states` (n,), in a matrix that holds the rows of all states one after the other.
+        """The row numbers (rows,) of some `states` (n,) in a matrix with the rows of all states, one after the other.
 
-        `nodes` (all states,) is the node of each state, which decides how many rows it has.
+        `nodes` (all states,) is the node of each state. A state has as many rows as its node.
         """
         first = offsets(self.count[nodes])
         return ranges(first[:-1][states], first[1:][states])
 
     def positions_of(self, nodes: Integers) -> Integers:
-        """The position (rows,) of each row of `nodes` (n,) in its text."""
+        """The token positions (rows,) of the rows of `nodes` (n,), one node after the other."""
         positions: Integers = self.position[ranges(self.first[:-1][nodes], self.first[1:][nodes])]
         return positions
 
 
 def _most_message_rows(plan: GraphPlan, tokens_of_node: Integers) -> int:
-    """The number of message rows in the layer that has most; `tokens_of_node` is (nodes,)."""
+    """The number of message rows of the layer with the most; `tokens_of_node` (nodes,) has the tokens of each node."""
     nodes, most = np.arange(plan.nodes), 0
     for layer in plan.layers:
         most = max(most, int(tokens_of_node[nodes[layer.query_of_message]].sum()))
@@ -336,7 +355,7 @@ def _most_message_rows(plan: GraphPlan, tokens_of_node: Integers) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _LayerForm:
-    """Which of its optional parts a layer has."""
+    """The optional parts of a layer."""
 
     splits_self: bool
     """Whether self is weighted by 1 - λ (LB), and not by the softmax over relations."""
@@ -345,18 +364,20 @@ class _LayerForm:
     has_lambda: bool
     """Whether the layer learns a λ."""
     residual: bool
+    """Whether the previous state is added to the new one."""
     weights_target: bool
-    """Whether messages to a target without self message are multiplied by λ (`ns_lambda`)."""
+    """Whether messages to a target that leaves out its self message are multiplied by λ (`ns_lambda`)."""
 
 
 class _Layer(nn.Module):
-    """One layer: one attention per relation, the weights of relations (relations, positions), and λ."""
+    """One layer: one attention per relation, a weight per relation and token position, and λ."""
 
     def __init__(self, relations: tuple[str, ...], dimension: int, heads: int, dropout: float, positions: int, form: _LayerForm) -> None:
         super().__init__()
         self.heads, self.dropout, self.form = heads, dropout, form
         self.names = [*relations, SELF]
-        # Only the parameters and their initial values are used: this class computes the attention, in batches of edges.
+        # Only the parameters of `MultiheadAttention` and their initial values are used. This class computes the
+        # attention.
         self.attention = nn.ModuleDict(
             {name: nn.MultiheadAttention(dimension, heads) for name in self.names if name != SELF or form.has_self}
         )
@@ -367,10 +388,11 @@ class _Layer(nn.Module):
         self.lam = nn.Parameter(torch.rand(())) if form.has_lambda else None
 
     def _attention_of(self, relation: str) -> nn.MultiheadAttention:
+        """The attention of a relation, given by its name."""
         return cast(nn.MultiheadAttention, self.attention[relation])
 
     def importance(self) -> dict[str, float]:
-        """See `HGAT.importance`."""
+        """The share of each relation in this layer, by name; see `HGAT.importance`."""
         with torch.no_grad():
             shares = dict(zip(self.names, torch.softmax(self.weight.mean(1), 0).tolist(), strict=False))
             if self.lam is not None:
@@ -379,9 +401,10 @@ class _Layer(nn.Module):
         return shares
 
     def forward(self, rows: Tensor, nodes: Integers, plan: LayerPlan, batch: _Tokens) -> Tensor:
-        """Compute the rows of the plan's states (rows of new states, dimension).
+        """Compute the states of the plan, as rows (rows of new states, dimension).
 
-        `rows` (rows, dimension) are those of the states before the layer, whose nodes are `nodes` (states before,).
+        `rows` (rows, dimension) are the rows of all states before the layer. `nodes` (states before,) is the node of
+        each of these states.
         """
         attended = self._attend(rows, nodes, plan, batch)
         sums = self._add_up(attended, nodes, plan, batch)
@@ -399,9 +422,9 @@ class _Layer(nn.Module):
         return start.index_add(0, of_state, components.to(start.dtype))
 
     def messages(self, rows: Tensor, nodes: Integers, plan: LayerPlan, batch: _Tokens) -> list[tuple[int, int, Tensor]]:
-        """Relation, state of the source, and weighted rows (tokens, dimension) of each message in a plan of one target.
+        """The messages in a plan for one target, each as (number of the relation, state of the source, weighted rows).
 
-        `rows` and `nodes` are those of `forward`.
+        The weighted rows are (tokens of the target, dimension). `rows` and `nodes` are as in `forward`.
         """
         attended = self._attend(rows, nodes, plan, batch)
         count = np.ones(plan.relation_of_message.size, np.int64)
@@ -423,9 +446,9 @@ class _Layer(nn.Module):
         return torch.stack([shares[role] for role in sorted(shares)]).to(dtype)
 
     def _attend(self, rows: Tensor, nodes: Integers, plan: LayerPlan, batch: _Tokens) -> Tensor:
-        """The attention heads of every message before the output projection, one row per token of the receiving state.
+        """Compute all messages before the output projection: (rows of messages, dimension).
 
-        `rows` and `nodes` are those of `forward`; returns (rows of messages, dimension).
+        A message has one row per token of the state that receives it. `rows` and `nodes` are as in `forward`.
         """
         if not plan.relation_of_message.size:
             return rows[:0]
@@ -454,14 +477,17 @@ class _Layer(nn.Module):
         return _gather(answers, batch.index(ranges(first, first + rows_of_message)))
 
     def _in(self, relation: str, rows: Tensor, first: int, end: int) -> Tensor:
-        """Project `rows` (rows, dimension) by rows `first` to `end` of a relation's query, key and value weights."""
+        """Project `rows` (rows, dimension) by the input weights of a relation from `first` to `end`, exclusive.
+
+        The input weights (3 · dimension, dimension) are those of queries, keys and values, in this order.
+        """
         attention = self._attention_of(relation)
         return functional.linear(rows, attention.in_proj_weight[first:end], attention.in_proj_bias[first:end])
 
     def _add_up(self, attended: Tensor, nodes: Integers, plan: LayerPlan, batch: _Tokens) -> Tensor:
-        """The rows of aggregates (rows of aggregates, dimension): sums over the messages of one relation.
+        """Sum the messages of each aggregate of the plan: (rows of aggregates, dimension).
 
-        `attended` (rows of messages, dimension) is what `_attend` returns; `nodes` is (states before,).
+        `attended` (rows of messages, dimension) is the result of `_attend`. `nodes` is as in `forward`.
         """
         receiver = nodes[plan.query_of_message]
         sums = attended.new_zeros(int(batch.count[plan.node_of_aggregate].sum()), attended.shape[1])
@@ -479,10 +505,11 @@ class _Layer(nn.Module):
         return sums
 
     def _project(self, sums: Tensor, nodes: Integers, relations: Integers, messages: Integers, batch: _Tokens) -> Tensor:
-        """Output projections of sums of messages, weighted by relation and position: (rows, dimension).
+        """Apply the output projection to sums of messages, and weight them by relation and position: (rows, dimension).
 
-        `sums` (rows, dimension) is sorted by relation. For each sum, `nodes` (sums,) is the node, `relations` (sums,)
-        the number of the relation, and `messages` (sums,) the number of messages, each of which adds the bias once.
+        The rows of `sums` (rows, dimension) are sorted by relation. For each sum, `nodes` (sums,) is the receiving
+        node, `relations` (sums,) the number of the relation, and `messages` (sums,) the number of messages. Each
+        message adds the bias of the projection once.
         """
         if not nodes.size:
             return sums
@@ -498,18 +525,25 @@ class _Layer(nn.Module):
         if self.form.splits_self:
             weight = torch.cat([weight, torch.ones_like(weight[:1])])
         messages_out = torch.cat(projected)
-        # Many rows have the same weight: `gather`, because the backward pass of indexing adds them one by one on a GPU.
+        # Many rows have the same weight. `gather` is used, because on a GPU the backward pass of indexing adds one by
+        # one.
         weight_of_row = np.repeat(relations * weight.shape[1], tokens) + batch.positions_of(nodes)
         return messages_out * weight.flatten().gather(0, batch.index(weight_of_row))[:, None].to(messages_out.dtype)
 
 
 class _Projected:
-    """The distinct (relation, state) pairs of messages' queries or keys, by relation, and their projected rows."""
+    """The distinct pairs (relation, state) of the queries or keys of messages, sorted by relation.
+
+    Each pair is projected only once, even if several messages use it.
+    """
 
     def __init__(self, relation: Integers, state: Integers, nodes: Integers, batch: _Tokens) -> None:
-        """`relation` and `state` are (messages,); `nodes` (states,) is the node of each state.
+        """Find the pairs of `relation` (messages,) and `state` (messages,).
 
-        `of_message` (messages,) is the pair of each message, `first` (pairs + 1,) where the rows of each pair begin.
+        `nodes` (states,) is the node of each state.
+
+        Attributes: `of_message` (messages,), the pair of each message; `first` (pairs + 1,), the offset of each pair's
+        projected rows.
         """
         codes, self.of_message = np.unique(relation * nodes.size + state, return_inverse=True)
         self._relation, self._state = codes // nodes.size, codes % nodes.size
@@ -517,13 +551,13 @@ class _Projected:
         self.first = offsets(batch.count[nodes[self._state]])
 
     def gathered(self, names: Sequence[str]) -> list[tuple[str, Tensor]]:
-        """Each relation that has pairs, by name, with the numbers (rows,) of the rows of its states."""
+        """For each relation that has pairs: its name, and the numbers (rows,) of the rows that it projects."""
         cut = np.searchsorted(self._relation, np.arange(len(names) + 1))
         states_of_relation = [(name, self._state[cut[i] : cut[i + 1]]) for i, name in enumerate(names)]
         return [(name, self._batch.index(self._batch.rows_of(self._nodes, states))) for name, states in states_of_relation if states.size]
 
     def rows(self, messages: Integers) -> Integers:
-        """The numbers (rows,) of the projected rows of `messages` (n,), one message after the other."""
+        """The numbers (rows,) of the projected rows that `messages` (n,) use, one message after the other."""
         pairs = self.of_message[messages]
         return ranges(self.first[:-1][pairs], self.first[1:][pairs])
 
@@ -539,12 +573,14 @@ def _attend_in_batches(
 ) -> Tensor:
     """Attention of query rows to key matrices, computed in padded batches: (n, dimension).
 
-    `row_of_query` (n,) are rows of `queries` (query rows, dimension). The first `queries_of_key[0]` of them attend to
-    the first key matrix, the next `queries_of_key[1]` to the second, and so on; `queries_of_key` is (key matrices,).
-    `keys_and_values` is (key rows, 2 · dimension); `first_row_of_key` (key matrices + 1,) says where a matrix begins.
+    `row_of_query` (n,) are numbers of rows of `queries` (query rows, dimension). The first `queries_of_key[0]` of these
+    rows attend to the first key matrix, the next `queries_of_key[1]` rows to the second, and so on. `queries_of_key` is
+    (key matrices,). `keys_and_values` is (key rows, 2 · dimension). `first_row_of_key` (key matrices + 1,) has the
+    offset of each key matrix.
     """
     device, dimension = queries.device, queries.shape[1]
-    # Pieces of bounded size, sorted by size, so that batches need little padding.
+    # Queries are cut into pieces of bounded size. Batches have pieces of similar size, so that they need little
+    # padding.
     pieces = -(-queries_of_key // _QUERY_ROWS)
     key_of_piece = np.repeat(np.arange(queries_of_key.size), pieces)
     inside = (np.arange(key_of_piece.size) - np.repeat(offsets(pieces)[:-1], pieces)) * _QUERY_ROWS
@@ -572,9 +608,9 @@ def _attend_in_batches(
 
 
 def _gather(rows: Tensor, which: Tensor) -> Tensor:
-    """The rows with the numbers `which` (any shape) of `rows` (rows, dimension): (*shape, dimension).
+    """Select the rows of `rows` (rows, dimension) with the numbers `which`, of any shape: (*shape, dimension).
 
-    `embedding` is used because on a GPU its backward pass adds rows up several times faster than that of indexing.
+    `embedding` is used, because on a GPU its backward pass is several times faster than the one of indexing.
     """
     return functional.embedding(which, rows)
 
@@ -585,15 +621,16 @@ def _by_heads(rows: Tensor, heads: int) -> Tensor:
 
 
 def _rounded(sizes: Integers, steps: Integers) -> Integers:
-    """Each of `sizes` (n,) rounded up to the next of the increasing `steps`; larger sizes than the last stay: (n,)."""
+    """Round each of `sizes` (n,) up to the next of the increasing `steps`; sizes above the last step stay: (n,)."""
     rounded: Integers = steps[np.minimum(np.searchsorted(steps, sizes), steps.size - 1)]
     return np.maximum(rounded, sizes)
 
 
 def _batches(query_rows: Integers, key_rows: Integers, sizes: Integers, pairs: int) -> list[Integers]:
-    """The numbers of pieces of equal rounded size, in batches of at most `pairs` pairs of a query and a key row.
+    """Divide pieces into batches: one array of numbers of pieces per batch.
 
-    `query_rows` and `key_rows` are (pieces,); a batch has at least one piece.
+    `query_rows` and `key_rows` (pieces,) are the sizes of the pieces. All pieces of a batch have the same size, rounded
+    up to one of `sizes`. A batch has at most `pairs` pairs of a query row and a key row, but at least one piece.
     """
     wide, deep = _rounded(query_rows, sizes), _rounded(key_rows, sizes)
     order = np.lexsort((query_rows, wide, deep))
@@ -606,9 +643,9 @@ def _batches(query_rows: Integers, key_rows: Integers, sizes: Integers, pairs: i
 
 
 def _padded(first: Integers, count: Integers) -> tuple[Integers, Mask]:
-    """Row numbers from `first` (n,) on, `count` (n,) of them per row, padded: (n, longest) and the mask (n, longest).
+    """Padded ranges of row numbers (n, longest), and their mask (n, longest).
 
-    Padding repeats the first number of its row.
+    Range i has `count[i]` numbers from `first[i]` on; `first` and `count` are (n,). Padding repeats the first number.
     """
     steps = np.arange(int(count.max()))
     mask = steps < count[:, None]

@@ -1,8 +1,8 @@
 """MaxSim of a query with packed passages: `Σ_i max_j E_q_i · E_p_j`, computed in blocks of vectors.
 
 A block is unpacked into a matrix that stays in the cache, multiplied with the query by BLAS, and reduced to the best
-product per passage and query token. Scale and centroid of a vector are applied to the products, which are fewer than
-the values. Documents are compared one by one, so that a score does not depend on the other candidates.
+product per passage and query token. The scale and centroid of a vector are applied to its products, because there are
+fewer products than values. Documents are compared one by one, so that a score does not depend on other candidates.
 """
 
 from __future__ import annotations
@@ -19,36 +19,40 @@ from perikope.kernels.vectors import best_centroids, best_products
 from perikope.neural.stores.codebook import Codebook, CodedDocument, PackedVectors, damaged
 
 BLOCK = 512
-"""Vectors per block: a quarter of a megabyte at 128 dimensions."""
+"""Vectors per block. At 128 dimensions, an unpacked block has 256 KiB."""
 _ALONE = 1 << 18
-"""Maximum multiplications per matrix product. Up to this size OpenBLAS uses one thread. For larger products it uses all
-threads, which wait for one another on busy cores: two seconds became a hundred, on two cores with four programs.
-Small products are also faster, because OpenBLAS does not copy them."""
+"""Maximum multiplications per matrix product. Up to this size OpenBLAS uses one thread. For larger products OpenBLAS
+uses all threads, which wait for one another on busy cores. With four programs on two cores, two seconds became a
+hundred. Small products are also faster, because OpenBLAS does not copy their matrices."""
 _WORTH_A_THREAD = 1 << 15
 """Minimum vectors per additional thread; with fewer, starting the thread costs more than it saves."""
 
 
 def max_sim(query: Floats32, packed: PackedVectors, *, threads: int = 0) -> Floats:
-    """MaxSim of `query` (query tokens, dimension) with each passage: (passages,); 0 for a passage without vectors.
+    """MaxSim scores (passages,) of `query` (query tokens, dimension) with each passage.
 
-    `threads` 0 uses all cores in the main thread and one core in other threads, since topics that run in parallel have
-    one thread each.
+    0 for a passage without vectors.
+
+    `threads` is the maximum number of threads. 0 uses all cores if the main thread calls, and one core if another
+    thread calls, because topics that run in parallel have one thread each.
     """
     return _of_documents(_Comparison(query, packed.codebook).vectors, packed, threads)
 
 
 def refined_max_sim(query: Floats32, packed: PackedVectors, refine: int, *, threads: int = 0) -> tuple[Floats, Mask]:
-    """MaxSim by vectors for the `refine` best passages by centroids: scores (passages,), and the mask (passages,).
+    """Score all passages by the centroids of their vectors, then the best `refine` of them by the vectors themselves.
 
-    This is PLAID (Santhanam et al. 2022). `query` is (query tokens, dimension). The mask is true for passages that were
-    compared by vectors. Others keep their score by centroids, limited to the smallest score by vectors. With `refine`
-    0, or if the code has no centroids, all passages are compared by vectors.
+    The method is PLAID (Santhanam et al. 2022). `query` is (query tokens, dimension). Returns the MaxSim scores
+    (passages,), and a mask (passages,) that is true for passages scored by vectors. These can be more than `refine` if
+    scores by centroids are equal. Other passages keep their score by centroids, limited to the smallest score by
+    vectors. All passages are scored by vectors if `refine` is 0, if there are no more than `refine` passages, or if the
+    code of the vectors has no centroids.
     """
     if not 0 < refine < packed.passages or packed.codebook.code != "residual":
         return max_sim(query, packed, threads=threads), np.ones(packed.passages, bool)
     comparison = _Comparison(query, packed.codebook)
     rough = _of_documents(comparison.centroids, packed, threads)
-    # Ties with the last one are included, because the order of documents in the index is arbitrary.
+    # Passages that tie with the last chosen one are included, because the order of documents in the index is arbitrary.
     chosen = rough >= np.partition(rough, packed.passages - refine)[packed.passages - refine]
     documents = []
     for number, document in enumerate(packed.documents):
@@ -63,10 +67,10 @@ def refined_max_sim(query: Floats32, packed: PackedVectors, refine: int, *, thre
 
 
 class _Comparison:
-    """A query that is prepared for the comparison with packed vectors."""
+    """Compares one query with the packed vectors of documents. The query is prepared once."""
 
     def __init__(self, query: Floats32, codebook: Codebook) -> None:
-        """`query` is (query tokens, dimension)."""
+        """Prepare `query` (query tokens, dimension): its products with all centroids of the codebook are computed."""
         self._codebook = codebook
         self._query = np.ascontiguousarray(query.T, np.float32)
         self._of_centroid = codebook.centroids @ self._query
@@ -74,11 +78,12 @@ class _Comparison:
         self._at_once = min(1 << fitting.bit_length() - 1, BLOCK)
 
     def vectors(self, document: CodedDocument) -> Floats:
-        """The scores (passages,) of a document's passages by their vectors."""
+        """The MaxSim scores (passages,) of a document's passages, computed from their vectors."""
         book, head = self._codebook, self._codebook.head
         passage_of_row, best = self._empty(document)
         rows = document.rows
-        # The block is several small matrices, which are multiplied one by one. Unused rows of the last one are ignored.
+        # A block is several small matrices, which are multiplied one by one. Unused rows of the last matrix are
+        # ignored.
         blocks = np.zeros((-(-BLOCK // self._at_once), self._at_once, book.dimension), np.float32)
         results = np.empty((*blocks.shape[:2], best.shape[1]), np.float32)
         block, products = blocks.reshape(-1, book.dimension), results.reshape(-1, best.shape[1])
@@ -95,20 +100,25 @@ class _Comparison:
         return _summed(best, document)
 
     def centroids(self, document: CodedDocument) -> Floats:
-        """The scores (passages,) of a document's passages by the centroids of their vectors."""
+        """The MaxSim scores (passages,) of a document's passages, with each vector replaced by its centroid."""
         passage_of_row, best = self._empty(document)
         if not best_centroids(document.rows, self._of_centroid, passage_of_row, best):
             raise damaged()
         return _summed(best, document)
 
     def _empty(self, document: CodedDocument) -> tuple[Integers, Floats32]:
-        """The passage of each row (rows,), and the best products so far (passages, query tokens), which are -inf."""
+        """Initial values: the passage of each row (rows,), and the best products (passages, query tokens), all -inf."""
         passage_of_row = np.repeat(np.arange(document.count.size), document.count)
         return passage_of_row, np.full((document.count.size, self._query.shape[1]), -np.inf, np.float32)
 
 
 def _summed(best: Floats32, document: CodedDocument) -> Floats:
-    """The scores (passages,): sums of the best products (passages, query tokens), 0 for a passage without vectors."""
+    """The scores (passages,): sums over query tokens of `best` (passages, query tokens).
+
+    0 for a passage without vectors.
+
+    Raises an error if a score is not finite, because the store is then damaged.
+    """
     scores: Floats = np.where(document.count > 0, best.sum(axis=1, dtype=np.float64), 0.0)
     if not np.isfinite(scores).all():
         raise damaged()
@@ -116,7 +126,7 @@ def _summed(best: Floats32, document: CodedDocument) -> Floats:
 
 
 def _of_documents(compare: Callable[[CodedDocument], Floats], packed: PackedVectors, threads: int) -> Floats:
-    """The scores (passages,) of all passages, document by document."""
+    """The scores (passages,) of all passages: `compare` is called per document, in several threads if that pays off."""
     workers = threads or (usable_cores() if threading.current_thread() is threading.main_thread() else 1)
     workers = min(workers, 1 + int(packed.first_vector_of_document[-1]) // _WORTH_A_THREAD)
     if workers == 1:

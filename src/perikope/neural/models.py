@@ -1,7 +1,8 @@
 """Models that score passages by a store of vectors: `colbert`, `hgat`, and `vectors` for one vector per passage.
 
-They score every passage of the candidates, also those without a word of the query. They can be fused with lexical
-models like any other model: `fuse(models=[bm25,colbert(store=minilm)])`. Torch is imported with the first query.
+These models score every passage of the candidate documents, even passages without a word of the query. They can be
+fused with lexical models: `fuse(models=[bm25,colbert(store=minilm)])`. Torch is imported when the first query is
+scored.
 """
 
 from __future__ import annotations
@@ -37,21 +38,22 @@ if TYPE_CHECKING:
 STORE_OF_TOKENS, STORE_IN_CONTEXT, POOLED_STORE = "colbert", "hgat", "dense"
 """Default names of stores of token vectors, of vectors in context, and of one vector per passage."""
 _MODEL_OF_KIND: dict[Kind, str] = {"tokens": "colbert", "context": "hgat", "pooled": "vectors", "own": "vectors"}
+"""The model that ranks with a store, by the kind of the store."""
 _STORES = 4
-"""Maximum stores, and encoders, that are kept open."""
+"""Maximum number of stores that are kept open, and of encoders that are kept in memory."""
 
 Variant = Literal["", "BASE", "NO", "LB", "NS", "NO_LB", "NO_NS", "LB_NS", "NO_LB_NS"]
 QueryEncoder = Callable[[str], Floats32]
-"""Turns a query into a vector (dimension,)."""
+"""A function that takes a query and returns its vector (dimension,)."""
 
 
 def colbert_column(
     snapshot: Snapshot, matches: Matches, store: VectorStore, encoder: Encoder, *, matrix: str = VECTORS, refine: int = 0
 ) -> Column:
-    """MaxSim of the query with each passage of the matches; the explanation has one line per query token.
+    """The MaxSim score of the query with each passage of the matches; explanations have one line per query token.
 
-    `matrix` names the vectors of the store to compare with. `refine` is the number of passages to compare by vectors, 0
-    for all; see `refined_max_sim`.
+    `matrix` is the name of a matrix of the store: `vectors`, or `content` for passages alone. `refine` is the number of
+    passages to compare by their vectors; 0 compares all. See `refined_max_sim`.
     """
     comparison = _StoreComparison(snapshot, matches, store, encoder, matrix)
     values, exact = refined_max_sim(comparison.query, comparison.packed, refine)
@@ -69,7 +71,10 @@ def colbert_column(
 
 
 def context_column(snapshot: Snapshot, matches: Matches, store: VectorStore, ranker: SavedRanker) -> Column:
-    """MaxSim of the query with each passage in its context; explanations have one line per neighbour and query word."""
+    """The MaxSim score of the query with each passage in its context.
+
+    Explanations have one line per neighbour, and below it one line per query token.
+    """
     comparison = _StoreComparison(snapshot, matches, store, ranker.encoder, VECTORS)
     values = max_sim(comparison.query, comparison.packed)
     label = "MaxSim of query and passage in its context"
@@ -92,13 +97,13 @@ def context_column(snapshot: Snapshot, matches: Matches, store: VectorStore, ran
 
 
 def _by_pair(shares: Sequence[LabelledShare], comparison: _StoreComparison, row: int) -> list[tuple[str, list[float]]]:
-    """The label of each share, and what it adds to the product of every query token with its best passage token."""
+    """The label of each share, and its parts of the dot products of query tokens with their best passage tokens."""
     best = comparison.best(row)
     return [(share.label, (share.vectors[best] * comparison.query).sum(axis=1, dtype=np.float64).tolist()) for share in shares]
 
 
 def _adding_up(label: str, value: float, nodes: Sequence[Node], rest: str) -> Node:
-    """The explanation of a sum, with the difference between `value` and the sum of `nodes` as a last line `rest`."""
+    """The explanation of `value` as the sum of `nodes`. A last line, labelled `rest`, has the difference."""
     if not nodes:
         return Node(label, value)
     return Node(label, value, "sum", (*nodes, Node(rest, value - math.fsum(node.value for node in nodes))))
@@ -107,7 +112,8 @@ def _adding_up(label: str, value: float, nodes: Sequence[Node], rest: str) -> No
 class _StoreComparison:
     """Compares a query with the passages of the matches by the vectors of a store.
 
-    `query` has the shape (query tokens, dimension). `packed` has the vectors of the passages, in the order of rows.
+    The attribute `query` (query tokens, dimension) has the vectors of the query. The attribute `packed` has the vectors
+    of the passages. A row is the number of a passage in the matches.
     """
 
     def __init__(self, snapshot: Snapshot, matches: Matches, store: VectorStore, encoder: Encoder, matrix: str) -> None:
@@ -122,12 +128,15 @@ class _StoreComparison:
         return int(self._matches.number_of_document[candidate]), row - int(self._matches.document_of_passage.searchsorted(candidate))
 
     def best(self, row: int) -> Integers:
-        """The number of the passage's vector with the largest product, per query token: (query tokens,)."""
+        """For each query token, the number of the passage vector with the largest dot product: (query tokens,)."""
         best: Integers = (self.packed.vectors(row)[0] @ self.query.T).argmax(axis=0)
         return best
 
     def pairs(self, row: int) -> list[tuple[str, int, float]]:
-        """Per query token: the token as text, the position of the best passage token, and their dot product."""
+        """For each query token: its text, the position of the best passage token, and the dot product of both.
+
+        Returns an empty list if the passage has no vectors.
+        """
         vectors, position = self.packed.vectors(row)
         if not vectors.shape[0]:
             return []
@@ -138,7 +147,10 @@ class _StoreComparison:
         ]
 
     def written_tokens(self, row: int) -> Callable[[int], str]:
-        """A function that returns the text of the token at a position of the row's passage."""
+        """A function that takes a token position and returns the quoted token of the row's passage.
+
+        `?` beyond its end.
+        """
         document, passage = self.locate(row)
         text = written_passages(self._snapshot, document, self._store.heading_path)[passage]
         written = self._encoder.written(text, query=False)
@@ -146,7 +158,10 @@ class _StoreComparison:
 
 
 def vector_column(snapshot: Snapshot, matches: Matches, store: VectorStore, query: Floats32) -> Column:
-    """The largest dot product of `query` (dimension,) with the vectors of each passage; 0 if a passage has none."""
+    """The largest dot product of `query` with the vectors of each passage; 0 for a passage without vectors.
+
+    `query` is (dimension,) or (1, dimension).
+    """
     matches.require_passages("a neural model")
     values: Floats = max_sim(query.reshape(1, -1), find_passages(snapshot, matches, store, VECTORS))
     label = f"similarity by {store.name}"
@@ -154,18 +169,18 @@ def vector_column(snapshot: Snapshot, matches: Matches, store: VectorStore, quer
 
 
 def find_passages(snapshot: Snapshot, matches: Matches, store: VectorStore, matrix: str) -> PackedVectors:
-    """The vectors of all passages of the matches, in the order of rows; `matrix` names those of the store."""
+    """The vectors of all passages of the matches, in their order; `matrix` is the name of a matrix of the store."""
     packed = store.find(snapshot, matches.number_of_document, matrix)
     if packed.passages != matches.passages:
         raise UsageError(
-            f"the store {store.name!r} has other passages than the index; update it with "
+            f"the store {store.name!r} does not have the same passages as the index; update it with "
             f"`perikope encode {snapshot.folder} --name {store.name}`"
         )
     return packed
 
 
 def encode_query(encoder: Encoder, text: str) -> Floats32:
-    """The vectors of a query's tokens, (query tokens, dimension)."""
+    """Encode a query as one vector per token: (query tokens, dimension)."""
     import torch
 
     with torch.inference_mode(), single_threaded():
@@ -176,22 +191,27 @@ def encode_query(encoder: Encoder, text: str) -> Floats32:
 
 @lru_cache(maxsize=_STORES)
 def _opened(folder: Path, name: str, changed: int, kind: Kind) -> VectorStore:
+    """Open a store once per `changed`, the time at which its manifest was last changed."""
     return VectorStore.open(folder, name, kind)
 
 
 def open_store(folder: Path, name: str, *kinds: Kind) -> VectorStore:
-    """Open a store of an index, which must be of one of `kinds`; it stays open until it is updated."""
+    """Open a store of the index in `folder`; raises `UsageError` if the kind of the store is not one of `kinds`.
+
+    An open store is kept and returned again until it is updated.
+    """
     check_name(name)
     path = folder / FOLDER / name / MANIFEST
     store = _opened(folder, name, path.stat().st_mtime_ns if path.is_file() else 0, kinds[0])
     if store.kind not in kinds:
         wanted = " or ".join(kinds)
-        raise UsageError(f"the store {name!r} holds {store.kind}, not {wanted}; rank with {_MODEL_OF_KIND[store.kind]}(store={name})")
+        raise UsageError(f"the store {name!r} is of kind {store.kind}, not {wanted}; rank with {_MODEL_OF_KIND[store.kind]}(store={name})")
     return store
 
 
 @lru_cache(maxsize=_STORES)
 def _loaded_encoder(folder: Path, changed: int) -> Encoder:
+    """Load an encoder once per `changed`, the time at which its folder was last changed."""
     from perikope.neural.encoder import Encoder
 
     _survive_forks()
@@ -200,7 +220,8 @@ def _loaded_encoder(folder: Path, changed: int) -> Encoder:
 
 @lru_cache(maxsize=_STORES)
 def _loaded_ranker(folder: Path, changed: int) -> SavedRanker:
-    import perikope.neural.encoder  # noqa: F401 - first, because its error names the extra to install
+    """Load a ranker once per `changed`, the time at which its folder was last changed."""
+    import perikope.neural.encoder  # noqa: F401 - imported first, because its error names the extra to install
 
     _survive_forks()
     from perikope.neural.context_vectors import load_for_explanation
@@ -221,28 +242,28 @@ def _survive_forks() -> None:
 
 
 def encoder_of(store: VectorStore) -> Encoder:
-    """The encoder that a store was made with; it is loaded once."""
+    """The encoder that a store was made with. It is loaded at the first call and kept."""
     folder = encoder_folder(store)
     return _loaded_encoder(folder, folder.stat().st_mtime_ns)
 
 
 def ranker_of(store: VectorStore) -> SavedRanker:
-    """The encoder and graph attention that a store was made with; they are loaded once."""
+    """The encoder and graph attention that a store was made with. They are loaded at the first call and kept."""
     folder = encoder_folder(store)
     return _loaded_ranker(folder, folder.stat().st_mtime_ns)
 
 
 def encoder_folder(store: VectorStore) -> Path:
-    """The folder of the encoder that a store was made with."""
+    """The folder of the encoder that a store was made with; raises `UsageError` if it is missing."""
     if store.encoder is None:
         raise UsageError(f"the store {store.name!r} has lost its encoder: remove {store.folder}, then run `perikope encode` again")
     return store.encoder
 
 
 def snapshot_of(matches: Matches) -> Snapshot:
-    """The snapshot of the index that matches come from."""
+    """The snapshot of the index that matches come from; raises `UsageError` if they were made without an index."""
     if matches.snapshot is None:
-        raise UsageError("these matches were made without an index, so their passages have no vectors")
+        raise UsageError("neural models need an index, and these matches were made without one; use `Index.search`")
     return matches.snapshot
 
 
@@ -251,10 +272,10 @@ def colbert_signals(
     *,
     store: Annotated[str, Grid((STORE_OF_TOKENS,)), "Name of a store of token vectors, made by `perikope encode`."] = STORE_OF_TOKENS,
     refine: Annotated[
-        int, Range(0, 1e9), Grid((0,)), "Number of passages compared exactly, the best by centroids alone; 0 compares all exactly."
+        int, Range(0, 1e9), Grid((0,)), "Number of passages that are compared exactly, chosen by an approximate score; 0 for all."
     ] = 0,
 ) -> Signals:
-    """MaxSim with the token vectors of a store."""
+    """The MaxSim scores with the token vectors of a store."""
     snapshot = snapshot_of(matches)
     opened = open_store(snapshot.folder, store, "tokens")
     return {"maxsim": colbert_column(snapshot, matches, opened, encoder_of(opened), refine=refine)}
@@ -262,10 +283,11 @@ def colbert_signals(
 
 @model(colbert_signals)
 def colbert(signals: Signals) -> Column:
-    """MaxSim: how well each query token is matched by a passage token, by their vectors.
+    """MaxSim: the sum, over query tokens, of the similarity to the most similar passage token.
 
-    `Σ_i max_j E_q_i · E_p_j` with one vector per token (Khattab and Zaharia 2020). `store` is made by `perikope encode`
-    and contains the vectors of all passages. With `refine`, only the best passages by centroids are compared exactly.
+    `Σ_i max_j E_q_i · E_p_j` with one vector per token (Khattab and Zaharia 2020). `perikope encode` makes the `store`,
+    which contains the vectors of all passages. With `refine`, only the best passages by an approximate score are
+    compared exactly. The approximate score replaces each vector by the nearest centroid.
     """
     return signals["maxsim"]
 
@@ -276,9 +298,11 @@ def hgat_signals(
     store: Annotated[
         str, Grid((STORE_IN_CONTEXT,)), "Name of a store that `perikope encode` made with a trained ranker."
     ] = STORE_IN_CONTEXT,
-    variant: Annotated[Variant, Grid(("",)), "Variant that the store must have been made with; an empty text accepts any."] = "",
+    variant: Annotated[
+        Variant, Grid(("",)), "Variant of graph attention that the store must have been made with; an empty text accepts any variant."
+    ] = "",
 ) -> Signals:
-    """MaxSim with vectors of passages in context and, with late fusion, of passages alone, each with its weight."""
+    """The MaxSim scores with passages in context and, with late fusion, with passages alone, each times its weight."""
     snapshot = snapshot_of(matches)
     opened = open_store(snapshot.folder, store, "context")
     facts = opened.facts
@@ -299,9 +323,9 @@ def hgat_signals(
 def hgat(signals: Signals) -> Column:
     """MaxSim with vectors of the passage in the context of its document, by graph attention.
 
-    `Σ_i max_j E_q_i · E_j` with the vectors E of the passage in its context; with late fusion `(1 - α) sim(E_q, E_p) +
-    α sim(E_q, E_context)` (equations 4 and 5 of Albarede et al. 2023). `store` is made by `perikope encode --encoder
-    FOLDER` with the folder of a trained ranker, whose `variant` it has.
+    `Σ_i max_j E_q_i · E_j` with the vectors E of the passage in its context. A ranker with late fusion computes
+    `(1 - α) sim(E_q, E_p) + α sim(E_q, E_context)` (equations 4 and 5 of Albarede et al. 2023). `perikope encode
+    --encoder FOLDER` makes the `store`, where FOLDER is the folder of a trained ranker.
     """
     columns = list(signals.values())
     return columns[0] if len(columns) == 1 else sum_of("late fusion of passage and context", columns)
@@ -312,7 +336,7 @@ def vector_signals(
     *,
     store: Annotated[str, Grid((POOLED_STORE,)), "Name of a store with one vector per passage."] = POOLED_STORE,
 ) -> Signals:
-    """The similarity by one vector per passage."""
+    """The similarity of the query with one vector per passage."""
     snapshot = snapshot_of(matches)
     opened = open_store(snapshot.folder, store, "pooled", "own")
     return {"similarity": vector_column(snapshot, matches, opened, query_vectors(snapshot, opened, matches.query.plain_text))}
@@ -320,16 +344,16 @@ def vector_signals(
 
 @model(vector_signals)
 def vectors(signals: Signals) -> Column:
-    """Similarity by one vector per passage: those of `perikope encode --pooled`, or vectors of any other model.
+    """Similarity of the query vector with one vector per passage, from `perikope encode --pooled` or any other model.
 
-    `E_q · E_p`. Pooled vectors are the normalised mean of an encoder's token vectors. Vectors of other models are added
-    with `perikope.neural.models.add_vectors` and used as they are.
+    The score is `E_q · E_p`. Pooled vectors are the normalised mean of an encoder's token vectors. Vectors of other
+    models are added with `perikope.neural.models.add_vectors` and used as they are.
     """
     return signals["similarity"]
 
 
 def query_vectors(snapshot: Snapshot, store: VectorStore, text: str) -> Floats32:
-    """The query as vectors of a store: (query tokens, dimension) for token vectors, (1, dimension) for others."""
+    """Encode a query for a store: (query tokens, dimension) for token vectors, (1, dimension) for other stores."""
     if store.kind in ("tokens", "context"):
         return encode_query(encoder_of(store), text)
     encode = snapshot.query_encoders.get(store.name)
@@ -340,12 +364,12 @@ def query_vectors(snapshot: Snapshot, store: VectorStore, text: str) -> Floats32
         )
     query = np.asarray(encode(text) if encode is not None else _pooled_query(encoder_of(store), text), np.float32)
     if query.shape != (store.codebook.dimension,) or not np.isfinite(query).all():
-        raise UsageError(f"the vector of the query must have {store.codebook.dimension} finite values, not the shape {query.shape}")
+        raise UsageError(f"the query encoder must return {store.codebook.dimension} finite values; check its array, of shape {query.shape}")
     return query.reshape(1, -1)
 
 
 def _pooled_query(encoder: Encoder, text: str) -> Floats32:
-    """The vector (dimension,) of a query: the normalised mean over its tokens."""
+    """The vector (dimension,) of a query: the mean over its tokens, scaled to length 1."""
     from perikope.neural.pooled_vectors import pooled
 
     with single_threaded():
@@ -355,9 +379,9 @@ def _pooled_query(encoder: Encoder, text: str) -> Floats32:
 def set_query_encoder(index: Index | Snapshot, store: str, query_vector: QueryEncoder) -> None:
     """Set the function that turns queries into vectors of a store, for this open index only.
 
-    `query_vector` takes a query and returns an array (dimension,). Threads that search at the same time call it at the
-    same time. For a store of pooled vectors, it replaces the encoder of the store. It is kept while the index is open,
-    also over `commit`, `compact` and `refresh`.
+    `query_vector` takes a query and returns an array (dimension,). It must be safe to call from several threads at
+    once. For a store of pooled vectors, the function replaces the encoder of the store. It is kept while the index is
+    open, even after `commit`, `compact` and `refresh`.
     """
     snapshot = index if isinstance(index, Snapshot) else index.snapshot
     open_store(snapshot.folder, store, "own", "pooled")
@@ -374,10 +398,13 @@ def add_vectors(
 ) -> VectorStore:
     """Make or update a store with the vectors of any model, one per passage.
 
-    `passage_vectors` takes texts and returns their vectors (texts, dimension). They are kept as they are, in float16;
-    scale them to length 1 for cosine similarity. `query_vector` takes a query and returns its vector (dimension,). It
-    belongs to this open index: after opening the index again, pass it to `set_query_encoder`, which encodes nothing.
-    `options` are those of `perikope.neural.stores.update.update_store`.
+    `passage_vectors` takes texts and returns their vectors (texts, dimension). The store keeps them unchanged, as
+    float16 by default. Scale them to length 1 for cosine similarity.
+
+    `query_vector` takes a query and returns its vector (dimension,). It is not saved with the index. After opening the
+    index again, pass it to `set_query_encoder`; passages are not encoded again.
+
+    `options` are arguments of `perikope.neural.stores.update.update_store`.
     """
     from perikope.neural.stores.update import update_store
 

@@ -1,4 +1,4 @@
-"""Fetch documents by the vectors of their passages, also those that share no word with the query.
+"""Fetch documents by the vectors of their passages, including documents that share no word with the query.
 
     # Candidates by words and by vectors:
     index.search(query, also_nearest="dense", model="fuse(models=[qsf_v_title,vectors])")
@@ -27,10 +27,10 @@ _AT_ONCE = 1024
 
 
 def nearest_documents(index: Index, query: str, store: str = POOLED_STORE, documents: int = 1000) -> dict[str, float]:
-    """The best documents by the score of their best passage, as scores by id, best first.
+    """The best documents by the score of their best passage, as a dict of scores by document id, best first.
 
-    The result can be given to `Index.search` as candidates. `store` is the name of a store of vectors, and `documents`
-    the maximum number of documents, at least 1.
+    The result can be passed to `Index.search` as `candidates`. `store` is the name of a store of vectors. `documents`
+    is the maximum number of documents, at least 1.
     """
     if documents < 1:
         raise UsageError(f"documents must be at least 1, not {documents}")
@@ -42,9 +42,10 @@ def nearest_documents(index: Index, query: str, store: str = POOLED_STORE, docum
 
 
 def nearest(snapshot: Snapshot, text: str, store: str, most: int, allowed: Mask) -> Candidates:
-    """The best `most` documents by the score of their best passage, of those that `allowed` (documents,) selects.
+    """The best `most` documents by the score of their best passage.
 
-    Documents without passages are never candidates.
+    `allowed` (documents,) is true for documents that may be candidates. `text` is the query. Documents without passages
+    are never candidates.
     """
     opened = open_store(snapshot.folder, store, "pooled", "own", "tokens", "context")
     vectors = query_vectors(snapshot, opened, text)

@@ -1,10 +1,14 @@
 """Encode on a CPU with ONNX Runtime, in float32 or with the weights of matrix products as 8-bit integers.
 
-    x W ≈ s_x s_W (x_q - z_x) W_q        s_W per column of W, s_x and z_x per input at run time (dynamic quantisation)
+    x W ≈ s_x s_W (x_q - z_x) W_q        dynamic quantisation
+
+W_q and x_q are 8-bit integers. The scale s_W is fixed per column of W. The scale s_x and the zero point z_x are
+computed per input at run time.
 
 Transformer, projection and normalisation are one ONNX graph, for any number of texts of any length. The graph is made
-once per set of weights and kept in the user's cache folder, named by their hash. Products of activations (attention)
-stay in float32. So does the projection: it is a small part of the work, and no later layer would reduce its error.
+once per set of weights and kept in the user's cache folder. Its file name is a hash of the weights and versions.
+Products of activations (attention) stay in float32. The projection stays in float32 too: it is a small part of the
+work, and no later layer would reduce its error.
 """
 
 from __future__ import annotations
@@ -36,25 +40,30 @@ except ImportError as missing:
 
 _PACKAGES = ("onnxruntime", "onnx", "onnxscript")
 _FORMAT = 2
-"""Version of the graph; it increases when this module makes a different graph from the same weights."""
+"""Version of the graphs that this module makes. Increase it when the same weights give a different graph."""
 _LARGEST = (1 << 31) - (1 << 24)
-"""Maximum bytes of weights in one ONNX file, whose format ends at 2 GiB."""
+"""Maximum bytes of weights in one ONNX file. The format allows files of at most 2 GiB."""
 _KEPT = 8
-"""Maximum graphs in the cache folder; those used last stay. That of all-MiniLM-L6-v2 has 59 MB in int8, most of it for
-embeddings, and 91 MB in float32."""
+"""Maximum graphs in the cache folder; the most recently used ones are kept. The graph of all-MiniLM-L6-v2 has 59 MB in
+int8, most of it for embeddings, and 91 MB in float32."""
 
 
 class OnnxEncoder(Encoder):
-    """An encoder that computes with ONNX Runtime; tokenizer, settings and saved files are those of the original."""
+    """An encoder that computes with ONNX Runtime. It has the tokenizer and settings of the original encoder.
+
+    `save` writes the same files as the original encoder.
+    """
 
     def __init__(self, encoder: Encoder, *, int8: bool = True) -> None:
-        """Make the ONNX graph of an encoder, which must be in float32 on the CPU, or read it from the cache."""
+        """Read the ONNX graph of an encoder from the cache, or make it. The encoder must be in float32 on the CPU."""
         for package in _PACKAGES:
             if find_spec(package) is None:
                 raise MissingExtra(package, "onnx")
         first = next(encoder.transformer.parameters())
         if first.dtype != torch.float32 or first.device.type != "cpu":
-            raise UsageError(f"ONNX needs an encoder in float32 on the CPU, not in {first.dtype} on {first.device}")
+            raise UsageError(
+                f"ONNX needs an encoder in float32 on the CPU, not {first.dtype} on {first.device}: load it with runtime='onnx'"
+            )
         super().__init__(
             encoder.transformer, encoder.tokenizer, encoder.dimension if encoder.projection is not None else 0, encoder.settings
         )
@@ -64,11 +73,11 @@ class OnnxEncoder(Encoder):
 
     @classmethod
     def load(cls, *arguments: Any, runtime: str = "onnx-int8", **options: Any) -> Encoder:
-        """Load an encoder as `Encoder.load` does, by default with the runtime `onnx-int8`."""
+        """Load an encoder with the arguments of `Encoder.load`; the default runtime is `onnx-int8`."""
         return Encoder.load(*arguments, runtime=runtime, **options)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Compute what `Encoder.forward` does, without gradients: (texts, tokens, dimension).
+        """Compute the same as `Encoder.forward`, without gradients: (texts, tokens, dimension).
 
         `tokens` (texts, tokens) are token ids; `mask` (texts, tokens) is false for padding.
         """
@@ -78,19 +87,22 @@ class OnnxEncoder(Encoder):
         return torch.from_numpy(vectors)
 
     def train(self, mode: bool = True) -> OnnxEncoder:
-        """Raise an error unless `mode` is false: ONNX Runtime computes no gradients."""
+        """Switch to evaluation mode.
+
+        Raises `UsageError` if `mode` is true, because ONNX Runtime computes no gradients.
+        """
         if mode:
             raise UsageError("an encoder in ONNX cannot be trained: load it with runtime='torch'")
         super().train(False)
         return self
 
     def fit_projection(self, texts: Any) -> None:
-        """Raise an error: the projection is already part of the graph."""
+        """Raise `UsageError`, because the projection is already part of the ONNX graph."""
         raise UsageError("the projection of an encoder in ONNX cannot be changed: fit it before making the OnnxEncoder")
 
 
 class _Graph(nn.Module):
-    """The module that is exported: `Encoder.forward`, also for encoders of subclasses that override it."""
+    """The module that is exported to ONNX. It calls `Encoder.forward` even if the encoder's class overrides it."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
@@ -102,7 +114,7 @@ class _Graph(nn.Module):
 
 
 def _session_of(encoder: Encoder, int8: bool) -> Any:
-    """A session of ONNX Runtime for an encoder; the graph is made if the cache has none, or none that can be read."""
+    """A session of ONNX Runtime for an encoder; the graph is made if it is not in the cache or cannot be read."""
     folder = graph_folder()
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
@@ -114,7 +126,7 @@ def _session_of(encoder: Encoder, int8: bool) -> Any:
         path.touch()
         return session
     with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as temporary:
-        # On the same file system, so that the file appears complete or not at all.
+        # The temporary folder is on the same file system, so that the file appears complete or not at all.
         files.put_in_place(_export(encoder, int8, Path(temporary)), path)
     for old in sorted(folder.glob("*.onnx"), key=lambda file: file.stat().st_mtime_ns)[:-_KEPT]:
         files.remove_unless_held(old)
@@ -122,9 +134,9 @@ def _session_of(encoder: Encoder, int8: bool) -> Any:
 
 
 def graph_folder() -> Path | None:
-    """The folder for ONNX graphs, next to the folder of compiled kernels; None if no folder can be written.
+    """The cache folder for ONNX graphs, next to the folder of compiled kernels; None if no folder can be written.
 
-    Only its owner can read it.
+    The folder is made if it is missing. Only its owner can read it.
     """
     kernels = cache_directory()
     if kernels is None:
@@ -135,6 +147,7 @@ def graph_folder() -> Path | None:
 
 
 def _open(path: Path) -> Any:
+    """A session of ONNX Runtime for the graph in a file, with as many threads as torch uses."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -144,9 +157,9 @@ def _open(path: Path) -> Any:
 
 
 def _key(encoder: Encoder, int8: bool) -> str:
-    """A hash of what the graph depends on: weights, configuration of the transformer, and versions of packages."""
+    """A hash of everything that determines the graph: weights, configuration of the transformer, package versions."""
     config = encoder.transformer.config.to_dict()  # type: ignore[union-attr, operator]
-    # Without its folder and the version that saved it: the same weights in two folders are one encoder.
+    # The folder and the version that saved the weights are ignored: the same weights in two folders give one graph.
     ignored = ("_name_or_path", "transformers_version", "dtype", "torch_dtype")
     architecture = {name: value for name, value in config.items() if name not in ignored}
     programs = {name: version(name) for name in ("torch", "transformers", *_PACKAGES)}
@@ -161,9 +174,9 @@ def _key(encoder: Encoder, int8: bool) -> str:
 
 
 def _reduced_range() -> bool:
-    """Whether weights use only 7 of 8 bits.
+    """Whether quantised weights use only 7 of 8 bits on this processor.
 
-    Processors without VNNI instructions add pairs of products in 16 bits, where two large products would overflow.
+    Processors without VNNI instructions add pairs of products in 16 bits. Two products of 8-bit weights could overflow.
     """
     return not getattr(torch.cpu, "_is_vnni_supported", bool)()
 
@@ -210,7 +223,7 @@ def _export(encoder: Encoder, int8: bool, folder: Path) -> Path:
 
 
 def _products(path: Path) -> list[str]:
-    """Names of the matrix products with weights in a graph, in order; that of the projection, if any, is the last."""
+    """Names of the matrix products with weights in a graph, in order. The projection, if there is one, is the last."""
     import onnx
 
     graph = onnx.load(path).graph

@@ -21,13 +21,13 @@ _AT_ONCE = 1 << 14
 
 @torch.inference_mode()
 def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Floats32:
-    """One vector per text, (texts, width of the transformer); the encoder's projection is not used.
+    """Encode each text as one vector: (texts, width of the transformer). The encoder's projection is not used.
 
-    Texts are cut to `query_tokens` or `passage_tokens` of the encoder's settings, depending on `query`.
+    Texts are cut to `query_tokens` of the encoder's settings if `query` is true, else to `passage_tokens`.
     """
     limit = encoder.settings.query_tokens if query else encoder.settings.passage_tokens
     vectors = np.zeros((len(texts), int(encoder.transformer.config.hidden_size)), np.float32)  # type: ignore[union-attr, arg-type]
-    # Sorted by characters, which is close enough to tokens: texts of similar length need little padding.
+    # Texts are sorted by their number of characters, which approximates tokens. So a batch needs little padding.
     order = sorted(range(len(texts)), key=lambda row: -len(texts[row]))
     start = 0
     while start < len(order):
@@ -44,7 +44,7 @@ def pooled(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> Fl
 
 
 def encode_pooled(encoder: Encoder, texts: Sequence[str]) -> Iterator[tuple[int, Floats32, Integers]]:
-    """Yield the number of each text, its vector (1, width of the transformer), and the position 0 as (1,)."""
+    """Yield for each text its number, its vector (1, width of the transformer), and its token position: 0, as (1,)."""
     zero: Integers = np.zeros(1, np.int64)
     for number, row in enumerate(pooled(encoder, texts)):
         yield number, row[None, :], zero

@@ -1,4 +1,7 @@
-"""Files that the jobs of neural rankers need: texts, graphs and topics of each collection, read from its index once."""
+"""Write the files that jobs of neural rankers need: texts, graphs and topics of each collection.
+
+They are read from the index of the collection.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +28,18 @@ from perikope.search.facade import Index
 from perikope.search.options import SearchOptions
 
 DRAWN_FROM = 100
-"""Results per topic that negatives are drawn from, where they are drawn from a ranking."""
+"""Number of results per topic that the strategy `ranked` draws negatives from."""
 
 
 def prepare_collections(
     plan: Plan, indexes: Mapping[str, Path], folder: Path, on_step: Callable[[str], None]
 ) -> dict[str, tuple[str, ...]]:
-    """Write the file of each collection, unless it is there; returns the ids of the reported topics by set.
+    """Write the file of each collection, unless it exists.
 
-    `indexes` has the index of each collection. Where a number of documents is fetched, the run of these documents is
-    written too.
+    Returns the topic ids of each reported set, by `collection/set`.
+
+    `indexes` has the folder of each collection's index, by name. If the plan fetches `documents` per topic, the run of
+    these documents is written too. `on_step` is called with a line of text before a collection is read.
     """
     qids: dict[str, tuple[str, ...]] = {}
     for name, index in indexes.items():
@@ -54,6 +59,7 @@ def prepare_collections(
 
 
 def _read_collection(plan: Plan, name: str, index: Path) -> Collection:
+    """Read a collection of the plan, with all its sets of topics, from its index."""
     snapshot = Snapshot.open(index)
     texts = read_texts(snapshot)
     topics = {}
@@ -75,7 +81,7 @@ def _read_collection(plan: Plan, name: str, index: Path) -> Collection:
 
 
 def _fetch(index: Path, topics: TopicsPlan, documents: int, path: Path) -> None:
-    """Write the run of the best documents of each topic by BM25."""
+    """Write a run with the best `documents` documents per topic by BM25 to `path`."""
     asked = read_topics(topics.file, topics.form, topics.field)
     rankings = search_topics(
         Index.open(index), asked, lambda problem: None, k=documents, model="bm25", documents=documents, document_ranking="maxp"
@@ -94,11 +100,15 @@ def read_judged(
     forms: tuple[str, str, str] = ("auto", "", "auto"),
     on_problem: Callable[[str], None] = lambda problem: None,
 ) -> Topics:
-    """The topics of a file that have something relevant in an index; `sample` of them, drawn at random, unless it is 0.
+    """Read the topics of a file that have a relevant passage in an index.
 
-    The query of a topic that is a patent has the words that score passages for it in a search; the topic has its
-    codes. With `ranked_by`, a model, topics have the best results of the model, to draw negatives from. `forms` are
-    the format of the topics, the field that is the query, and the format of the judgements.
+    - `sample`: number of topics to draw at random; 0 for all.
+    - `ranked_by`: a model whose best results are kept for each topic, to draw negatives from; empty for none.
+    - `forms`: format of the topics, name of the topic field that is the query, and format of the judgements.
+    - `on_problem`: called with a line of text for each topic that cannot be used.
+
+    If a topic is a patent, its query has the words that a search scores passages by. The topic then has the patent's
+    classification codes too.
     """
     form, field, judgement_form = forms
     asked = {topic.qid: topic for topic in read_topics(topics, form, field)}
@@ -110,7 +120,7 @@ def read_judged(
             on_problem(f"topic {qid}: {prepared.problem}")
             continue
         if prepared.prepared.patent is not None:
-            # Codes that no document has are left out: a topic without codes uses those of its relevant documents.
+            # Codes that no document has are left out. A topic without codes uses the codes of its relevant documents.
             codes[qid] = frozenset(map(str, codes_of(prepared.prepared.patent.metadata))) & texts.documents_sharing.keys()
         queries[qid] = prepared.prepared.scoring.text
     judged = topics_of(texts, queries, read_judgements(judgements, judgement_form))
@@ -126,7 +136,7 @@ def read_judged(
 
 
 def _is_drawn_from_rankings(plan: Plan, name: str) -> bool:
-    """Whether a ranker draws negatives for the topics of a set from rankings."""
+    """Whether a ranker of the plan trains on the set of topics `name` with negatives from rankings (`ranked`)."""
     return any(
         "ranked" in sources_of(plan.shared.training_of(system.ranker).strategy) and name in (system.ranker.train_on or plan.shared.train_on)
         for system in plan.rankers

@@ -1,4 +1,7 @@
-"""One job of an experiment: train a neural ranker with one seed, score all passages, measure it and its fusions."""
+"""One job of an experiment: train a neural ranker with one seed, score all passages, and measure the results.
+
+Fusions of the ranker with other systems are measured too.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,12 @@ from perikope.neural.workplace import TOKENS, Workplace
 
 
 def share_tokens(setup: JobSetup) -> None:
-    """Tokenize all texts once, on all cores, for the processes of a run."""
+    """Tokenise all texts once, on all cores, and save the tokens for the other processes of the experiment."""
     Workplace.open(setup.folder, setup.machine.get("encoder", "")).save_tokens(setup.scratch / TOKENS)
 
 
 def open_jobs(setup: JobSetup) -> Callable[[Job], Mapping[str, Any]]:
-    """A function that does jobs in this process."""
+    """Prepare this process for jobs; returns a function that runs a job and returns its result, as `run_job` does."""
     if not setup.is_alone:
         torch.set_num_threads(1)
     workplace = Workplace.open(setup.folder, setup.machine.get("encoder", ""), None if setup.is_alone else setup.scratch / TOKENS)
@@ -42,7 +45,13 @@ def open_jobs(setup: JobSetup) -> Callable[[Job], Mapping[str, Any]]:
 
 
 def run_job(workplace: Workplace, system: SystemPlan, seed: int, device: str) -> dict[str, Any]:
-    """The values of a ranker and its fusions by system, set of topics and measure, and what was learned."""
+    """Train a ranker with a seed, and measure it and its fusions. Returns a dict with these keys:
+
+    - `values`: by system, set of topics and measure, a list with one value per topic
+    - `shares`: by fusion and set of topics, the mean share of the ranker
+    - `losses`, `lambdas`, `importance`, `alpha`: what training learned, if the ranker has it
+    - `seconds`: duration of the job
+    """
     start = time.perf_counter()
     job = _RankerJob(workplace, system, seed, device)
     scores, learned = job.scored()
@@ -62,7 +71,7 @@ def run_job(workplace: Workplace, system: SystemPlan, seed: int, device: str) ->
 
 @dataclass
 class _RankerJob:
-    """One ranker with one seed. Scores are arrays of (topics, passages), by set of topics."""
+    """One ranker with one seed. All scores are arrays (topics, passages), one per set of topics."""
 
     workplace: Workplace
     system: SystemPlan
@@ -71,18 +80,21 @@ class _RankerJob:
 
     @property
     def ranker(self) -> NeuralRanker:
-        """The settings of the ranker."""
+        """The settings of this ranker."""
         ranker: NeuralRanker = self.system.ranker
         return ranker
 
     @property
     def shared(self) -> NeuralSettings:
-        """The settings of all rankers."""
+        """The settings that all rankers of the experiment share."""
         shared: NeuralSettings = self.workplace.plan.shared
         return shared
 
     def scored(self) -> tuple[dict[str, Floats32], dict[str, Any]]:
-        """The scores of all passages for all reported topics, and what was learned."""
+        """The scores by set of reported topics, and what training learned, as in the result of `run_job`.
+
+        What was learned is empty for a ranker that is not trained.
+        """
         reported = [topics.name for topics in self.workplace.plan.sets]
         if not self.ranker.trained:
             return {name: self._score(self._untrained(), name) for name in reported}, {}
@@ -93,7 +105,11 @@ class _RankerJob:
         return {name: self._score(ranker, name) for name in reported}, learned
 
     def _cross_validated(self, reported: Sequence[str]) -> tuple[dict[str, Floats32], dict[str, Any]]:
-        """Scores of each fold by a ranker that was trained on the others; what was learned is of the last fold."""
+        """The scores by set of topics, and what training learned in the last fold.
+
+        The topics of a fold are scored by a ranker that was trained on the other folds. If the ranker has `train_on`,
+        sets that are not in it are skipped.
+        """
         scores: dict[str, Floats32] = {}
         learned: dict[str, Any] = {}
         for name in reported:
@@ -109,15 +125,18 @@ class _RankerJob:
         return scores, learned
 
     def _untrained(self) -> TrainableRanker:
+        """The encoder as it is, as a ranker without passages."""
         with keeping_random_state():
             return TrainableRanker(self.workplace.encoders[self.ranker.dimension].copied().to(self.device), ())
 
     def _train(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], TrainableRanker]:
+        """Train with the job's seed on the topics of several collections; returns what was learned, and the ranker."""
         with keeping_random_state(torch.device(self.device)):
             torch.manual_seed(self.seed)
             return self._train_seeded(collections, topics)
 
     def _train_seeded(self, collections: Sequence[Collection], topics: Sequence[Topics]) -> tuple[dict[str, Any], TrainableRanker]:
+        """Train as `_train` does, with the random state of torch as it is."""
         settings = self.shared.training_of(self.ranker, self.seed)
         texts = join_texts([collection.texts for collection in collections])
         joined = join_topics([collection.texts for collection in collections], topics)
@@ -140,7 +159,7 @@ class _RankerJob:
         return learned, ranker
 
     def _score(self, ranker: TrainableRanker, name: str, topics: Topics | None = None) -> Floats32:
-        """The scores of all passages for the topics of a set, or for some of them."""
+        """The scores of all passages for `topics` of the set `name`, by default for all its topics."""
         collection, all_topics = self.workplace.set_of(name)
         heading_path = self.shared.training_of(self.ranker).heading_path
         moved = ranker.moved(collection.texts, collection.graphs, heading_path=heading_path)
@@ -149,7 +168,7 @@ class _RankerJob:
         return moved.score_all((topics or all_topics).queries, passages)
 
     def _score_untrained(self, name: str) -> Floats32:
-        """The scores of the untrained encoder, computed once per process."""
+        """The scores of all passages by the untrained encoder for the set `name`, computed once per process."""
         known = self.workplace.untrained_scores
         key = name, self.ranker.dimension, self.shared.training_of(self.ranker).heading_path
         if key not in known:
@@ -157,7 +176,10 @@ class _RankerJob:
         return known[key]
 
     def with_untrained(self, scores: Mapping[str, Floats32]) -> Iterator[tuple[str, Mapping[str, Floats32]]]:
-        """The name of the ranker with its scores, then each system in whose score the untrained encoder has a share."""
+        """Yield the name and scores of this ranker, then of one system per share of the untrained encoder.
+
+        Such a system scores `(1 - share) · trained + share · untrained`.
+        """
         yield self.system.name, scores
         if self.ranker.untrained_shares:
             untrained = {name: self._score_untrained(name) for name in scores}
@@ -166,12 +188,12 @@ class _RankerJob:
                 yield shared_name(self.system.name, share), mixed
 
     def among_fetched(self, name: str, scores: Floats32) -> Floats32:
-        """Scores with -inf for passages of documents that were not fetched."""
+        """The scores, with -inf for passages of documents that were not fetched for the topic."""
         is_fetched = self.workplace.fetched.get(name)
         return scores if is_fetched is None else np.where(is_fetched, scores, np.float32(-np.inf))
 
     def measured(self, name: str, scores: Floats32) -> dict[str, list[float]]:
-        """The values of each measure, topic by topic."""
+        """The values of each measure, one per topic of the set `name`; passages with the score -inf are not ranked."""
         collection, topics = self.workplace.set_of(name)
         names, depth = collection.texts.names, self.workplace.plan.k
         rankings = [
@@ -180,12 +202,16 @@ class _RankerJob:
         return self._values(rankings, topics)
 
     def _values(self, rankings: Sequence[Sequence[str]], topics: Topics) -> dict[str, list[float]]:
+        """The values of each measure, one per topic, given the names of the ranked passages of each topic."""
         measures = {name: parse_measure(name) for name in self.workplace.plan.measures}
         pairs = list(zip(rankings, topics.judged, strict=True))
         return {name: [round(float(measure(ranking, judged)), 6) for ranking, judged in pairs] for name, measure in measures.items()}
 
     def fused(self, name: str, scores: Floats32, run: Run) -> tuple[dict[str, list[float]], float]:
-        """The values of the fusion with a run, and the mean share of the ranker in it; see `evaluation.fusion`."""
+        """Fuse the scores with a run; see `evaluation.fusion`.
+
+        Returns the values of each measure, one per topic, and the mean share of the ranker over topics.
+        """
         collection, topics = self.workplace.set_of(name)
         names, number, depth = collection.texts.names, collection.texts.number, self.workplace.plan.k
         by_share = [
@@ -199,5 +225,5 @@ class _RankerJob:
 
 
 def _folds(topics: Topics, folds: int, seed: int) -> Integers:
-    """The fold of each topic; topics that share a relevant document are in one."""
+    """The fold of each topic, (topics,); topics that share a relevant document are in the same fold."""
     return np.array(fold_of_groups(topics.qids, topics.judgements, folds, seed), np.int64)

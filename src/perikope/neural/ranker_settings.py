@@ -1,4 +1,4 @@
-"""Settings of neural rankers in experiments, read from the keys of a file and checked, and a fingerprint of these."""
+"""Settings of neural rankers in experiments: read from the experiment's file, checked, and hashed to a fingerprint."""
 
 from __future__ import annotations
 
@@ -19,31 +19,36 @@ from perikope.neural.training import TrainingSettings
 
 @dataclass(frozen=True, slots=True)
 class NeuralRanker:
-    """The settings of one ranker. Every field is part of the fingerprint of its values."""
+    """The settings of one ranker. All of them are part of its fingerprint."""
 
     trained: bool = True
+    """Whether the ranker is trained; otherwise the encoder is used as it is."""
     dimension: int = DIMENSION
+    """Values per token vector; 0 for the width of the encoder."""
     train_on: tuple[str, ...] = ()
-    """Sets of topics as `collection/set`; empty for those of the experiment."""
+    """Sets of topics to train on, as `collection/set`; empty to use the sets of the experiment."""
     folds: int = 0
-    """Folds of the reported topics, by relevant documents; 0 to train on other topics."""
+    """Number of folds for cross-validation on the reported topics; 0 to train on `train_on` instead."""
     training: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of training that differ from those of the experiment."""
+    """Settings of training that differ from the experiment's `[training]`."""
     variant: str = ""
-    """Variant of graph attention; empty for none."""
+    """Variant of graph attention, such as `NO_LB`; empty for a ranker without graph attention."""
     context: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of graph attention that differ from those of the experiment."""
+    """Settings of graph attention that differ from the experiment's `[context]`."""
     late_fusion: bool | None = None
-    """Whether content and context are fused late; None: in the variants that leave the content out."""
+    """Whether the scores of the passage alone and of its context are fused; None does so in the variants
+    `LATE_FUSION`."""
     kept: float = 1.0
-    """How far the encoder's weights go from untrained (0) to trained (1)."""
+    """Weight of the trained encoder when its weights are averaged with the untrained ones; 1 keeps the trained
+    encoder."""
     untrained_shares: tuple[float, ...] = ()
+    """Shares of the untrained encoder's score. Each share adds one system to the experiment."""
     neighbours_learn: bool = False
-    """See `ContextRanker`."""
+    """Whether the encoder also learns from the neighbours of passages; see `ContextRanker`."""
 
     @property
     def is_late(self) -> bool:
-        """Whether content and context are fused late."""
+        """Whether the scores of the passage alone and of its context are fused."""
         return self.variant in LATE_FUSION if self.late_fusion is None else self.late_fusion
 
 
@@ -52,20 +57,24 @@ class NeuralSettings:
     """The settings that all rankers of an experiment share."""
 
     encoder: str
+    """Name or folder of the encoder."""
     train_on: tuple[str, ...] = ()
+    """Sets of topics to train on, as `collection/set`."""
     training: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of training that differ from the defaults of `TrainingSettings`."""
     context: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of graph attention that differ from the defaults in `OWN_FORM`."""
     documents: int = 0
-    """Documents that BM25 fetches for a topic and whose passages are ranked; 0 to rank all passages."""
+    """Number of documents that BM25 fetches per topic. Only their passages are ranked; 0 ranks all passages."""
     ranked_by: str = ""
-    """The model whose best results are negatives, where these are drawn from rankings."""
+    """Model whose best results are the negatives of the strategy `ranked`."""
 
     def training_of(self, ranker: NeuralRanker, seed: int = 1) -> TrainingSettings:
-        """How a ranker is trained."""
+        """The complete training settings of a ranker: its own settings take precedence over the shared ones."""
         return TrainingSettings(**{**self.training, **ranker.training, "seed": seed})
 
     def context_of(self, ranker: NeuralRanker) -> dict[str, Any]:
-        """The settings of a ranker's graph attention."""
+        """The settings of a ranker's graph attention: its own settings take precedence over the shared ones."""
         return {**OWN_FORM, **self.context, **ranker.context}
 
 
@@ -79,7 +88,7 @@ def shared_name(name: str, share: float) -> str:
 
 
 def read_shared(keys: NeuralKeys, collections: Mapping[str, CollectionPlan]) -> NeuralSettings:
-    """The settings that all rankers share."""
+    """Read and check the settings that all rankers of an experiment share."""
     shared = NeuralSettings(keys.encoder, keys.train_on, keys.training, keys.context, keys.documents, keys.ranked_by)
     keys.check("training", lambda: shared.training_of(NeuralRanker()))
     keys.check("context", lambda: _check_attention("BASE", DIMENSION, keys.context))
@@ -89,32 +98,38 @@ def read_shared(keys: NeuralKeys, collections: Mapping[str, CollectionPlan]) -> 
 
 
 def read_ranker(keys: NeuralSystemKeys, shared: NeuralSettings) -> dict[str, Any]:
-    """The fields of `SystemPlan` for one ranker."""
+    """Read and check the settings of one ranker; returns fields of its `SystemPlan`.
+
+    These are `ranker`, `seeds`, `is_random` and `derived`.
+    """
     ranker = NeuralRanker(
         keys.trained, keys.dimension, keys.train_on, keys.folds, keys.training, keys.variant, keys.context, keys.late_fusion, keys.kept,
         keys.untrained_shares, keys.neighbours_learn,
     )  # fmt: skip
     if keys.folds == 1:
-        raise keys.wrong("folds", "must be 0 for none, or at least 2")
+        raise keys.wrong("folds", "must be 0 for no folds, or at least 2")
     if any(share >= 1 for share in keys.untrained_shares):
-        raise keys.wrong("untrained_shares", "must be between 0 and 1")
+        raise keys.wrong("untrained_shares", "must be above 0 and below 1")
     keys.check("training", lambda: shared.training_of(ranker))
     if keys.variant:
         keys.check("variant", lambda: _check_attention(keys.variant, keys.dimension or DIMENSION, shared.context_of(ranker)))
     if keys.trained and not keys.folds and not (keys.train_on or shared.train_on):
-        raise keys.wrong("train_on", "is missing: there are no topics to train on")
+        raise keys.wrong("train_on", "is missing: name the sets of topics to train on, or set folds")
     derived = tuple(shared_name(keys.name, share) for share in keys.untrained_shares)
     return {"ranker": ranker, "seeds": keys.seeds if keys.trained else 1, "is_random": keys.trained, "derived": derived}
 
 
 def _check_attention(variant: str, dimension: int, settings: Mapping[str, Any]) -> None:
-    """Raise the error for settings that graph attention cannot have, by making it once."""
+    """Raise an error if graph attention cannot be made with these settings."""
     with keeping_random_state():
         HGAT.variant(variant, dimension=dimension, **settings)
 
 
 def fingerprint(plan: Plan, system: SystemPlan) -> str:
-    """A fingerprint of what the values of a ranker depend on, without its name and the number of its seeds."""
+    """A hash of all settings that the values of a ranker depend on.
+
+    The name of the ranker and the number of its seeds are not part of it.
+    """
     ranker, shared = system.ranker, plan.shared
     reported = [topics.name for topics in plan.sets]
     common: list[Any] = [

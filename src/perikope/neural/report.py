@@ -1,4 +1,7 @@
-"""The parts of a report about neural rankers: settings, λ, α and relations (Albarede et al. 2023, Tables 5 to 7)."""
+"""The parts of an experiment's report about neural rankers: settings, λ, α, and the importance of relations.
+
+The tables follow Tables 5 to 7 of Albarede et al. 2023.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from perikope.neural.graph import SELF
 from perikope.neural.ranker_settings import NeuralRanker, NeuralSettings
 
 Finished = Mapping[str, Sequence[Mapping[str, Any]]]
-"""What the jobs of each ranker learned."""
+"""The results of the jobs of each ranker, by name; see `ranker_job.run_job`."""
 
 
 def describe(plan: Plan, system: SystemPlan) -> str:
@@ -38,11 +41,15 @@ def describe(plan: Plan, system: SystemPlan) -> str:
 
 
 def _listed(settings: Mapping[str, Any]) -> str:
+    """Settings as `name=value`, separated by commas."""
     return ", ".join(f"{name}={list(value) if isinstance(value, tuple) else value}" for name, value in settings.items())
 
 
 def facts(plan: Plan, folder: Path) -> dict[str, str]:
-    """The encoder, the size of each collection with the number of topics of each set, and the settings of training."""
+    """Facts for the report, as text by name: the encoder, each collection, and the settings of training.
+
+    The text of a collection has its size and the number of topics of each set.
+    """
     lines = {"encoder": plan.shared.encoder}
     for name in plan.collections:
         collection = Collection.load(folder / COLLECTIONS / name)
@@ -52,12 +59,16 @@ def facts(plan: Plan, folder: Path) -> dict[str, str]:
 
 
 def learned_tables(plan: Plan, finished: Finished) -> list[ExtraTable]:
-    """What graph attention learned: λ and α, and the importance of each relation."""
+    """Tables of what graph attention learned: λ and α, and the importance of each relation.
+
+    Tables without rows are left out.
+    """
     attentive = {name: jobs for name, jobs in finished.items() if plan.system(name).ranker.variant}
     return [table for table in (_lambdas(attentive), _relations(attentive)) if table.rows]
 
 
 def _lambdas(finished: Finished) -> ExtraTable:
+    """The table of λ per layer and of α, one row per ranker that learned one of them."""
     layers = max((len(job["lambdas"]) for jobs in finished.values() for job in jobs), default=0)
     rows = []
     for name, jobs in finished.items():
@@ -65,11 +76,15 @@ def _lambdas(finished: Finished) -> ExtraTable:
         known = [[value for value in column if value is not None] for column in (*columns, [job["alpha"] for job in jobs])]
         if any(known):
             rows.append(("", name, tuple(deviation_figure(values) if values else None for values in known)))
-    how = "What was learned: λ weighs context against self, α context against content; mean ± deviation over seeds."
+    how = (
+        "Learned weights, as mean ± standard deviation over seeds. λ is the weight of a node's neighbours, 1 - λ of the node itself. "
+        "α is the weight of the context score in late fusion, 1 - α of the score of the passage alone."
+    )
     return ExtraTable("λ and α", how, (*(f"λ, layer {layer + 1}" for layer in range(layers)), "α"), tuple(rows))
 
 
 def _relations(finished: Finished) -> ExtraTable:
+    """The table of the share of each relation, one row per ranker and layer."""
     names = list(dict.fromkeys(name for jobs in finished.values() for job in jobs for layer in job["importance"] for name in layer))
     names = [name for name in names if name != SELF] + [SELF]
     rows = []
@@ -80,7 +95,7 @@ def _relations(finished: Finished) -> ExtraTable:
             cells = tuple(Figure(means[name], f"{100 * means[name]:.1f}", False) if name in means else None for name in names)
             rows.append(("", f"{ranker}, layer {layer + 1}", cells))
     how = (
-        "Share of each relation in percent: softmax over relations of the mean weight, with λ self has 1 - λ; mean over seeds. "
-        "Weights that nothing uses, as that of self in the last layer of NS, are shown as they are."
+        "Share of each relation in percent, as mean over seeds: the softmax over relations of their mean weights. In a layer with λ, "
+        "self has the share 1 - λ. Unused weights, such as the weight of self in the last layer of NS, are included."
     )
     return ExtraTable("Importance of relations", how, tuple(names), tuple(rows))

@@ -1,8 +1,8 @@
-"""Save and load a trained ranker: a folder with the files of the encoder and those of graph attention, if it has any.
+"""Save and load a trained ranker as a folder. The files `context.*` exist only if the ranker has graph attention.
 
 model.safetensors, config.json, tokenizer …, perikope-encoder.json     the encoder (`Encoder.save`)
 context.json, context.safetensors                                      graph attention, and α of late fusion
-ranker.json                                                            whether passages follow their heading path
+ranker.json                                                            whether heading paths are prepended to passages
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER = "context.json", "context.safetensors
 
 @dataclass(frozen=True)
 class SavedRanker:
-    """An encoder, with graph attention if passages are encoded in the context of their documents."""
+    """A ranker as it is saved: an encoder and, if passages are encoded in context, graph attention."""
 
     encoder: Encoder
     context: HGAT | None = None
     """Graph attention; None if passages are encoded alone."""
     fusion: LateFusion | None = None
-    """Late fusion of the scores of passage and context; None if there is none."""
+    """Late fusion of the scores of the passage alone and of its context; None if the ranker has no late fusion."""
     heading_path: bool = True
-    """Whether the text of a passage follows its heading path when it is encoded."""
+    """Whether the heading path is prepended to the text of a passage before it is encoded."""
 
 
 def save_ranker(folder: Path, ranker: SavedRanker) -> None:
-    """Write everything that `load_ranker` needs to a folder."""
+    """Write a ranker to a folder, from which `load_ranker` can load it; files of an earlier ranker are replaced."""
     ranker.encoder.save(folder)
     if ranker.context is not None:
         weights = {f"context.{name}": value for name, value in ranker.context.state_dict().items()}
@@ -55,9 +55,11 @@ def save_ranker(folder: Path, ranker: SavedRanker) -> None:
 
 
 def load_ranker(folder: Path, **options: Any) -> SavedRanker:
-    """Load what `save_ranker` wrote, or an encoder by folder or name, which becomes a ranker without context.
+    """Load a ranker from a folder that `save_ranker` wrote.
 
-    `options` are those of `Encoder.load`.
+    An encoder, by folder or name, gives a ranker without context.
+
+    `options` are arguments of `Encoder.load`.
     """
     encoder = Encoder.load(str(folder), **options)
     context, fusion = load_context(folder)
@@ -84,15 +86,16 @@ def load_context(folder: Path) -> tuple[HGAT | None, LateFusion | None]:
         if fusion is not None:
             fusion.load_state_dict({"alpha": weights["fusion.alpha"]})
     except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError):
-        raise InputError(f"does not fit {CONTEXT_SETTINGS}, or is damaged: train again", path=folder / CONTEXT_WEIGHTS) from None
+        raise InputError(f"does not fit {CONTEXT_SETTINGS}, or is damaged: train the ranker again", path=folder / CONTEXT_WEIGHTS) from None
     return context, fusion
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """The content of a JSON file; raises `InputError` if it is not a JSON object."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         content = None
     if not isinstance(content, dict):
-        raise InputError("is not a settings file, or is damaged: train again", path=path)
+        raise InputError("is not a settings file, or is damaged: train the ranker again", path=path)
     return content

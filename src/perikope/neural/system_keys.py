@@ -1,4 +1,4 @@
-"""The keys of an experiment's file that are about neural rankers."""
+"""The keys of an experiment's file for neural rankers."""
 
 from __future__ import annotations
 
@@ -16,27 +16,35 @@ from perikope.neural.defaults import DEFAULT, DIMENSION
 from perikope.neural.graph import OPENING, RELATIONS
 
 K = 200
-"""Results per topic, where a file does not say."""
+"""Default number of results per topic."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(Options):
     """`[training]`, and `training` of a system: how rankers are trained; see `neural.training.TrainingSettings`."""
 
-    epochs: int = option(6, Whole(Range(1)), "Number of passes over the triples.")
+    epochs: int = option(6, Whole(Range(1)), "Maximum number of passes over the triples.")
     batch: int = option(32, Whole(Range(1)), "Number of triples per step.")
-    strategy: str = option("same_doc", Notation(parser="perikope.neural.triples:sources_of"), "Where negatives are drawn from.")
+    strategy: str = option(
+        "same_doc",
+        Notation(parser="perikope.neural.triples:sources_of"),
+        "Where negatives are drawn from; several sources are joined by `+`.",
+    )
     negatives: int = option(1, Whole(Range(1)), "Number of negatives per triple.")
-    in_batch: bool = option(True, Switch(), "Whether passages of the other triples of a step are negatives too.")
+    in_batch: bool = option(True, Switch(), "Whether passages of the other triples of a step are used as negatives too.")
     encoder_rate: float = option(5e-5, Real(Range(0, 1)), "Learning rate of the encoder.")
-    rate: float = option(1e-3, Real(Range(0, 1)), "Learning rate of everything else.")
-    frozen_layers: int | None = option(None, Whole(Range(0)), "Layers of the encoder that do not learn; half of them where left out.")
-    schedule: str = option("linear", OneOf(("constant", "linear")), "Whether rates stay the same, or rise and then fall to 0.")
-    heading_path: bool = option(True, Switch(), "Whether passages are encoded behind their heading path.")
-    measure: str = option("nDCG@10", MEASURE, "Measure on validation topics.")
+    rate: float = option(1e-3, Real(Range(0, 1)), "Learning rate of graph attention and late fusion.")
+    frozen_layers: int | None = option(
+        None, Whole(Range(0)), "Number of encoder layers, from the input, that are not trained; half by default."
+    )
+    schedule: str = option(
+        "linear", OneOf(("constant", "linear")), "Learning rates over time: `constant`, or `linear`, which rises and then falls to 0."
+    )
+    heading_path: bool = option(True, Switch(), "Whether heading paths are prepended to passages before they are encoded.")
+    measure: str = option("nDCG@10", MEASURE, "Measure on validation topics that decides which epoch is best.")
     patience: int = option(2, Whole(Range(1)), "Epochs without a better measure on validation after which training stops.")
-    validation_passages: int = option(20_000, Whole(Range(1)), "Largest number of passages that are ranked for a validation topic.")
-    precision: str = option("auto", OneOf(("auto", "float32")), "Precision on a GPU: bfloat16 where `auto`.")
+    validation_passages: int = option(20_000, Whole(Range(1)), "Maximum number of passages that are ranked per validation topic.")
+    precision: str = option("auto", OneOf(("auto", "float32")), "Precision on a GPU: `auto` is bfloat16.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +53,13 @@ class AttentionOptions(Options):
 
     heads: int = option(8, Whole(Range(1)), "Number of attention heads.")
     layers: int = option(2, Whole(Range(1)), "Number of layers.")
-    dropout: float = option(0.1, Real(Range(0, 1)), "Share of values that are dropped in training.")
-    positions: int = option(180, Whole(Range(1)), "Largest number of tokens of a passage.")
-    residual: bool = option(True, Switch(), "Whether a layer adds to its input.")
-    ns_lambda: bool = option(False, Switch(), "Whether the last layer of variants without self attention has a λ.")
-    normalize_output: bool = option(False, Switch(), "Whether vectors of the output have length 1.")
+    dropout: float = option(0.1, Real(Range(0, 1)), "Share of attention weights that are set to zero in training.")
+    positions: int = option(180, Whole(Range(1)), "Maximum number of tokens per passage or title.")
+    residual: bool = option(True, Switch(), "Whether a layer adds its output to its input.")
+    ns_lambda: bool = option(False, Switch(), "Whether the variants LB_NS and NO_LB_NS multiply messages to the target by λ.")
+    normalize_output: bool = option(False, Switch(), "Whether output vectors are scaled to length 1.")
     relations: tuple[str, ...] = option(
-        RELATIONS, ListOf(OneOf((*RELATIONS, OPENING), what="relation"), "relations"), "Relations of the graph."
+        RELATIONS, ListOf(OneOf((*RELATIONS, OPENING), what="relation"), "relations"), "Relations of the graph whose edges carry messages."
     )
 
 
@@ -68,20 +76,20 @@ class NeuralSystemKeys(RepeatedSystemKeys):
     """`[[systems]]`: a neural ranker, if no other key says what the system is."""
 
     trained: bool = option(True, Switch(), "Whether the ranker is trained, or the encoder is used as it is.")
-    dimension: int = option(DIMENSION, Whole(Range(0)), "Length of a token's vector; 0 for that of the encoder.")
-    train_on: tuple[str, ...] = option((), TEXTS, "Sets of topics to train on, in place of the experiment's.")
-    folds: int = option(0, Whole(Range(0)), "Folds of the reported topics to train on in turn, in place of `train_on`; 0 for none.")
+    dimension: int = option(DIMENSION, Whole(Range(0)), "Values per token vector; 0 for the width of the encoder.")
+    train_on: tuple[str, ...] = option((), TEXTS, "Sets of topics to train on, instead of the experiment's `train_on`.")
+    folds: int = option(0, Whole(Range(0)), "Folds for cross-validation on the reported topics, instead of `train_on`; 0 for none.")
     training: dict[str, Any] = options_table(TrainingOptions, _of_training, "Settings of training that differ from [training].")
-    variant: str = option("", Text(), "Variant of graph attention; without it passages are encoded alone.")
+    variant: str = option("", Text(), "Variant of graph attention, such as `NO_LB`; if left out, passages are encoded alone.")
     context: dict[str, Any] = options_table(AttentionOptions, _of_attention, "Settings of graph attention that differ from [context].")
-    late_fusion: bool | None = option(None, Switch(), "Whether content and context are fused late; where left out, the variant decides.")
-    kept: float = option(1.0, Real(Range(0, 1)), "How far the encoder's weights go from untrained (0) to trained (1).")
+    late_fusion: bool | None = option(None, Switch(), "Whether scores of passage and context are fused; by default in NO_NS and NO_LB_NS.")
+    kept: float = option(1.0, Real(Range(0, 1)), "Share of the trained weights in the encoder; the rest are untrained weights.")
     untrained_shares: tuple[float, ...] = option(
         (),
         ListOf(Real(Range(0, 1, low_open=True)), "numbers between 0 and 1"),
-        "Shares of the untrained encoder's score; each share gives one more system.",
+        "Shares of the untrained encoder's score, each below 1; every share adds one system.",
     )
-    neighbours_learn: bool = option(False, Switch(), "Whether the encoder learns from the neighbours of a passage too.")
+    neighbours_learn: bool = option(False, Switch(), "Whether the encoder also learns from the neighbours of passages.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +98,11 @@ class NeuralKeys(RepeatedExperimentKeys):
 
     k: int = option(K, Whole(Range(1)), "Number of results per topic.")
     encoder: str = option(DEFAULT, Text(), "Encoder: the name of a downloaded model, or a folder.")
-    documents: int = option(0, Whole(Range(0)), "Documents that BM25 fetches and whose passages are ranked; 0 to rank all passages.")
+    documents: int = option(0, Whole(Range(0)), "Number of documents per topic, by BM25, whose passages are ranked; 0 ranks all passages.")
     ranked_by: str = option(
         "qsf_v_title",
         Notation(parser="perikope.browse.models:parse_model", required=True),
-        "Model whose best results are negatives, where `strategy` has `ranked`.",
+        "Model whose best results are the negatives of the strategy `ranked`.",
     )
     training: dict[str, Any] = options_table(TrainingOptions, _of_training, "How neural rankers are trained.")  # type: ignore[assignment]
     context: dict[str, Any] = options_table(AttentionOptions, _of_attention, "The graph attention of neural rankers.")

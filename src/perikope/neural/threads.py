@@ -23,7 +23,7 @@ def single_threaded() -> Iterator[None]:
     """
     import torch
 
-    # Torch sets the limit of a thread when the thread first uses torch. Doing that now keeps it from undoing our limit.
+    # Torch sets the limit of a thread when the thread first uses torch. Doing that now keeps the limit below.
     torch.get_num_threads()
     with _openmp().limit(limits=1):
         yield

@@ -72,7 +72,7 @@ class TrainingSettings:
     schedule: Literal["constant", "linear"] = "linear"
     """Learning rates over time: constant, or rising over the first tenth of the steps and then falling to 0."""
     heading_path: bool = True
-    """Whether the text of a passage follows its heading path when it is encoded."""
+    """Whether the heading path is prepended to the text of a passage before it is encoded."""
     measure: str = "nDCG@10"
     """Measure on validation topics that decides which epoch is best."""
     patience: int = 2
@@ -100,13 +100,13 @@ class Epoch:
     """The result of one pass over the triples."""
 
     number: int
-    """From 0."""
+    """Number of the epoch, from 0."""
     loss: float
-    """Mean over the steps."""
+    """Mean loss over the steps of the epoch."""
     measure: float
-    """On validation topics; 0 without validation."""
+    """Measure on validation topics; 0 if there is no validation."""
     seconds: float
-    """Duration, validation included."""
+    """Duration of the epoch in seconds, validation included."""
 
 
 @dataclass(slots=True)
@@ -121,7 +121,7 @@ class Progress:
     """Measure of the untrained ranker on validation topics."""
 
     def stalled(self, patience: int) -> bool:
-        """Whether the last `patience` epochs were not better than an earlier one."""
+        """Whether none of the last `patience` epochs had a better measure than the best epoch before them."""
         return bool(self.epochs) and self.epochs[-1].number - self.best >= patience
 
 
@@ -186,12 +186,12 @@ class ContextRanker(TrainableRanker):
         self.neighbours_learn = neighbours_learn
 
     def moved(self, texts: Texts, graphs: Sequence[DocumentGraph], *, heading_path: bool) -> TrainableRanker:
-        """See `TrainableRanker.moved`."""
+        """A ranker with the same weights for the passages of another collection; see `TrainableRanker.moved`."""
         written = texts.written(heading_path=heading_path)
         return ContextRanker(self.encoder, written, texts, graphs, self.context, self.fusion, neighbours_learn=self.neighbours_learn)
 
     def new_parameters(self) -> list[nn.Parameter]:
-        """The parameters of the attention, and α."""
+        """The parameters of graph attention and, with late fusion, α."""
         return [*self.context.parameters(), *([] if self.fusion is None else self.fusion.parameters())]
 
     def forward(self, queries: Sequence[str], passages: Integers) -> Tensor:
@@ -525,7 +525,10 @@ class Validation:
         return float(np.mean(self.measured(ranker.score_all(self.topics.queries, self.passages))))
 
     def measured(self, scores: Floats32, name: str = "") -> list[float]:
-        """The measure of each topic, given `scores` (topics, passages); `name` is that of another measure."""
+        """The value of a measure for each topic, given `scores` (topics, passages).
+
+        `name` is the name of the measure; empty for that of this validation. The best 1000 passages are ranked.
+        """
         measure = parse_measure(name or self.name)
         values = []
         for row, judged in zip(scores, self.topics.judged, strict=True):

@@ -27,7 +27,7 @@ SOURCES: tuple[Source, ...] = get_args(Source)
 RELEVANT_DOCS_SHARE = 0.4
 """Share of `relevant_docs` in `mixed`; the rest is `shared_codes` (Albarede et al. 2023, 5.2.3)."""
 _TRIES = 32
-"""Draws of a negative before all passages are drawn from."""
+"""Number of draws from a source before the whole collection is drawn from."""
 _SEPARATOR = ". "
 
 
@@ -106,7 +106,7 @@ class Topics:
         return dict(zip(self.qids, self.judged, strict=True))
 
     def some(self, rows: Iterable[int]) -> Topics:
-        """The topics with these numbers."""
+        """The topics with the numbers `rows`, in this order."""
         chosen = list(rows)
         qids, queries = tuple(self.qids[row] for row in chosen), tuple(self.queries[row] for row in chosen)
         relevant, judged = tuple(self.relevant[row] for row in chosen), tuple(self.judged[row] for row in chosen)
@@ -129,7 +129,7 @@ def topics_of(texts: Texts, queries: Mapping[str, str], judgements: Mapping[str,
 
 
 def hold_out(topics: Topics, share: float, seed: int) -> tuple[Topics, Topics]:
-    """Divide topics into those to train on and a random `share` to validate on.
+    """Divide topics at random: returns the topics to train on, and about a `share` of all topics to validate on.
 
     Topics that share a relevant document stay together.
     """
@@ -180,8 +180,8 @@ def draw_negatives(texts: Texts, topics: Topics, topic: int, positive: int, stra
     - `mixed`: `relevant_docs` with probability 0.4, else `shared_codes`,
     - `ranked`: the best passages of another ranker,
 
-    or several joined by `+`, which take turns. If a source seems to have no other passages than relevant ones, the
-    whole collection is used. The draw depends only on `seed`.
+    or several joined by `+`, which take turns. If 32 draws from a source give only relevant
+    passages, the negative is drawn from the whole collection. The draw depends only on `seed`.
     """
     sources = sources_of(strategy)
     generator = np.random.default_rng(list(seed))
@@ -209,7 +209,7 @@ def _pool(texts: Texts, topics: Topics, topic: int, positive: int, source: Sourc
         return None
     if source == "ranked":
         if not topics.ranked:
-            raise UsageError("negatives from the source ranked need a ranking of the topics, and there is no ranking")
+            raise UsageError("the strategy ranked needs a ranking of the topics: set ranked_by, or choose another strategy")
         return _Pool(topics.ranked[topic], np.ones_like(topics.ranked[topic]))
     if source == "same_doc":
         return _pool_of_documents(texts, texts.document_of_passage[[positive]])
@@ -241,7 +241,7 @@ def _draw(texts: Texts, relevant: Integers, pool: _Pool | None, generator: np.ra
             passage = int(chosen.first[number] + drawn - (ends[number] - chosen.size[number]))
             if passage not in relevant:
                 return passage
-    raise UsageError("negatives cannot be drawn, because all passages of the collection seem to be relevant for a topic")
+    raise UsageError("negatives cannot be drawn: all passages of the collection seem relevant for a topic; check the judgements")
 
 
 def draw_triples(texts: Texts, topics: Topics, strategy: str = "mixed", *, seed: int = 1, epoch: int = 0, negatives: int = 1) -> Integers:

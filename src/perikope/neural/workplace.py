@@ -1,4 +1,4 @@
-"""What the jobs of a prepared folder share: collections, tokens, runs, and scores of the untrained encoder."""
+"""Data that the jobs of a prepared experiment share: collections, tokens, runs, scores of the untrained encoder."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PASSAGES, QUERIES = "passages", "queries"
 
 
 def fetched_file(folder: Path, topics: str) -> Path:
-    """The run of the documents that are fetched for a set of topics."""
+    """The path of the run with the documents that are fetched for a set of topics."""
     return folder / COLLECTIONS / f"{topics.replace('/', '-')}.fetched.gz"
 
 
 @dataclass
 class Workplace:
-    """A prepared folder as jobs see it. Everything is read when it is first needed."""
+    """The data of a prepared experiment, for its jobs. Each part is read when it is first needed."""
 
     plan: Plan
     folder: Path
@@ -55,7 +55,10 @@ class Workplace:
 
     @cached_property
     def fetched(self) -> dict[str, Mask]:
-        """Which passages may be results, (topics, passages), by set; empty where all may be."""
+        """Masks (topics, passages) by set of topics: true for passages that may be results.
+
+        There are no masks if all passages may be results.
+        """
         masks = {}
         for name in [topics.name for topics in self.plan.sets] if self.plan.shared.documents else ():
             run = read_run(fetched_file(self.folder, name))
@@ -82,7 +85,7 @@ class Workplace:
         return encoders
 
     def save_tokens(self, path: Path) -> None:
-        """Write the tokens of all texts into a file, for the other processes."""
+        """Tokenise all texts and write the tokens to a file, for the other processes of the experiment."""
         encoder = Encoder.load(self.encoder or self.plan.shared.encoder, device="cpu", precision="float32")
         arrays = {}
         for kind, texts in self._texts().items():
@@ -102,6 +105,6 @@ class Workplace:
         return {PASSAGES: [*passages], QUERIES: [*queries]}
 
     def set_of(self, name: str) -> tuple[Collection, Topics]:
-        """A collection and a set of its topics, by `collection/set`."""
+        """The collection and the set of topics that `name`, `collection/set`, names."""
         collection, _, topics = name.partition("/")
         return self.collections[collection], self.collections[collection].topics[topics]

@@ -1,1 +1,1 @@
-"""What does the user look for, in the terms of the index?"""
+"""Queries: texts, Boolean expressions and patents, translated into terms of the index."""

@@ -2,8 +2,8 @@
 
 `str` writes a tree so that it parses back to the same tree.
 
-A lexical model never sees the terms that stand only under NOT: `join` leaves them out of the `Matches`. What reads the
-tree asks for `matches.with_negated()`, which has them too, and takes the tree from `matches.query.boolean`.
+Terms that occur only under NOT have no effect on lexical models: `join` leaves them out of the `Matches`. Code that
+evaluates the tree `matches.query.boolean` uses `matches.with_negated()`, which includes these terms.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class Word(_Node):
-    """A word, given by its terms (`en:pump`): one per language, or all that a wildcard stands for.
+    """A word, given by its terms (`en:pump`): one term per language, or all terms of a wildcard.
 
-    Any of the terms matches; without terms the word occurs nowhere.
+    The word matches if any of its terms matches. A word without terms never matches.
     """
 
     terms: tuple[str, ...]
     written: str = field(default="", compare=False)
-    """As written in the query; for a wildcard the part before the star, for exact terms the first term."""
+    """The word as written in the query: a wildcard without its star, or the first of several terms in braces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase(_Node):
-    """Words that follow one another; None is a stop word: any token at that position."""
+    """Matches where the words occur at consecutive positions. None, for a stop word, matches any token."""
 
     words: tuple[Word | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Near(_Node):
-    """Two matches that do not overlap, the second within `distance` tokens of the end of the first (1: adjacent).
+    """Matches where both children match at most `distance` tokens apart, without overlap.
 
-    If `ordered`, the left match comes first. A NOT has no position, so it cannot be a child.
+    A distance of 1 means that the matches are adjacent. If `ordered`, the match of `left` must come before the match of
+    `right`. A child must not contain NOT, since NOT has no position.
     """
 
     left: QueryTree
@@ -84,7 +85,7 @@ QueryTree = Word | Phrase | Near | Same | And | Or | Not
 
 
 def children_of(tree: QueryTree) -> tuple[QueryTree, ...]:
-    """The direct children of a tree."""
+    """The direct children of a tree. The children of a phrase are its words, without stop words."""
     match tree:
         case Word():
             return ()
@@ -98,7 +99,7 @@ def children_of(tree: QueryTree) -> tuple[QueryTree, ...]:
 
 
 def words_of(tree: QueryTree, negated: bool = False) -> Iterator[tuple[Word, bool]]:
-    """All words in order of appearance, each with whether it is under an odd number of NOTs."""
+    """Yield all words in order of appearance, each with a flag: whether the word is under an odd number of NOTs."""
     if isinstance(tree, Word):
         yield tree, negated
     for child in children_of(tree):
@@ -106,14 +107,14 @@ def words_of(tree: QueryTree, negated: bool = False) -> Iterator[tuple[Word, boo
 
 
 def all_of(trees: tuple[QueryTree, ...]) -> QueryTree:
-    """The conjunction of trees; one tree is returned as it is."""
+    """The conjunction of trees. A single tree is returned unchanged."""
     return trees[0] if len(trees) == 1 else And(trees)
 
 
 def _write(tree: QueryTree) -> str:
     match tree:
         case Word(terms):
-            # Index terms as they are: a stemmed term would be stemmed again where it was read as a word.
+            # Terms are written in braces, because the parser would stem a term again if it were written as a word.
             return "{" + "|".join(re.sub(r"([|}\\])", r"\\\1", term) for term in terms) + "}"
         case Phrase(words):
             return '"' + " ".join("*" if word is None else str(word) for word in words) + '"'

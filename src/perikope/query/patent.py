@@ -1,14 +1,14 @@
-"""The query that a patent is, in the terms of the index.
+"""Queries from patents, in terms of the index.
 
-A patent becomes two queries (Albarede et al. 2021). The words of the abstract with the highest tf-idf fetch documents,
-those of the claims score their passages. The value of a word w is
+A patent becomes two queries (Albarede et al. 2021). By default, the words of the abstract with the highest tf-idf fetch
+documents, and the words of the claims with the highest tf-idf score passages. The tf-idf of a word w is
 
     tf(w) · log(N / N_w)
 
-with tf its occurrences in the text, N the number of documents in the index and N_w the number of those that contain w.
-N and N_w leave out the query patent and its family: a word that no other document contains finds nothing. Words are
-compared as terms of the index. Stop words, numbers (mostly reference signs) and words that are not in the index are
-left out. Words of equal value are ordered alphabetically.
+Here tf(w) is the frequency of w in the text, N the number of documents in the index, and N_w the number of documents
+that contain w. The query patent and its family are not counted in N and N_w, since a word that no other document
+contains cannot find anything. Words are compared as terms of the index. Stop words, numbers (mostly reference signs)
+and words that are not in the index are left out. Words with equal tf-idf are ordered alphabetically by their terms.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from perikope.query.terms import Query
 from perikope.text.analysis import language_code, words
 
 if TYPE_CHECKING:
-    # It brings what speaks HTTP with it, which takes its time to load.
+    # Not imported at run time, since it imports an HTTP client, which takes time.
     from perikope.patents.translation import Translator
 
 PARTS = ("title", "abstract", "description", "claims", "bibliography")
@@ -46,18 +46,18 @@ _UNKNOWN_LANGUAGE = "und"
 
 Names = str | Sequence[str]
 Claims = str | Sequence[str | int]
-"""The query claims: their text, or those of the patent by number, id or path in the original."""
+"""The query claims: a text, or a list of claims of the patent by number, id or path in the original file."""
 
 
 class PatentText(NamedTuple):
-    """A passage or a title of a patent."""
+    """The text of a passage or title of a patent."""
 
     part: str
     language: str
     text: str
     id: str = ""
     path: str = ""
-    """Path of the element in the original file."""
+    """The path of the element in the original file; empty if it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +65,30 @@ class Patent:
     """A patent to search with."""
 
     name: str
-    """Name in messages."""
+    """The name of the patent in messages."""
     pieces: tuple[PatentText, ...]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
-    """The id that the patent has, or would have, in an index; empty for claims that were pasted."""
+    """The id that the patent has, or would have, in an index; empty for claims without a patent."""
     language: str = _UNKNOWN_LANGUAGE
 
     @property
     def parts(self) -> set[str]:
-        """The parts in which it has text."""
+        """The parts of the patent that have text, such as `claims`."""
         return {piece.part for piece in self.pieces}
 
     def with_claims(self, claims: Claims) -> Patent:
-        """The patent with other claims, or with some of its own.
+        """The patent with other claims, given as a text, or with some of its own claims only.
 
-        Claims are named by number (3), id (`claim-3`) or path (`/patent-document/claims/claim[3]`).
+        Own claims are given by number (3), id (`claim-3`) or path (`/patent-document/claims/claim[3]`).
         """
         if isinstance(claims, str):
             if not words(claims):
-                raise UsageError("the claims are empty; give their text")
+                raise UsageError("the text of the claims is empty; give at least one word")
             chosen = [PatentText("claims", _UNKNOWN_LANGUAGE, claims)]
         else:
             own_claims = [piece for piece in self.pieces if piece.part == "claims"]
-            # One after the other, so that the one that is not there can be named.
+            # Claims are looked up one by one, so that the error can name a missing claim.
             chosen = [piece for name in claims for piece in self._claim(own_claims, name)]
         return replace(self, pieces=(*(piece for piece in self.pieces if piece.part != "claims"), *dict.fromkeys(chosen)))
 
@@ -99,41 +99,41 @@ class Patent:
             matching = [piece for piece in claims if piece.path and _inside(normal_path(piece.path), wanted)]
         else:
             id = f"claim-{text}" if text.isdecimal() else text
-            # In other languages than the patent's own their ids end with it.
+            # The ids of claims in a language other than that of the patent end with the language.
             matching = [piece for piece in claims if piece.id == id or piece.id == f"{id}-{piece.language}"]
         if not matching:
-            # What only announces the claims has a path, but no number.
+            # A heading such as "What is claimed is" has a path but no id. Paths are listed only if no claim has an id.
             ids = [piece.id for piece in claims if piece.id] or [piece.path for piece in claims if piece.path]
-            raise UsageError(f"{self.name} has no claim {text!r}; it has {_some(ids)}")
+            raise UsageError(f"{self.name} has no claim {text!r}; its claims are {_some(ids)}")
         return matching
 
 
 def _inside(path: str, wanted: str) -> bool:
-    """Whether one element is, contains or lies inside another, by the normal forms of their paths."""
+    """Whether two elements are equal, or one contains the other, given their normalised paths."""
     return f"{path}/".startswith(f"{wanted}/") or f"{wanted}/".startswith(f"{path}/")
 
 
-# Where it comes from
+# Reading patents
 
 
 def load_patent(snapshot: Snapshot, patent: str | os.PathLike[str] | Document) -> Patent:
-    """A patent in a file, in the index by its publication number or id, or as a document at hand."""
+    """Load a patent from a file, from the index (by publication number or id), or from a `Document`."""
     if isinstance(patent, Document):
         return _of_document(patent, patent.id)
     path = os.fspath(patent)
     if not path.strip():
         raise UsageError("the patent to search with is empty; give a file or a publication number")
-    # A folder that has the name of a patent is not meant where a number is.
+    # If a folder has the same name as a publication number, the number is meant.
     if not isinstance(patent, str) or (os.path.exists(path) and not (os.path.isdir(path) and parse_publication(path))):
         return _of_file(path)
     if os.path.dirname(path) and parse_publication(path) is None:
-        raise InputError("there is no such file; give a patent's file, or a publication number", path=path)
+        raise InputError("there is no such file; give the file of a patent, or a publication number", path=path)
     return of_index(snapshot, find_publication(snapshot, path))
 
 
 def pasted(claims: str) -> Patent:
-    """Claims without a patent around them."""
-    return Patent("the text given", ()).with_claims(claims)
+    """A patent that consists of the given text of claims only."""
+    return Patent("the given text", ()).with_claims(claims)
 
 
 def _of_file(path: str) -> Patent:
@@ -144,10 +144,12 @@ def _of_file(path: str) -> Patent:
     documents = list(islice(read(path, hashes=False), _LISTED + 1))
     if len(documents) != 1:
         ids = _some([document.id for document in documents[:_LISTED]]) + " …" * (len(documents) > _LISTED)
-        raise InputError(f"contains several documents ({ids}); give a file with one, or index them and give its number", path=path)
+        raise InputError(
+            f"must contain one patent, but contains {ids}; give a file with one patent, or index the file and give a number", path=path
+        )
     patent = _of_document(documents[0], path)
     if not patent.parts & {"abstract", "description", "claims"}:
-        raise InputError("is not a patent: it has no abstract, description or claims", path=path)
+        raise InputError("is not a patent: it has no abstract, description or claims; give the file of a patent", path=path)
     return patent
 
 
@@ -169,7 +171,7 @@ def _of_document(document: Document, name: str) -> Patent:
 
 
 def of_index(snapshot: Snapshot, number: int) -> Patent:
-    """A document of the index."""
+    """The document with this number in the index, as a patent."""
     segment, local = snapshot.locate(number)
     first, end = (int(place) for place in segment["document.first_span"][local : local + 2])
     kinds = segment["span.kind"][first:end]
@@ -191,7 +193,7 @@ def of_index(snapshot: Snapshot, number: int) -> Patent:
 
 
 def _pieces(text: str, spans: Iterable[tuple[str, str, int, int, str, str]]) -> Iterator[PatentText]:
-    """The texts of spans in reading order; where spans overlap, as windows do, each character is used once."""
+    """Yield the texts of spans in reading order. If spans overlap, as windows do, each character is used once."""
     done = 0
     for part, language, start, end, id, path in spans:
         if end > max(start, done):
@@ -199,19 +201,19 @@ def _pieces(text: str, spans: Iterable[tuple[str, str, int, int, str, str]]) -> 
             done = end
 
 
-# What is looked for
+# Making queries
 
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """Number of words of each query, and the parts of the patent that they are from."""
+    """The number of words of each query, and the parts of the patent that the words come from."""
 
     fetch_words: int = FETCH_WORDS
     fetch_from: Names = FETCH_FROM
     browse_words: int = BROWSE_WORDS
     browse_from: Names = BROWSE_FROM
     weighted: bool = False
-    """Whether a word is weighted by how often the text repeats it; otherwise each counts once."""
+    """Whether words are weighted by their frequency in the text; otherwise each word has weight 1."""
 
     def __post_init__(self) -> None:
         for name, count in (("fetch_words", self.fetch_words), ("browse_words", self.browse_words)):
@@ -219,7 +221,7 @@ class Forms:
                 raise UsageError(f"{name} must be a whole number of at least 1, not {count!r}")
         for given in (self.fetch_from, self.browse_from):
             if not _listed(given):
-                raise UsageError(f"name a part of the patent that the words are taken from: {', '.join(PARTS)}")
+                raise UsageError(f"fetch_from and browse_from must name at least one part of the patent: {', '.join(PARTS)}")
             for part in _listed(given):
                 if part not in PARTS:
                     raise unknown("part of a patent", part, PARTS)
@@ -227,30 +229,31 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The index that is searched, and what helps to make the query."""
+    """The index for which a query is made, with languages, the patent's family and a translator."""
 
     snapshot: Snapshot
     languages: Sequence[str]
-    """Languages that are searched, the preferred one first."""
+    """The languages that are searched; the preferred language is first."""
     members: Sequence[int] = ()
-    """Documents of the patent's family in the index, which may have the abstract that it lacks."""
+    """Numbers of documents of the patent's family. If the patent has no abstract, an abstract of the family is used."""
     left_out: Sequence[int] = ()
-    """Documents that are left out of statistics, since they cannot be results."""
+    """Numbers of documents that are not counted in N and N_w, since they cannot be results."""
     translator: Translator | None = None
+    """Translates text in a language that is not searched; None to use the words as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """Some text, and the languages in which its words are looked up."""
+    """A text, and the languages in which its words are looked up."""
 
     text: str
     languages: tuple[str, ...]
 
 
 def queries(patent: Patent, forms: Forms, setting: Setting, on_note: Callable[[str], None]) -> tuple[Query, Query]:
-    """The queries of a patent: one fetches documents, one scores passages.
+    """The two queries of a patent: the first fetches documents, the second scores passages.
 
-    `on_note` is called with a sentence for everything that could not be done as requested.
+    `on_note` receives one sentence for each thing that could not be done as requested.
     """
     notes: list[str] = []
     fetch = _form(patent, _listed(forms.fetch_from), forms.fetch_words, forms.weighted, setting, notes.append)
@@ -265,21 +268,24 @@ def _form(patent: Patent, parts: Sequence[str], most: int, weighted: bool, setti
     for part in ("claims", "abstract"):
         if not texts and (text := _text(patent, part, setting, on_note)):
             if patent.id:
-                on_note(f"{patent.name} has no {' and no '.join(parts)}: words are taken from its {part}")
+                on_note(f"{patent.name} has no {' and no '.join(parts)}: words are taken from its {part} instead")
             texts = [text]
     if not texts:
         others = sorted(patent.parts.intersection(PARTS).difference(parts)) or ["nothing else"]
-        raise UsageError(f"{patent.name} has neither claims nor an abstract to search with; it has {', '.join(others)}")
+        raise UsageError(
+            f"{patent.name} has neither claims nor an abstract to search with, only {', '.join(others)}; take words from another part"
+        )
     best = best_words(setting.snapshot, [(text.text, text.languages) for text in texts], setting.left_out)[:most]
     if not best:
-        on_note(f"no word of {patent.name} is in the index")
+        on_note(f"no word of {patent.name} is in the index, so nothing can be found")
     return _query(best, weighted)
 
 
 def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], None]) -> _Text | None:
-    """The text of a part in the best language: the index's own, else the patent's, else another searched language.
+    """The text of a part in one language; None if the patent has no such part.
 
-    A text in another language is translated. As in any query, its words are looked up in all searched languages.
+    The language is the preferred one, else that of the patent if it is searched, else another searched language. A text
+    in a language that is not searched is translated. The words are looked up in all searched languages.
     """
     texts = _texts(patent, part, setting, on_note)
     if not texts:
@@ -291,22 +297,24 @@ def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], 
     if suiting:
         if setting.translator is not None and language != wanted[0]:
             on_note(
-                f"the {part} of {patent.name} is in {language}, which is searched too: not translated; search only {wanted[0]} for that"
+                f"the {part} of {patent.name} is not translated, because its language ({language}) is searched too; "
+                f"to translate it, search {wanted[0]} only"
             )
         return _Text(text, tuple(dict.fromkeys((language, *wanted))))
     if language != _UNKNOWN_LANGUAGE and setting.translator is not None:
         text = setting.translator(text, language, wanted[0])
     elif language != _UNKNOWN_LANGUAGE:
         on_note(
-            f"the {part} of {patent.name} is in {language}, which is not searched, and not translated: its words are looked up as they are"
+            f"the {part} of {patent.name} is in {language}, which is not searched, and there is no translator: "
+            "its words are looked up untranslated"
         )
     return _Text(text, tuple(wanted))
 
 
 def _texts(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], None]) -> dict[str, str]:
-    """The texts of a part by language.
+    """The texts of a part, by language.
 
-    Where the patent has no abstract in a searched language, it is taken from a member of its family.
+    If the patent has no abstract in a searched language, the abstract of a member of its family is used.
     """
     own = _by_language(patent, part)
     if part != "abstract" or any(language in own for language in setting.languages):
@@ -315,7 +323,7 @@ def _texts(patent: Patent, part: str, setting: Setting, on_note: Callable[[str],
         other = of_index(setting.snapshot, member)
         theirs = _by_language(other, part)
         if any(language in theirs for language in setting.languages):
-            on_note(f"{patent.name} has no abstract{' in a searched language' * bool(own)}: that of {other.name} is used")
+            on_note(f"{patent.name} has no abstract{' in a searched language' * bool(own)}: the abstract of {other.name} is used")
             return theirs
     return own
 
@@ -330,22 +338,25 @@ def _by_language(patent: Patent, part: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class WeighedWord:
-    """A word of a text with its tf-idf, and the counts that it is computed from."""
+    """A word of a text with its tf-idf, and the counts from which the tf-idf is computed."""
 
     word: str
     """The word as first written."""
     terms: tuple[str, ...]
     """One term per language in which the word is looked up."""
     frequency: int
+    """The number of occurrences of the word in the text."""
     documents: int
-    """Number of documents that contain it, in the language in which most do."""
+    """The number of documents that contain the word: the largest number of all its terms."""
     value: float
+    """The tf-idf of the word."""
 
 
 def best_words(snapshot: Snapshot, texts: Iterable[tuple[str, Sequence[str]]], left_out: Sequence[int] = ()) -> list[WeighedWord]:
-    """The words of texts with the languages in which they are looked up, by falling tf-idf (top of this file).
+    """The words of texts, ordered by descending tf-idf, which the module docstring defines.
 
-    Documents whose numbers are in `left_out` do not count.
+    Each text comes with the languages in which its words are looked up. Documents whose numbers are in `left_out` are
+    not counted in N and N_w.
     """
     frequency: dict[tuple[str, ...], int] = {}
     written: dict[tuple[str, ...], str] = {}
@@ -354,7 +365,7 @@ def best_words(snapshot: Snapshot, texts: Iterable[tuple[str, Sequence[str]]], l
         for word in words(text):
             terms = terms_of_word.get(word)
             if terms is None:
-                # As in any query, a stop word of the first language is none in any other.
+                # As in any query, stop words of the first language are left out in all languages.
                 is_word = not word.isdecimal() and snapshot.analyzer.term(word, languages[0]) is not None
                 terms = terms_of_word[word] = tuple(terms_of(word, snapshot.analyzer, languages)) if is_word else ()
             if terms:
@@ -371,7 +382,7 @@ def best_words(snapshot: Snapshot, texts: Iterable[tuple[str, Sequence[str]]], l
 
 
 def _documents_with(snapshot: Snapshot, terms: list[str], left_out: Sequence[int]) -> dict[str, int]:
-    """The number of documents that contain each term, without those in `left_out`."""
+    """The number of documents that contain each term; documents in `left_out` are not counted."""
     if not terms:
         return {}
     rows = snapshot.look_up(terms)

@@ -1,7 +1,7 @@
-"""Publication numbers as people write them, and the documents of an index that they name.
+"""Parse publication numbers in common spellings, and find the documents that they name.
 
-`EP1000000A1`, `EP-1000000-A1`, `EP 1 000 000 A1`, `US 6,530,116 B2`, `WO 78/00001`; without a kind (`EP1000000`) the
-latest publication.
+Examples are `EP1000000A1`, `EP-1000000-A1`, `EP 1 000 000 A1`, `US 6,530,116 B2` and `WO 78/00001`. A number without a
+kind code (`EP1000000`) names the latest publication of the patent.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ if TYPE_CHECKING:
 _WRITTEN = re.compile(r"([A-Z]{2})((?:[A-Z]{1,2})?[0-9]{1,15})([A-Z][0-9]{0,2})?")
 _SEPARATORS = re.compile(r"[\s\-‐-―./,'’_()]+")
 _ERAS = "MTSHR"
-"""With these letters Japanese numbers say from which emperor on they count the years."""
+"""Letters before the year in Japanese numbers, one per era: the year is counted from the start of the era."""
 _KINDS = (
     "A", "A0", "A1", "A2", "A3", "A4", "A5", "A6", "A8", "A9", "B", "B1", "B2", "B3", "B4", "B5", "B6", "B8", "B9", "C", "C0", "C1", "C2",
     "C3", "C8", "C9", "D0", "E", "E1", "E2", "F1", "H", "H1", "P", "P1", "P2", "P3", "P4", "P9", "S", "S1", "T", "T1", "T2", "T3", "T4",
     "T5", "T8", "T9", "U", "U0", "U1", "U2", "U3", "U4", "U8", "U9", "W", "Y", "Y1", "Y2", "Y3",
 )  # fmt: skip
-"""In use at one office or another, in about the order in which a patent goes through them."""
+"""Kind codes of all offices, approximately in the order in which the publications of a patent appear."""
 _COMPARED = 2000
+"""Maximum number of names per segment that are compared with an unknown number."""
 _SUGGESTED = 3
+"""Maximum number of names that an error suggests."""
 
 
 def parse_publication(text: str) -> PatentNumber | None:
-    """The publication that a text names, or None where it is no such number.
+    """Parse a publication number. Returns None if the text is not one.
 
     >>> [parse_publication(text).id for text in ("EP 1 000 000 A1", "ep-0680812", "US 6,530,116 B2", "US D435,854 S1")]
     ['EP-1000000-A1', 'EP-680812', 'US-6530116-B2', 'US-D435854-S1']
@@ -45,7 +47,7 @@ def parse_publication(text: str) -> PatentNumber | None:
     >>> parse_publication("US 2001/0000044 A1").id
     'US-20010000044-A1'
     """
-    # Readers of patents bring lxml with them, which a search for words does without.
+    # Imported only here, since it imports lxml, which a search for words does not need.
     from perikope.patents.numbers import patent_number
 
     match = _WRITTEN.fullmatch(_SEPARATORS.sub("", text.upper()))
@@ -60,7 +62,10 @@ def parse_publication(text: str) -> PatentNumber | None:
 
 
 def find_publication(snapshot: Snapshot, text: str) -> int:
-    """The number of the document with this id or publication number; the error for an unknown one suggests others."""
+    """The number, in the index, of the document with this id or publication number.
+
+    Raises `UsageError` if there is none; the message suggests similar names.
+    """
     for id in dict.fromkeys((text, text.strip(), unquote(text))):
         if (document := snapshot.find_document(id)) >= 0:
             return document
@@ -76,19 +81,24 @@ def find_publication(snapshot: Snapshot, text: str) -> int:
     other = _of_patent(snapshot, wanted)
     if other:
         ids = ", ".join(sorted(snapshot.document_id(document) for document in other))
-        raise UsageError(f"there is no {wanted.written} in {snapshot.folder}, but other publications of {wanted.patent}: {ids}")
+        raise UsageError(
+            f"there is no {wanted.written} in {snapshot.folder}, but these publications of {wanted.patent}: {ids}; give one of them"
+        )
     raise UsageError(f"there is no {wanted.written} in {snapshot.folder}{_suggestion(snapshot, wanted.written)}")
 
 
 def _exact(snapshot: Snapshot, wanted: PatentNumber) -> list[int]:
-    """Documents of exactly this publication, or of the patent whose publications were merged into one document."""
+    """The numbers of the documents of this publication.
+
+    If there are none, the document of the whole patent, into which all its publications were merged.
+    """
     merged = wanted._replace(kind="")
     documents = _by_id(snapshot, wanted) or documents_with(snapshot, "publication", wanted.written)
     return documents or _by_id(snapshot, merged)
 
 
 def _of_patent(snapshot: Snapshot, wanted: PatentNumber) -> list[int]:
-    """Documents of the same patent, of any kind."""
+    """The numbers of all publications of the same patent, with any kind code."""
     documents = documents_with(snapshot, "patent", wanted.patent)
     return documents or [document for kind in _KINDS for document in _by_id(snapshot, wanted._replace(kind=kind))]
 
@@ -99,7 +109,7 @@ def _by_id(snapshot: Snapshot, number: PatentNumber) -> list[int]:
 
 
 def documents_with(snapshot: Snapshot, field: str, value: str) -> list[int]:
-    """The documents that have a value in a field of their metadata, by their numbers."""
+    """The numbers of the documents that have this value in a metadata field; deleted documents are left out."""
     numbers = []
     wanted = value.encode("utf-8", "surrogatepass")
     for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
@@ -119,11 +129,15 @@ def _recency(snapshot: Snapshot, document: int) -> tuple[str, int, str]:
 
 def _suggestion(snapshot: Snapshot, wanted: str) -> str:
     near = difflib.get_close_matches(wanted, set(_alike(snapshot, wanted)), _SUGGESTED, 0.5)
-    return f"; similar ones: {', '.join(near)}" if near else ""
+    return f"; similar names: {', '.join(near)}" if near else ""
 
 
 def _alike(snapshot: Snapshot, wanted: str) -> Iterator[str]:
-    """Publication numbers, or else ids, that share the longest beginning with a text."""
+    """Yield names that may be similar to a text.
+
+    These are the publication numbers with the longest common prefix or, in segments without publication numbers, the
+    first ids.
+    """
     for segment in snapshot.segments:
         keys = segment.facets.keys("publication")
         if not keys:

@@ -1,4 +1,4 @@
-"""The notation of Boolean queries: the parser, and the Boolean query that keywords stand for.
+"""The notation of Boolean queries: the parser, and the conversion of keywords to a Boolean query.
 
     query   = and { "OR" and }
     and     = same { [ "AND" ] same }                        words side by side are joined by AND
@@ -7,12 +7,12 @@
     near    = primary { ( "NEAR/n" | "ADJ/n" ) primary }
     primary = "(" query ")" | '"' phrase '"' | word [ "*" ] | "{" term { "|" term } "}"
 
-Operators are in capitals; quoted, they are words. A word that is cut (`self-portrait`) is a phrase. Stop words keep
-their place between the words of a phrase, where `*` stands for any word; elsewhere they are dropped. Braces hold terms
-as the index has them, in one language (`{en:pump}`) or in each that is looked in (`{pump|valv}`).
+Operators are written in capitals; in quotes, they are words. A word that the tokeniser splits (`self-portrait`) is a
+phrase. A stop word between other words of a phrase matches any word at its position, as does `*`. Other stop words are
+left out. Braces contain terms of the index, in one language (`{en:pump}`) or in all searched languages (`{pump|valv}`).
 
-A wildcard stands for the terms of the index that begin with what is written, and for the term of the word itself. Terms
-are stems, unless the index was built without: `generat*` finds what `generation*` does not.
+A wildcard matches the terms of the index that begin with the given letters, and the term of the word itself. Terms are
+stems, unless the index was made without a stemmer. `generation*` may therefore match less than `generat*`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,23 @@ from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, 
 from perikope.text.analysis import Analyzer, fold, language_code, word_spans, words
 
 MAX_LENGTH = 100_000
-"""Largest number of characters of a query."""
+"""Maximum number of characters of a query."""
 MAX_DEPTH = 100
-"""Operators and parentheses nest no deeper: nobody writes that, and a hostile query must not exhaust the stack."""
+"""Maximum depth of nested operators and parentheses, so that a hostile query cannot exhaust the stack."""
 MAX_WORDS = 1024
+"""Maximum number of words of a query."""
 MAX_EXPANSION = 500
-"""Largest number of terms that a wildcard may stand for."""
+"""Maximum number of terms that a wildcard may match."""
 MAX_TERMS = 10_000
+"""Maximum number of terms of a query, including the terms of wildcards."""
 MAX_DISTANCE = 1_000_000
+"""Maximum distance of NEAR and ADJ, in words."""
 
 Expand = Callable[[str, int], tuple[int, list[str]]]
-"""The number of terms (`en:pump`) with a prefix, and their names; none if there are more than the second argument."""
+"""A function of a prefix (`en:pum`) and a maximum. It returns the number of terms with this prefix, and their names.
+
+There are no names if the number is above the maximum.
+"""
 
 _QUOTES = '"“”„'
 _SPECIAL = f"(){{}}{_QUOTES}"
@@ -51,30 +57,30 @@ _JOIN: dict[str, Callable[[tuple[QueryTree, ...]], QueryTree]] = {"OR": Or, "AND
 
 
 def parse_tree(text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand) -> QueryTree:
-    """The tree of a Boolean query, in the terms of the index.
+    """Parse a Boolean query into a tree over terms of the index.
 
-    A word becomes a term in each language; a stop word of the first one, the query's own, is none in any.
+    Each word becomes one term per language. Stop words of the first language are left out in all languages.
 
     >>> def nothing(prefix, most): return 0, []
     >>> print(parse_tree('"state of the art" pumps OR NOT valve', Analyzer(), ["en"], nothing))
     ("{en:state} * * {en:art}" AND {en:pump}) OR NOT {en:valv}
     """
     if len(text) > MAX_LENGTH:
-        raise UsageError(f"the query has {len(text)} characters; {MAX_LENGTH} are the most")
+        raise UsageError(f"the query has {len(text)} characters; shorten it to at most {MAX_LENGTH}")
     if not text.strip():
         raise UsageError("the query is empty; give at least one word")
     parser = _QueryParser(text, analyzer, [language_code(language) for language in languages], expand)
     parsed = parser.expression(0, 1)
     parser.end()
     if parsed.tree is None:
-        raise UsageError(f"the query {excerpt(text)} holds only stop words; add a word that says what it is about")
+        raise UsageError(f"the query {excerpt(text)} contains only stop words; add another word")
     return parsed.tree
 
 
 def automatic(text: str) -> str:
-    """The Boolean query of keywords (Beigbeder et al. 2015).
+    """Convert keywords to a Boolean query (Beigbeder et al. 2015).
 
-    `-x` becomes NOT x, `+` is dropped, words and phrases are joined by AND.
+    `-x` becomes NOT x, and `+` is removed. Words and phrases are joined by AND.
 
     >>> automatic('opera +singer "La Scala" -soprano')
     'opera AND singer AND "La Scala" AND NOT soprano'
@@ -85,7 +91,7 @@ def automatic(text: str) -> str:
         if text[start : start + 1] in tuple(_QUOTES):
             at = _closing_quote(text, start) + 1
         if words_of_keyword := words(text[start:at]):
-            # Whatever is an operator elsewhere is a word here.
+            # A keyword that is the name of an operator is quoted, so that it is read as a word.
             quoted = len(words_of_keyword) > 1 or words_of_keyword[0] in _LEVEL or words_of_keyword[0] == "NOT"
             parts.append("NOT " * ("-" in signs) + (f'"{" ".join(words_of_keyword)}"' if quoted else words_of_keyword[0]))
     if not parts:
@@ -100,7 +106,7 @@ def terms_of(word: str, analyzer: Analyzer, languages: Sequence[str]) -> list[st
 
 
 def _closing_quote(text: str, opening: int, braces: bool = False) -> int:
-    """Position of the closing quotation mark; a mark inside braces is part of a term."""
+    """The position of the closing quotation mark. With `braces`, a mark inside braces is part of a term."""
     at = opening + 1
     while at < len(text) and text[at] not in _QUOTES:
         inside = braces and text[at] == "{"
@@ -114,16 +120,23 @@ def _closing_quote(text: str, opening: int, braces: bool = False) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """A tree, or None for stop words alone, with its depth, its position, and whether it contains a NOT."""
+    """A parsed part of the query."""
 
     tree: QueryTree | None
+    """The tree; None if the part has only stop words."""
     depth: int
+    """The depth of the tree."""
     position: int
+    """The position of the part in the query, in characters."""
     negates: bool = False
+    """Whether the tree contains NOT."""
 
 
 class _Operator(NamedTuple):
-    """An operator, its distance as written, and its position; an implied AND ends where it begins."""
+    """An operator with its distance (of NEAR and ADJ, as written), and its start and end in the query.
+
+    For an AND that is not written, the end equals the start.
+    """
 
     name: str
     distance: str | None
@@ -132,7 +145,7 @@ class _Operator(NamedTuple):
 
 
 class _QueryParser(Scanner):
-    """One method per rule of the grammar at the top of this file; counts words and terms."""
+    """Parses a query by the grammar in the module docstring, and counts its words and terms."""
 
     def __init__(self, text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand) -> None:
         super().__init__(text)
@@ -141,7 +154,7 @@ class _QueryParser(Scanner):
         self.terms = 0
 
     def expression(self, nesting: int, lowest: int) -> _Parsed:
-        """Operands joined by operators that bind at least as strongly as `lowest`."""
+        """Parse operands joined by operators whose level in `_LEVEL` is at least `lowest`."""
         left = self.operand(nesting)
         while (operator := self.operator()) and (level := _LEVEL[operator.name]) >= lowest:
             name = operator.name
@@ -159,7 +172,7 @@ class _QueryParser(Scanner):
         return left
 
     def operator(self) -> _Operator | None:
-        """The next operator, which is not consumed; None at the end and before a closing parenthesis."""
+        """The next operator, which is not consumed; None at the end of the query and before a closing parenthesis."""
         if not self.rest() or self.peek() == ")":
             return None
         lexeme = _LEXEME.match(self.text, self.at)
@@ -170,12 +183,12 @@ class _QueryParser(Scanner):
         return _Operator("AND", None, self.at, self.at)
 
     def operand(self, nesting: int) -> _Parsed:
-        """An operand with its sign: NOT, minus or plus."""
+        """Parse an operand, with its sign (NOT, minus or plus) if there is one."""
         self.space()
         start, sign = self.at, self.sign()
         if sign:
             if nesting >= MAX_DEPTH:
-                raise self.error(f"nested deeper than {MAX_DEPTH}", start)
+                raise self.error(f"simplify the query, which nests operators deeper than {MAX_DEPTH},", start)
             negated = self.expression(nesting + 1, _LEVEL["NEAR"])
             return negated if sign == "+" or negated.tree is None else _Parsed(Not(negated.tree), self.deeper(start, negated), start, True)
         following = self.operator()
@@ -184,24 +197,24 @@ class _QueryParser(Scanner):
         return self.primary(nesting)
 
     def sign(self) -> str:
-        """Consume the NOT, minus or plus that comes next, and return it; empty where there is none."""
+        """Consume the next NOT, minus or plus, and return it; an empty text if there is none."""
         lexeme = _LEXEME.match(self.text, self.at)
         if lexeme and lexeme.group() == "NOT":
             self.at = lexeme.end()
             return "NOT"
-        # A dash between blanks is no sign.
+        # A minus or plus followed by a space is not a sign.
         if self.peek() in ("+", "-") and self.text[self.at + 1 : self.at + 2].strip():
             self.at += 1
             return self.text[self.at - 1]
         return ""
 
     def primary(self, nesting: int) -> _Parsed:
-        """A word, a phrase, or a query in parentheses."""
+        """Parse a word, a phrase, terms in braces, or a query in parentheses."""
         start = self.at
         mark = self.text[start]
         if mark == "(":
             if nesting >= MAX_DEPTH:
-                raise self.error(f"nested deeper than {MAX_DEPTH}", start)
+                raise self.error(f"simplify the query, which nests parentheses deeper than {MAX_DEPTH},", start)
             self.at += 1
             inner = self.expression(nesting + 1, 1)
             if not self.take(")"):
@@ -212,14 +225,14 @@ class _QueryParser(Scanner):
             phrase = self.phrase(start + 1, end)
             self.at = end + 1
             if not phrase:
-                raise self.error("the phrase holds no word", start)
+                raise self.error("the phrase contains no word", start)
             return self.side_by_side(phrase, start)
         if mark == "{":
             word, self.at = self.exact(start)
             return _Parsed(word, 1, start)
         lexeme = _LEXEME.match(self.text, start)
         if lexeme is None:
-            raise self.error("did not expect this", start)
+            raise self.error("unexpected character", start)
         cut = self.cut(start, lexeme.end())
         self.at = lexeme.end()
         if not cut:
@@ -227,7 +240,7 @@ class _QueryParser(Scanner):
         return self.side_by_side(cut, start)
 
     def side_by_side(self, phrase: list[Word | None], start: int) -> _Parsed:
-        """A phrase, a single word, or nothing where there are only stop words; those at the ends are dropped."""
+        """A phrase or a single word, without stop words at its ends. The tree is None if there are only stop words."""
         while phrase and phrase[0] is None:
             phrase = phrase[1:]
         while phrase and phrase[-1] is None:
@@ -237,7 +250,7 @@ class _QueryParser(Scanner):
         return _Parsed(phrase[0] if phrase else None, 1, start)
 
     def phrase(self, start: int, end: int) -> list[Word | None]:
-        """The words between quotation marks; None for a stop word or for a star that stands alone."""
+        """The words between quotation marks; None for a stop word or a separate star."""
         phrase_words: list[Word | None] = []
         while start < end:
             if self.text[start] == "{":
@@ -251,7 +264,7 @@ class _QueryParser(Scanner):
         return phrase_words
 
     def cut(self, start: int, end: int, stars: bool = False) -> list[Word | None]:
-        """The words of a piece of the text; None for a stop word and, with `stars`, for a star that stands alone."""
+        """The words of the query from `start` to `end`; None for a stop word and, with `stars`, for a separate star."""
         piece = self.text[start:end]
         starts, ends = (column.tolist() for column in word_spans(piece))
         word_at = {first: (last, piece[first:last]) for first, last in zip(starts, ends, strict=True)}
@@ -262,7 +275,7 @@ class _QueryParser(Scanner):
             elif stars and not piece[position - 1 : position].strip() and not piece[position + 1 : position + 2].strip():
                 word_at[position] = (position, "")
             else:
-                raise self.error("a * stands at the end of a word", start + position)
+                raise self.error("a * must be at the end of a word", start + position)
         return [self.word(word, last in wild, start + first) if word else None for first, (last, word) in sorted(word_at.items())]
 
     def word(self, word: str, wild: bool, position: int) -> Word | None:
@@ -280,14 +293,14 @@ class _QueryParser(Scanner):
             count += more
             terms |= dict.fromkeys(begin_so)
         if count > MAX_EXPANSION:
-            message = f"{word}* stands for at least {count} terms of the index, {MAX_EXPANSION} are the most; write more of the word"
+            message = f"write more letters of the word: {word}* matches at least {count} terms, more than {MAX_EXPANSION},"
             raise self.error(message, position)
-        # The word itself must not be lost where its stem is shorter than what was written.
+        # The term of the word itself is added, because its stem may be shorter than the given letters.
         terms |= dict.fromkeys(terms_of(word, self.analyzer, self.languages))
         return self.counted(list(terms), position, word)
 
     def exact(self, start: int) -> tuple[Word, int]:
-        """The terms between braces, and the position after them."""
+        """The terms between braces as a word, and the position after the closing brace."""
         terms, at = [], start + 1
         if self.text[at : at + 1] == "}":
             return self.counted([], start), at + 1
@@ -305,13 +318,13 @@ class _QueryParser(Scanner):
         self.words += 1
         self.terms += len(terms)
         if self.words > MAX_WORDS:
-            raise self.error(f"the query has more than {MAX_WORDS} words", position)
+            raise self.error(f"shorten the query, which has more than {MAX_WORDS} words,", position)
         if self.terms > MAX_TERMS:
-            raise self.error(f"the query stands for more than {MAX_TERMS} terms", position)
+            raise self.error(f"use fewer wildcards: the query matches more than {MAX_TERMS} terms", position)
         return Word(tuple(terms), written)
 
     def joined(self, name: str, operands: Sequence[_Parsed]) -> _Parsed:
-        """Operands joined by AND, OR or SAME; stop words are dropped."""
+        """Join operands by AND, OR or SAME. Operands with only stop words are left out."""
         start = operands[0].position
         trees = tuple(operand.tree for operand in operands if operand.tree is not None)
         if len(trees) < 2:
@@ -321,9 +334,9 @@ class _QueryParser(Scanner):
     def near(self, left: _Parsed, right: _Parsed, name: str, distance: int) -> _Parsed:
         for operand in (left, right):
             if operand.tree is None:
-                raise self.error(f"{name} needs a word that is no stop word on each side", operand.position)
+                raise self.error(f"{name} needs a word that is not a stop word on each side", operand.position)
             if operand.negates:
-                raise self.error(f"what does not occur has no position: NOT cannot be inside {name}", operand.position)
+                raise self.error(f"NOT cannot be inside {name} (a missing word has no position)", operand.position)
         assert left.tree is not None
         assert right.tree is not None
         return _Parsed(Near(left.tree, right.tree, distance, name == "ADJ"), self.deeper(left.position, left, right), left.position)
@@ -331,15 +344,17 @@ class _QueryParser(Scanner):
     def distance(self, operator: _Operator) -> int:
         written = operator.distance or ""
         if not re.fullmatch(r"[0-9]{1,9}", written) or not 1 <= int(written) <= MAX_DISTANCE:
-            raise self.error(f"say how many words apart, 1 to {MAX_DISTANCE}, as in {operator.name}/5", operator.position)
+            raise self.error(
+                f"{operator.name} needs a distance of 1 to {MAX_DISTANCE} words, such as {operator.name}/5,", operator.position
+            )
         return int(written)
 
     def deeper(self, position: int, *operands: _Parsed) -> int:
         depth = 1 + max(operand.depth for operand in operands)
         if depth > MAX_DEPTH:
-            raise self.error(f"nested deeper than {MAX_DEPTH}", position)
+            raise self.error(f"simplify the query, which nests operators deeper than {MAX_DEPTH},", position)
         return depth
 
     def end(self) -> None:
         if self.rest():
-            raise self.error("the parenthesis closes nothing")
+            raise self.error("unmatched closing parenthesis")

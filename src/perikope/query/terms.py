@@ -1,4 +1,4 @@
-"""A query as weighted terms, with its tree where it is Boolean."""
+"""A query as weighted terms and, if it is Boolean, as a tree."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from perikope.text.analysis import Analyzer, language_code, words
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Distinct terms in order of first appearance, with weights; and the tree of a Boolean query.
-
-    A weight is how often the term was written.
-    """
+    """A query: distinct terms with weights and, if the query is Boolean, a tree."""
 
     text: str
+    """The query as written."""
     terms: tuple[str, ...]
+    """The distinct terms (`en:pump`), in order of first appearance. Terms under NOT are included."""
     weights: tuple[float, ...]
+    """The weight of each term: its frequency in a query of plain words, 1 in a Boolean query, or set by expansion."""
     tree: QueryTree | None = None
-    """None for plain words. The terms of a tree are all in `terms`, those under NOT too, with weight 1."""
+    """The tree of a Boolean query; None for plain words."""
     words: tuple[Word, ...] = ()
-    """For plain words: which terms are the same word in several languages."""
+    """For plain words: the words of the query, each with its terms in all searched languages."""
 
     @property
     def boolean(self) -> QueryTree:
-        """The query as a tree: as written, or the conjunction of its words."""
+        """The query as a tree: the tree of a Boolean query, or the conjunction of plain words."""
         return self.tree or all_of(self.words or tuple(Word((term,)) for term in self.terms))
 
     @property
     def plain_text(self) -> str:
-        """The query's words without operators, for models that read text; words under NOT are left out."""
+        """The words of the query without operators and without words under NOT, for models that read text."""
         return self.text if self.tree is None else " ".join(word.written for word, negated in words_of(self.tree) if not negated)
 
     @property
@@ -47,12 +47,15 @@ class Query:
 
     @property
     def positive(self) -> Query:
-        """The query without negated terms, which fetches documents and scores passages; it keeps the tree."""
+        """The query without the terms that occur only under NOT. The tree does not change."""
         negated = self.negated
         return self._with({term: weight for term, weight in zip(self.terms, self.weights, strict=True) if term not in negated})
 
     def expanded(self, expansion: Query) -> Query:
-        """The query with the terms and weights of an expansion of `positive`, and its own negated terms."""
+        """The query with the terms and weights of `expansion`, and with the negated terms of this query.
+
+        `expansion` is an expanded form of `positive`.
+        """
         negated = self.negated
         negated_terms = {term: weight for term, weight in zip(self.terms, self.weights, strict=True) if term in negated}
         return self._with({**dict(zip(expansion.terms, expansion.weights, strict=True)), **negated_terms})
@@ -64,7 +67,8 @@ class Query:
 def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str]) -> Query:
     """Analyse a text as the index analysed its documents, in one or several languages.
 
-    A word becomes a term in each language; a stop word of the first one, the query's own, is none in any.
+    Each word becomes one term per language. Stop words of the first language are left out in all languages. Raises
+    `UsageError` if no term is left.
 
     >>> query = parse_query("The pumps of a pump station", Analyzer(), ["en"])
     >>> query.terms, query.weights
@@ -80,13 +84,15 @@ def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str]) -> Quer
     terms = ((code, analyzer.term(word, code)) for code in codes for word in query_words)
     counts = Counter(f"{code}:{term}" for code, term in terms if term is not None)
     if not counts:
-        raise UsageError(f"the query {excerpt(text)} holds only stop words; add a word that says what it is about")
+        raise UsageError(f"the query {excerpt(text)} contains only stop words; add another word")
     distinct = dict.fromkeys(Word(tuple(terms_of(word, analyzer, codes))) for word in dict.fromkeys(query_words))
     return Query(text, tuple(counts), tuple(float(count) for count in counts.values()), words=tuple(distinct))
 
 
 def parse_boolean(text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand) -> Query:
-    """A Boolean query, written as `perikope.query.syntax` says; `expand` looks wildcards up in the index.
+    """Parse a Boolean query in the notation of `perikope.query.syntax`; `expand` returns the terms of a wildcard.
+
+    Raises `UsageError` if all words are under NOT.
 
     >>> query = parse_boolean("pumps -valve", Analyzer(), ["en"], lambda prefix, most: (0, []))
     >>> query.terms, query.positive.terms
@@ -95,6 +101,6 @@ def parse_boolean(text: str, analyzer: Analyzer, languages: Sequence[str], expan
     tree = parse_tree(text, analyzer, languages, expand)
     all_words = list(words_of(tree))
     if all(negated for _, negated in all_words):
-        raise UsageError(f"the query {excerpt(text)} says only what must not occur; add a word to look for")
+        raise UsageError(f"the query {excerpt(text)} contains only words under NOT; add a word that must occur")
     terms = tuple(dict.fromkeys(term for word, _ in all_words for term in word.terms))
     return Query(text, terms, (1.0,) * len(terms), tree)

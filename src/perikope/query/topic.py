@@ -11,16 +11,21 @@ from typing import Any
 class Topic:
     """One query with its id and options, as read from a file of topics.
 
-    In place of a query, or beside it, there may be a `patent` to search with: a file, or a number that the index knows.
-    `claims` names the claims that are meant by number, id or path, all of them where it is empty, or holds their text.
-    `family` lists the documents that are the same invention. `options` are those options of a search that belong to
-    this query, such as `part` or `browse_query`. They take precedence over the options given for all topics, except
-    that `filter` and `ids` restrict in addition to them.
+    A topic has a `query`, a `patent` or both.
     """
 
     qid: str
+    """The id of the topic."""
     query: str = ""
+    """The query in words."""
     patent: str = ""
+    """A patent to search with: a file, or the publication number or id of a document in the index."""
     claims: str | tuple[str, ...] = ()
+    """The query claims: a text, or claims of the patent by number, id or path. If empty, all claims of the patent."""
     family: tuple[str, ...] = ()
+    """Ids of further documents of the patent's family."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the search for this topic only, such as `part` or `browse_query`.
+
+    They take precedence over the options for all topics, but `filter` and `ids` apply in addition to those.
+    """

@@ -1,7 +1,7 @@
 """The first step of a search: translate the query into terms of the index.
 
-A query is a text, a `Topic` (a text, a patent, or both, with options), or a `PatentQuery` that was made before. Each
-becomes `Prepared`: a query that fetches documents, a query that scores passages, and conditions on documents.
+A query is a text, a `Topic` (a text, a patent, or both, with options), or a `PatentQuery`. It becomes a `Prepared`: a
+query that fetches documents, a query that scores passages, and conditions on documents.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from perikope.patents.translation import Translator
 
 Asked = str | Topic | PatentQuery
-"""What can be searched for."""
+"""The types of queries that a search accepts."""
 
 TRANSLATE_KEY = "PERIKOPE_TRANSLATE_KEY"
-"""The environment variable with the key of a translation server."""
+"""The name of the environment variable with the API key of the translation server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A query in the terms of an index."""
+    """A query, translated into terms of the index."""
 
     fetch: Query
     """The query that fetches documents."""
     browse: Query | None
-    """The query that scores passages; None if the query that fetches, after its expansion, also scores them."""
+    """The query that scores passages; None if passages are scored by `fetch`, after its expansion."""
     filters: tuple[Filter, ...] = ()
-    """Conditions on documents that come from the query, as those of a patent do."""
+    """Conditions on documents that come from the query, such as the date limit of a patent."""
     notes: tuple[str, ...] = ()
     """Sentences for the user about what could not be done as requested."""
     patent: Patent | None = None
-    """The patent that the query was made from, if there is one."""
+    """The patent that the query was made from; None if there is no patent."""
 
     @property
     def scoring(self) -> Query:
@@ -55,7 +55,10 @@ class Prepared:
 
 
 def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
-    """The options of a search for one topic: those of the topic take precedence, its conditions are added."""
+    """The options of a search for one topic, from the topic's own options and the options for all topics.
+
+    The topic's own options take precedence. Its `filter` and `ids` apply in addition to those for all topics.
+    """
     if not topic.options:
         return options
     combined = options.updated(topic.options)
@@ -66,7 +69,10 @@ def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
 
 
 def read_query(snapshot: Snapshot, text: str, language: str = "", syntax: str = "words") -> Query:
-    """The query of a text in the given language, or in every language of the index; an error if no term is left."""
+    """Parse a text as a query in the given language or, without one, in every language of the index.
+
+    Raises `UsageError` if no term is left.
+    """
     if not isinstance(text, str):
         raise UsageError(f"the query must be text, not {type(text).__name__}")
     languages = [language] if language else snapshot.languages
@@ -77,7 +83,10 @@ def read_query(snapshot: Snapshot, text: str, language: str = "", syntax: str = 
 
 
 def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prepared:
-    """The query in terms of the index. For a topic, `options` must include its options; see `with_options_of`."""
+    """Translate a query into terms of the index.
+
+    For a topic, `options` must be the result of `with_options_of`.
+    """
     if isinstance(asked, PatentQuery):
         prepared = _of_patent(asked)
     elif isinstance(asked, Topic) and (asked.patent or asked.claims):
@@ -105,7 +114,7 @@ def read_patent(
     options: SearchOptions,
     family: Iterable[str] = (),
 ) -> PatentQuery:
-    """The query of a patent, made with the patent options; `family` adds ids to the patent's family."""
+    """Make the query of a patent, with the options for patents. `family` adds ids to the patent's family."""
     return patent_query(
         snapshot,
         patent,
@@ -128,7 +137,7 @@ def _translator(given: str | Translator | None) -> Translator | None:
 
 
 def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, ...]:
-    """The conditions on documents that the options contain; their metadata fields are checked against the index."""
+    """The conditions on documents that the options set. Raises `UsageError` for a field that no document has."""
     filters: list[Filter] = [parse_filter(given) if isinstance(given, str) else given for given in options.filter]
     if options.ids is not None:
         filters.append(_with_ids(options.ids))
@@ -141,21 +150,23 @@ def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, .
 
 
 def _with_ids(ids: Iterable[str]) -> Ids:
-    """The condition that a document has one of these ids, written plainly or percent-encoded."""
+    """The condition that a document has one of these ids, which may be percent-encoded."""
     listed = frozenset(ids)
     return Ids(listed | frozenset(map(unquote, listed)))
 
 
 def _sharing_codes(snapshot: Snapshot, document: str, level: str) -> list[Filter]:
-    """The conditions for `shares_codes_with`: a common code, and not the document itself."""
+    """The conditions of the option `shares_codes_with`: a shared code, and an id other than that of the document."""
     number = snapshot.find_document(document)
     if number < 0:  # percent-encoded, as in names of passages
         document = unquote(document)
         number = snapshot.find_document(document)
     if number < 0:
-        raise UsageError(f"there is no document {document!r} in {snapshot.folder} to share codes with")
+        raise UsageError(f"there is no document {document!r} in {snapshot.folder}; shares_codes_with needs the id of an indexed document")
     segment, local = snapshot.locate(number)
     codes = codes_of(segment.metadata(local))
     if not codes:
-        raise UsageError(f"document {document!r} has no classification codes to share, in {', '.join(CODE_FIELDS)}")
+        raise UsageError(
+            f"document {document!r} has no classification codes in the fields {', '.join(CODE_FIELDS)}; leave shares_codes_with out"
+        )
     return [SharedCodes(CODE_FIELDS, codes, level), Without(frozenset([document]))]

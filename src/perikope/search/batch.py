@@ -23,16 +23,16 @@ from perikope.search.results import Results
 from perikope.search.steps import Search, search_for
 
 Run = Mapping[str, Mapping[str, float]]
-"""Scores by topic id and name of the passage or document."""
+"""Scores by topic id and then by name of the passage or document."""
 
-NOTHING_FOUND = "no passage holds any of its words and satisfies all conditions"
-"""The problem of a topic that has no results."""
+NOTHING_FOUND = "no passage contains a word of the query and satisfies all conditions"
+"""The message about a topic that has no results."""
 
 
 def with_candidates(topics: Iterable[Topic], run: Run) -> list[Topic]:
-    """The topics, each with its documents in a run as candidates, which replace fetching.
+    """The topics, each with the documents that a run has for it as the option `candidates`.
 
-    The run may rank documents or passages.
+    These documents replace fetching. The run may rank documents or passages.
     """
     return [replace(topic, options={**topic.options, "candidates": documents_of(run.get(topic.qid, {}))}) for topic in topics]
 
@@ -62,8 +62,8 @@ class PreparedTopic:
 def prepare_topic(snapshot: Snapshot, topic: Topic, options: SearchOptions) -> PreparedTopic:
     """Prepare a topic for searching.
 
-    A mistake in `options`, which are for all topics, is raised. A mistake in the topic or in its options is returned as
-    `problem`, so that the search for other topics continues.
+    `options` are for all topics; an error in them is raised. An error in the topic or in its own options becomes the
+    `problem` of the result, so that the search for other topics can continue.
     """
     try:
         search = search_for(snapshot, topic, options)
@@ -89,13 +89,15 @@ def search_topics(
     options: SearchOptions | None = None,
     **given: Unpack[SearchKeywords],
 ) -> Iterator[tuple[str, list[Any]]]:
-    """Yield id and ranking of each topic, in the order of topics, as `write_run` takes them.
+    """Yield the id and the ranking of each topic, in the order of the topics, as `write_run` takes them.
 
     A topic that cannot be searched for, or that has no results, is reported to `on_problem` and has an empty ranking.
-    `on_note` receives sentences about what could not be done as requested. `threads` is the number of topics searched
-    at the same time, by default the number of usable cores; rankings do not depend on it. With `document_ranking` (such
-    as `maxp`) the results are documents, ranked by their passages; see `browse.document_ranking`. `ranking_of` turns
-    results into the list that a run of another form needs. Recipe, options and keywords are those of `Index.search`.
+    `on_note` receives sentences about what could not be done as requested.
+
+    `threads` is the number of topics searched at the same time, by default the number of usable cores. It does not
+    change the rankings. With `document_ranking` (such as `maxp`), the results are documents, ranked by their passages;
+    see `browse.document_ranking`. `ranking_of` converts results into the list that the format of the run needs; the
+    default is a list of names and scores. Recipe, options and keywords are the same as in `Index.search`.
     """
     followed = load_recipe(recipe) if recipe else None
     chosen = resolve_options(followed, given, options)

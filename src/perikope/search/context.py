@@ -6,9 +6,9 @@
     Every three months.
     ===
 
-A line of `=` begins a document and ends the last one. A line of `-` begins a piece of a document, with the ids of its
-passages, its characters in the text of the document, and its heading path. The text follows unchanged. Borders have
-more `=` and `-` than any line of the texts begins with, so that no text can be mistaken for a border.
+A line of `=` begins each document, and another ends the context. A line of `-` begins a piece of a document, with the
+ids of its first and last passage, its characters in the text of the document, and its heading path. The text follows
+unchanged. No line of a text begins with as many `=` or `-` as a border has, so no text can be mistaken for a border.
 """
 
 from __future__ import annotations
@@ -41,36 +41,40 @@ class Excerpt:
     document: str
     """The id of the document."""
     passages: tuple[str, ...]
-    """The ids of its passages in reading order, or the path of its element."""
+    """The ids of the passages of the excerpt in reading order, or the path of its element."""
     ranks: tuple[int, ...]
-    """The ranks of the hits in it, from 1."""
+    """The ranks of the hits in the excerpt, from 1."""
     path: tuple[str, ...]
-    """Its heading path: the titles from the document to its section."""
+    """The heading path of the excerpt: the titles from the document to the section."""
     start: int
+    """The first character of the excerpt in the text of the document."""
     end: int
-    """Its characters in the text of the document are `start` to `end` (exclusive)."""
+    """The end of the excerpt in the text of the document (exclusive)."""
     text: str
+    """The text of the excerpt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A text made of pieces of documents; see the module."""
+    """A text made of excerpts from documents, in the format that the module docstring shows."""
 
     text: str
+    """The whole text, with borders and headings."""
     pieces: tuple[Excerpt, ...]
+    """The excerpts, in the order of the text."""
     tokens: int
     """The number of tokens of `text`."""
     left_out: int
     """The number of hits that did not fit."""
     needed: int = 0
-    """If no hit fits: the number of tokens that the best hit alone needs; else 0."""
+    """If no hit fits into the budget, the number of tokens that the best hit alone needs; else 0."""
 
     def __str__(self) -> str:
         return self.text
 
 
 def count_words(text: str) -> int:
-    """The number of words between white space, by which a budget is measured by default."""
+    """The number of words separated by white space. The default way to count tokens."""
     return len(text.split())
 
 
@@ -108,7 +112,10 @@ def build_context(
 
 
 def titles_above(snapshot: Snapshot, matches: Matches, row: int, text: str) -> list[str]:
-    """The heading path of a passage or element, from the document to its section; `text` is that of the document."""
+    """The heading path of a passage or element: the titles from the document to its section.
+
+    `row` is its row in the matches, and `text` the whole text of its document.
+    """
     candidate = int(matches.document_of_passage[row])
     segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
     first = int(matches.document_of_section.searchsorted(candidate))
@@ -126,7 +133,10 @@ def titles_above(snapshot: Snapshot, matches: Matches, row: int, text: str) -> l
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A piece under construction: adjacent rows of the matches, and the characters that they cover."""
+    """An excerpt under construction: adjacent rows of the matches, and the characters that they cover.
+
+    Both `first` and `last` are included; `end` is exclusive.
+    """
 
     candidate: int
     first: int
@@ -137,7 +147,7 @@ class _Stretch:
 
 
 class _Sources:
-    """The documents of the hits; each is read once."""
+    """The documents of the hits. Each document is read once."""
 
     def __init__(self, snapshot: Snapshot, matches: Matches) -> None:
         self.snapshot, self.matches = snapshot, matches
@@ -149,7 +159,7 @@ class _Sources:
         return self._documents[candidate]
 
     def stretch(self, row: int, rank: int = 0) -> _Stretch:
-        """The stretch of one passage or element; `rank` is 0 unless it is a hit."""
+        """The stretch of one passage or element; `rank` is the rank of a hit, or 0 if the row is not a hit."""
         candidate = int(self.matches.document_of_passage[row])
         characters = self.document(candidate).characters(int(self.matches.span_of_passage[row]))
         return _Stretch(candidate, row, row, characters.start, characters.stop, (rank,) if rank else ())
@@ -160,7 +170,7 @@ class _Sources:
         return 0 <= other < section.size and bool(section[row] == section[other])
 
     def touch(self, stretch: _Stretch, other: _Stretch) -> bool:
-        """Whether two stretches become one: they overlap, or are adjacent passages of one section."""
+        """Whether two stretches must be merged, because they overlap or are adjacent passages of one section."""
         if stretch.candidate != other.candidate:
             return False
         adjacent = stretch.first <= other.last + 1 and other.first <= stretch.last + 1
@@ -169,7 +179,7 @@ class _Sources:
         return joined or (stretch.start < other.end and other.start < stretch.end)
 
     def piece(self, stretch: _Stretch) -> Excerpt:
-        """The text, names and heading path of a stretch."""
+        """The excerpt of a stretch, with text, names and heading path."""
         document = self.document(stretch.candidate)
         return Excerpt(
             document.id,
@@ -217,11 +227,11 @@ class _Draft:
         self.used = 0
 
     def joins(self, row: int, other: int) -> bool:
-        """Whether two passages are both included, in the same piece."""
+        """Whether two passages are included in the same piece."""
         return any(stretch.first <= min(row, other) and max(row, other) <= stretch.last for stretch in self._stretches)
 
     def add(self, row: int, rank: int = 0) -> None:
-        """Include a passage or element if it fits; `rank` is 0 unless it is a hit."""
+        """Include a passage or element if it fits; `rank` is the rank of a hit, or 0 if the row is not a hit."""
         new = self._sources.stretch(row, rank)
         touching = [other for other in self._stretches if self._sources.touch(new, other)]
         if not any(other.start <= new.start and new.end <= other.end for other in touching):
@@ -236,7 +246,7 @@ class _Draft:
             self._stretches, self.pieces, self.text, self.used = stretches, pieces, rendered, used
 
     def _merged(self, new: _Stretch) -> Iterator[_Stretch]:
-        """All stretches and a new one, which is joined with those that touch it."""
+        """Yield all stretches and a new one, which is merged with the stretches that it touches."""
         for other in self._stretches:
             if self._sources.touch(new, other):
                 new = replace(
@@ -254,7 +264,7 @@ class _Draft:
 
 
 def _in_order(stretches: Iterable[_Stretch], sources: _Sources) -> tuple[Excerpt, ...]:
-    """The pieces, by document in the order of the best hits, and in reading order within a document."""
+    """The excerpts, with documents in the order of their best hits, and in reading order within each document."""
     in_reading_order = sorted(stretches, key=lambda stretch: (stretch.candidate, stretch.start, stretch.first))
     best: dict[int, int] = {}
     for stretch in in_reading_order:
@@ -263,7 +273,7 @@ def _in_order(stretches: Iterable[_Stretch], sources: _Sources) -> tuple[Excerpt
 
 
 _BORDERS = re.compile(r"(?:^|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])([=-]+)")
-"""Text at the beginning of a line that could be mistaken for a border; all kinds of line ends count."""
+"""Text at the beginning of a line that could be mistaken for a border. All Unicode line ends are recognised."""
 
 
 def border_length(texts: Iterable[str]) -> int:
@@ -276,7 +286,7 @@ def border_length(texts: Iterable[str]) -> int:
 
 
 def render(pieces: Iterable[Excerpt]) -> str:
-    """Pieces as one text; consecutive pieces of one document stand under its name."""
+    """Render excerpts as one text. Consecutive excerpts of one document have a common heading with its id."""
     pieces = tuple(pieces)
     if not pieces:
         return ""

@@ -26,38 +26,43 @@ class Eligibility:
     snapshot: Snapshot
     units: Units
     element_tags: frozenset[str] | None
-    """The tags of elements that are ranked; None for all."""
+    """The tags of elements that are ranked; None for all tags."""
     parts: frozenset[str] | None
-    """The parts that results are in; None for all."""
+    """The parts of documents that results must be in; None for all parts."""
     tags: frozenset[str] | None
-    """The tags of passages that may be results; None for all."""
+    """The tags of passages that may be results; None for all tags."""
     must_match: bool
     """Whether only passages that satisfy the query may be results."""
     across: bool
-    """Whether the query may be satisfied across the borders of passages."""
+    """Whether a match of the query may span several passages."""
     presentation: Presentation
+    """How results are grouped, and which results are left out."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: SearchOptions) -> Eligibility:
-        """The rules of the given options; names of parts and tags are checked against the index."""
+        """The rules that the options set. Raises `UsageError` for unknown parts or tags, or options that conflict."""
         parts, tags = frozenset(options.part) or None, frozenset(options.tag) or None
         for kind, given, known in (("part", parts, known_parts), ("tag of passages", tags, known_tags)):
             for name in sorted(given or ()):
                 if name not in (names := known(snapshot)):
-                    raise unknown(kind, name, names) if names else UsageError(f"there is no {kind} in {snapshot.folder}")
+                    raise (
+                        unknown(kind, name, names)
+                        if names
+                        else UsageError(f"no document in {snapshot.folder} has a {kind}; leave out the option")
+                    )
         if options.elements and tags is not None:
-            raise UsageError("tag is about passages; for elements, write elements=['sec', 'p'] or --elements=sec,p")
+            raise UsageError("tag restricts passages, not elements; to restrict elements, write elements=['sec', 'p'] or --elements=sec,p")
         element_tags = frozenset(options.elements) if isinstance(options.elements, tuple) else None
         check_tags(snapshot, sorted(element_tags or ()))
         if options.drop_unmatched and not options.no_overlap:
-            raise UsageError("drop_unmatched needs no_overlap (--no-overlap); add that, or leave it out")
+            raise UsageError("drop_unmatched needs no_overlap (--no-overlap); add no_overlap, or leave drop_unmatched out")
         presentation = Presentation(options.no_overlap, options.group_by_document, options.drop_unmatched, options.one_per)
         units: Units = "elements" if options.elements else "passages"
         must_match = options.must_match or options.across_passages
         return cls(snapshot, units, element_tags, parts, tags, must_match, options.across_passages, presentation)
 
     def allowed(self, matches: Matches) -> Mask | None:
-        """The rows that may be results with any model; None for all."""
+        """The mask of rows that may be results with any model; None if all rows may be results."""
         allowed = satisfied(matches, across=self.across) if self.must_match else None
         if self.parts is None and self.tags is None:
             return allowed
@@ -65,12 +70,18 @@ class Eligibility:
         return by_structure if allowed is None else allowed & by_structure
 
     def rank(self, matches: Matches, score: Column, k: int, eligible: Mask | None, groups: Integers | None) -> Ranking:
-        """The best `k` of the eligible rows, grouped as the options say; `groups` is the value of `groups(matches)`."""
+        """The best `k` of the eligible rows, grouped as the options say.
+
+        `eligible` is a mask of rows, or None for all rows. `groups` is the result of `groups(matches)`.
+        """
         id_rank = matches.id_rank_of_document()
         return rank(matches, score, k, id_rank, allowed=eligible, presentation=self.presentation, group_of_document=groups)
 
     def groups(self, matches: Matches) -> Integers | None:
-        """The group of each document, if only one document per group may have results; else None."""
+        """The group number of each candidate, if the option `one_per` is set; else None.
+
+        Only one document per group may have results.
+        """
         field = self.presentation.one_per
         return groups_of(self.snapshot, matches.number_of_document, field) if field else None
 
@@ -92,6 +103,9 @@ class Eligibility:
 
 
 def matching(matches: Matches, allowed: Mask | None) -> Mask:
-    """The allowed rows that contain a query term; only these may be results of a model with `matching_only`."""
+    """The mask of allowed rows that contain a query term.
+
+    Only these rows may be results of a model with `matching_only`. If `allowed` is None, all rows are allowed.
+    """
     has_term = np.diff(matches.in_passages.first_entry) > 0
     return has_term if allowed is None else allowed & has_term

@@ -14,19 +14,22 @@ from perikope.search.options import SearchOptions
 from perikope.search.steps import Search, search_for
 
 _LISTED = 5
-"""The number of ids that an error message lists."""
+"""The largest number of ids that an error message lists, before the last one."""
 
 
 def find_document(snapshot: Snapshot, document: str) -> tuple[int, Segment, int]:
-    """The number of the document with this id, its segment and its number there; an error if there is none."""
+    """The number of a document in the index, its segment, and its number in the segment.
+
+    Raises `UsageError` if no document has this id.
+    """
     number = snapshot.find_document(document)
     if number < 0:
-        raise UsageError(f"there is no document {document!r} in {snapshot.folder}")
+        raise UsageError(f"there is no document {document!r} in {snapshot.folder}; check the id")
     return number, *snapshot.locate(number)
 
 
 def find_span(snapshot: Snapshot, document: str, passage: str) -> tuple[Segment, int, int]:
-    """The segment of a passage or element, the number of its document there, and its span in that document."""
+    """The segment of a passage or element, the number of its document in the segment, and its span in the document."""
     _, segment, local = find_document(snapshot, document)
     ids = _passage_ids(segment, local)
     if passage in ids:
@@ -38,7 +41,7 @@ def find_span(snapshot: Snapshot, document: str, passage: str) -> tuple[Segment,
 
 
 def explain(snapshot: Snapshot, asked: Asked, passage: str, options: SearchOptions) -> Node:
-    """The explanation of the score of a passage or element, which is named `document#passage`."""
+    """Explain the score of a passage or element, given by its name (`document#passage`)."""
     document, id = split_name(passage)
     if not id:
         raise UsageError(f"{passage!r} names no passage; write it as document#passage, as search prints it")
@@ -55,15 +58,18 @@ def explain(snapshot: Snapshot, asked: Asked, passage: str, options: SearchOptio
     candidate = (matches.number_of_document == number).nonzero()[0]
     if not candidate.size:
         raise UsageError(
-            f"document {document!r} was not fetched for this query: it contains none of its words, does not satisfy a condition, "
-            "or is not among the best documents"
+            f"document {document!r} was not fetched for this query: it contains no query word, does not satisfy a condition, "
+            "or is not among the best documents; for the last case, set documents (--documents) to a larger number"
         )
     row = int((matches.document_of_passage == candidate[0]).nonzero()[0][0]) + ids.index(id)
     return search.model.score(matches).explain(row)
 
 
 def _matches_with(search: Search, prepared: Prepared, document: str) -> Matches:
-    """The matches in which a document is scored. If the search streams, the document alone is enough."""
+    """The matches in which a document is scored.
+
+    If all documents are searched in batches, scores do not depend on other documents, and only this one is matched.
+    """
     if search.streams:
         search = Search(search.snapshot, search.options.updated({"candidates": {document: 0.0}}))
     return search.matches(search.candidates(prepared))
@@ -77,8 +83,8 @@ def _explain_element(search: Search, prepared: Prepared, document: int, path: st
     rows = (in_document & (matches.span_of_passage == outline.find(path))).nonzero()[0]
     if not rows.size:
         known = [outline.path(span) for span in matches.span_of_passage[in_document].tolist()]
-        why = f"it has {_some(known)}" if known else "it was not fetched for this query"
-        raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r} that may be found; {why}")
+        why = f"its elements are {_some(known)}" if known else "the document was not fetched for this query"
+        raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r} that can be a result; {why}")
     return search.model.score(matches).explain(int(rows[0]))
 
 
@@ -87,7 +93,7 @@ def _passage_ids(segment: Segment, local: int) -> list[str]:
 
 
 def _no_passage(document: str, passage: str, ids: list[str]) -> UsageError:
-    return UsageError(f"document {document!r} has no passage {passage!r}; it has {_some(ids)}")
+    return UsageError(f"document {document!r} has no passage {passage!r}; its passages are {_some(ids)}")
 
 
 def _some(ids: list[str]) -> str:

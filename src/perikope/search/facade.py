@@ -31,7 +31,7 @@ __all__ = ["Hit", "Index", "Results"]
 
 
 class Index:
-    """An index of documents that is searched for passages; safe to search from many threads.
+    """An index of documents, which can be searched for passages by many threads at the same time.
 
     >>> import tempfile
     >>> index = Index.create(tempfile.mkdtemp())
@@ -45,8 +45,8 @@ class Index:
     def __init__(self, folder: str | PathLike[str], *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> None:
         """Open an index as its last commit left it.
 
-        `memory` bounds the memory for adding documents, in bytes. `wait` is the time to wait for another writer, in
-        seconds.
+        `memory` is the approximate memory for adding documents, in bytes. `wait` is the time to wait for another writer
+        of the same index, in seconds.
         """
         self.folder = Path(folder)
         self.memory = memory
@@ -66,8 +66,8 @@ class Index:
     ) -> Index:
         """Make an empty index in a new or empty folder.
 
-        `language` is the main language: its stop words are left out of queries in all languages. `stopwords` is
-        `default`, `none` or a list of words. For `memory` see `Index`.
+        `language` is the main language: its stop words are left out of queries in all languages. `stemmer` is
+        `snowball`, `porter` or `none`. `stopwords` is `default`, `none` or a list of words. For `memory` see `Index`.
         """
         chosen = stopwords if isinstance(stopwords, str) else tuple(stopwords)
         create(Path(folder), Analyzer(stemmer, chosen), language)  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ class Index:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot that is searched: the documents of one commit, as columns."""
+        """The snapshot that is searched: the segments of one commit, opened for reading."""
         return self._snapshot
 
     @property
@@ -109,15 +109,18 @@ class Index:
         return self._snapshot.manifest.fingerprint
 
     def add(self, documents: Document | Iterable[Document], *, replace: bool = False) -> None:
-        """Add documents, which become searchable with `commit`; `replace` deletes an old document with the same id."""
+        """Add documents, which become searchable with `commit`.
+
+        With `replace`, a new document replaces an indexed document with the same id.
+        """
         self._write().add([documents] if isinstance(documents, Document) else documents, replace=replace)
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete documents by id and return their number; they stay searchable until `commit`."""
+        """Delete documents by id, and return the number of deleted documents. They stay searchable until `commit`."""
         return self._write().delete([ids] if isinstance(ids, str) else ids)
 
     def commit(self) -> None:
-        """Make all changes durable and visible at once."""
+        """Write all changes since the last commit to disk, and search the new documents from now on."""
         if self._writer is not None:
             self._show(self._writer.commit())
             self.rollback()
@@ -140,7 +143,7 @@ class Index:
         self.rollback()
 
     def refresh(self) -> bool:
-        """Open the last commit, also of other processes; returns whether the index has changed."""
+        """Open the last commit, even if another process made it. Returns whether the index has changed."""
         latest = Snapshot.open(self.folder)
         changed = latest.manifest.generation != self._snapshot.manifest.generation
         if changed:
@@ -148,7 +151,7 @@ class Index:
         return changed
 
     def _show(self, snapshot: Snapshot) -> None:
-        """Search a later snapshot from now on; it takes over the query encoders."""
+        """Replace the snapshot with a later one, which takes over the loaded query encoders."""
         snapshot.query_encoders.update(self._snapshot.query_encoders)
         self._snapshot = snapshot
 
@@ -166,18 +169,19 @@ class Index:
         family: Iterable[str] = (),
         **given: Unpack[PatentKeywords],
     ) -> PatentQuery:
-        """A patent as a query for `search`: its words with the highest tf-idf, and conditions on documents.
+        """Make a query for `search` from a patent: its words with the highest tf-idf, and conditions on documents.
 
         `patent` is a file, a publication number or id in the index, or a document. `claims` are the query claims: a
         text, or a list of claims of the patent by number, id or path in the original. Without a patent, `claims` must
-        be a text. The best `fetch_words` words of the parts `fetch_from` fetch documents, the best `browse_words` words
-        of `browse_from` score passages; see `perikope.query.patent`.
+        be a text. The best `fetch_words` words of the parts `fetch_from` fetch documents. The best `browse_words` words
+        of the parts `browse_from` score passages. See `perikope.query.patent`.
 
         Results are limited to documents that share a classification code with the patent (`code_filter`, `code_level`),
-        were published before its priority date (`date_limit`), and are not in its family (`family_filter`), to which
-        `family` adds ids. The patent itself is never a result. `translator` translates text in a language that is not
-        searched: a function of text, source and target language, or the URL of a LibreTranslate server. The `notes` of
-        the query say what could not be done as requested.
+        were published before its priority date (`date_limit`), and are not in its family (`family_filter`). `family`
+        adds ids of documents to the family. The patent itself is never a result.
+
+        `translator` translates text in a language that is not searched: a function of text, source and target language,
+        or the URL of a LibreTranslate server. The `notes` of the query say what could not be done as requested.
         """
         return read_patent(self._snapshot, patent, claims, SearchOptions.of(given), family)
 
@@ -185,15 +189,14 @@ class Index:
     def search(
         self, query: Asked, *, recipe: str | Recipe = "", options: SearchOptions | None = None, **given: Unpack[SearchKeywords]
     ) -> Results:
-        """The best `k` passages of the best `documents` documents.
+        """Search for the best `k` passages in the best `documents` documents.
 
         `query` is a text, a `Topic`, or the result of `patent_query`. Every keyword is an option that `SearchOptions`
-        declares; `help(perikope.SearchOptions)` and `perikope search --help` describe each. Keywords take precedence
+        declares; `help(perikope.SearchOptions)` and `perikope search --help` describe them. Keywords take precedence
         over a `recipe` (the system of a paper, or a TOML file; see `perikope recipes`), and a recipe over `options`.
 
-        Restrictions (`filter`, `part`, `must_match` …) leave out documents and passages; they never change a score. A
-        patent query consists of a query that fetches documents, a query that scores passages, and conditions, which are
-        added to the given ones.
+        Restrictions (`filter`, `part`, `must_match` …) leave out documents and passages; they never change a score. The
+        conditions of a patent query apply in addition to the given restrictions.
         """
         self._check_about_patents(query, given)
         chosen = load_recipe(recipe) if recipe else None
@@ -213,17 +216,28 @@ class Index:
         options: SearchOptions | None = None,
         **given: Unpack[SearchKeywords],
     ) -> Node:
-        """The explanation of the score of a passage or element, named `document#passage`; options as in `search`."""
+        """Explain the score of a passage or element, given by its name (`document#passage`).
+
+        Recipe, options and keywords are the same as in `search`.
+        """
         return explain(self._snapshot, query, passage, resolve_options(load_recipe(recipe) if recipe else None, given, options))
 
     def _check_about_patents(self, query: Asked, given: Mapping[str, Any]) -> None:
-        """Raise if an option for patents has no effect, since the query is a text or a finished patent query."""
+        """Raise `UsageError` if an option for patents is given with a text or a finished patent query.
+
+        The option would have no effect.
+        """
         about_patents = [name for name in given if name in OPTIONS and OPTIONS[name].group == PATENTS]
         if about_patents and isinstance(query, (str, PatentQuery)):
-            raise UsageError(f"{about_patents[0]} is about patents; search with a topic that names one, or give it to patent_query")
+            raise UsageError(
+                f"{about_patents[0]} applies to patents only; search with a topic that has a patent, or pass the option to patent_query"
+            )
 
     def place(self, document: str, passage: str) -> tuple[str, Place | None]:
-        """The file that a passage was read from, as the index names it, and its location there, if it was recorded."""
+        """The file that a passage was read from, and the location of the passage in this file.
+
+        The file is named as in the index. The location is None if it was not recorded.
+        """
         segment, local, span = find_span(self._snapshot, document, passage)
         return segment.source(local)[0], segment.places(local).get(span)
 
@@ -235,12 +249,15 @@ class Index:
         shares_codes_with: str = "",
         code_level: str = "full",
     ) -> int:
-        """The number of documents that satisfy these conditions."""
+        """The number of documents that satisfy all given conditions, which have the same meaning as in `search`."""
         given = {"filter": filter, "ids": ids, "shares_codes_with": shares_codes_with, "code_level": code_level}
         return count_documents(self._snapshot, SearchOptions.of(given))
 
     def check_query(self, query: str | PatentQuery, *, language: str = "", syntax: str = "words") -> Query:
-        """The query in terms of the index; an error if no term is left."""
+        """Translate a query into terms of the index. Raises `UsageError` if no term is left.
+
+        For a patent query, the query that fetches documents is returned.
+        """
         if isinstance(query, PatentQuery):
             return query.fetch
         options = SearchOptions.of({"language": language, "syntax": syntax})

@@ -24,14 +24,14 @@ from perikope.query.terms import Query
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
-    """How documents are chosen from a snapshot of an index."""
+    """Chooses the documents of a snapshot whose passages are scored."""
 
     snapshot: Snapshot
     model: FetchModel
     parts: Mapping[str, float]
-    """The parts that documents are ranked by, with weights; empty for whole documents."""
+    """Weights of the parts that documents are ranked by; empty to rank by whole documents."""
     filter: Filter | None
-    """The condition that documents must satisfy; None for all documents."""
+    """The condition that documents must satisfy; None to allow all documents."""
 
     def documents(self, query: Query, most: int) -> Candidates:
         """The best documents for a query, at most `most`."""
@@ -45,7 +45,7 @@ class Fetching:
     def with_nearest(self, fetched: Candidates, query: Query, store: str, most: int) -> Candidates:
         """The fetched documents, and the `most` documents that are nearest to the query by the vectors of a store.
 
-        All have their fetch score, which is 0 for a document without a query word.
+        The added documents are scored by the fetch model too. A document without query words has score 0.
         """
         near = FETCHERS[BY_VECTORS](self.snapshot, query.plain_text, store, most, self.allowed())
         added = np.setdiff1d(near.documents, fetched.documents)
@@ -60,7 +60,11 @@ class Fetching:
         return replace(in_order(self.snapshot, documents, scores, documents.size), parts_of_score=fetched.parts_of_score)
 
     def given(self, candidates: Mapping[str, float], most: int) -> Candidates:
-        """The best `most` of these documents (ids with scores); ids that the index does not have are ignored."""
+        """The best `most` of the given documents, by their given scores.
+
+        `candidates` maps ids to scores. Ids that are not in the index, and documents that do not satisfy the condition,
+        are ignored.
+        """
         numbers = {id: self.snapshot.find_document(id) for id in candidates}
         allowed = self.allowed()
         known = sorted((-float(score), id) for id, score in candidates.items() if numbers[id] >= 0 and allowed[numbers[id]])[:most]
@@ -76,7 +80,7 @@ class Fetching:
         return in_order(self.snapshot, matches.number_of_document, ((1 - weight) * first + weight * whole).values, len(fetched))
 
     def allowed(self) -> Mask:
-        """The mask of live documents that satisfy the condition, by document number."""
+        """The mask of documents that are not deleted and satisfy the condition, indexed by document number."""
         masks = [segment.alive if self.filter is None else segment.alive & mask(segment, self.filter) for segment in self.snapshot.segments]
         return np.concatenate([*masks, np.zeros(0, bool)])
 

@@ -1,4 +1,4 @@
-"""Hits: results with their text, heading path, neighbours and source."""
+"""Hits: results with their text, heading path, neighbouring passages and source file."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from perikope.text.analysis import Analyzer, word_spans
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result, a passage or an element, with its surroundings."""
+    """One result: a passage or an element, with its text, heading path, neighbours and source file."""
 
     rank: int
     """The rank of the hit, from 1."""
     score: float
+    """The score of the hit; larger is better."""
     document: str
     """The id of the document."""
     passage: str
@@ -33,35 +34,38 @@ class Hit:
     path: tuple[str, ...]
     """The heading path: the titles from the document to the section of the hit."""
     text: str
+    """The text of the hit."""
     highlights: tuple[tuple[int, int], ...]
-    """Start and end of each word of `text` that matches a query term, in characters."""
+    """Start and end (exclusive) of each word of `text` that matches a query term, in characters."""
     part: str
-    """The part of the document, such as `claims`; empty if it has none."""
+    """The part of the document that the hit is in, such as `claims`; empty if it is in no part."""
     tag: str
-    """The tag in the source, such as `p`."""
+    """The tag of the hit in the source file, such as `p`."""
     before: str
+    """The text of the passage before the hit; empty if the hit is the first in its document."""
     after: str
-    """The texts of the passages before and after it in the document; empty if there are none."""
+    """The text of the passage after the hit; empty if the hit is the last in its document."""
     start: int
+    """The first character of the hit in the text of the document."""
     end: int
-    """Its characters in the text of the document are `start` to `end` (exclusive)."""
+    """The end of the hit in the text of the document (exclusive)."""
     metadata: dict[str, Any]
     """The metadata of the document."""
     source: str
-    """The file it was read from, as the index names it; a member of an archive as `archive.zip/member.xml`."""
+    """The file that the hit was read from, as the index names it; in an archive, `archive.zip/member.xml`."""
     place: Place | None
-    """Its location in that file; None if the format records none."""
+    """The location of the hit in `source`; None if the format records no locations."""
     citation: str
-    """The usual citation, such as `EP1130000B1 [0042]`; empty if the format has none."""
+    """The usual citation of the hit, such as `EP1130000B1 [0042]`; empty if the format has no citations."""
 
     @property
     def name(self) -> str:
-        """`document#passage`, as in run files."""
+        """The name of the hit in run files: `document#passage`."""
         return passage_name(self.document, self.passage)
 
 
 def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float) -> Hit:
-    """Read the hit at a row of the matches from the index."""
+    """Read the passage or element of one row of the matches from the index, as a hit with this rank and score."""
     candidate = int(matches.document_of_passage[row])
     segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
     passages = segment.passages_of(local)
@@ -104,12 +108,15 @@ def _passage_id(segment: Segment, local: int, matches: Matches, row: int, candid
 
 
 def _number_in_document(matches: Matches, row: int, candidate: int) -> int:
-    """The number of a passage within its document."""
+    """The number of a passage within its document, from 0."""
     return row - int(matches.document_of_passage.searchsorted(candidate))
 
 
 def _around(segment: Segment, local: int, matches: Matches, row: int, candidate: int) -> tuple[int, int]:
-    """The numbers of the passages before and after a passage or element; they may be outside the document."""
+    """The numbers of the passages before and after a passage or element, counted in the segment.
+
+    A number is outside the document if there is no such passage.
+    """
     passages = segment.passages_of(local)
     if matches.units == "passages":
         passage = passages.start + _number_in_document(matches, row, candidate)
@@ -121,7 +128,7 @@ def _around(segment: Segment, local: int, matches: Matches, row: int, candidate:
 
 
 def _highlights(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
-    """Start and end of the words of a text whose terms are in the query."""
+    """Yield start and end of each word of a text whose term is in the query."""
     query_terms = set(query.terms)
     starts, ends = word_spans(text)
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):

@@ -20,29 +20,26 @@ class PatentKeywords(TypedDict, total=False):
     language: str
     """Language of the query, such as en. Without it, the query is searched in every language of the index."""
     code_level: Literal["full", "group", "subclass", "class"]
-    """
-    How much of two classification codes must be equal to count as shared: the full code, or its group, subclass or
-    class.
-    """
+    """Level at which two classification codes must be equal to be shared: full code, group, subclass or class."""
     fetch_words: int
-    """With a patent: number of its words, those with the highest tf-idf, that fetch documents."""
+    """With a patent: number of words that fetch documents. The words with the highest tf-idf are used."""
     fetch_from: str | Sequence[str]
-    """With a patent: parts that the words for fetching documents come from: title, abstract, description, claims."""
+    """With a patent: parts whose words fetch documents: title, abstract, description, claims."""
     browse_words: int
-    """With a patent: number of its words, those with the highest tf-idf, that score passages."""
+    """With a patent: number of words that score passages. The words with the highest tf-idf are used."""
     browse_from: str | Sequence[str]
-    """With a patent: parts that the words for scoring passages come from: title, abstract, description, claims."""
+    """With a patent: parts whose words score passages: title, abstract, description, claims."""
     weighted: bool
-    """With a patent: weight each word by its frequency in the patent. Without this option, each word counts once."""
+    """With a patent: weight each word by its frequency in the patent. Without this option, each word has weight 1."""
     code_filter: bool
     """With a patent: only documents that share a classification code with it."""
     date_limit: bool
     """With a patent: only documents published before its priority date."""
     family_filter: bool
-    """With a patent: leave out other publications of its family."""
+    """With a patent: leave out other documents of its patent family."""
     translator: str | Translator | None
     """
-    With a patent: LibreTranslate server that translates text in a language that is not searched. The server
+    With a patent: LibreTranslate server that translates the patent if its language is not searched. The server
     receives the text.
     """
 
@@ -63,20 +60,20 @@ class SearchKeywords(PatentKeywords, total=False):
     browse_expand: str
     """Expand the query that scores passages with words of the best passages, then score again: bo1 or rm3."""
     fetch: str
-    """Model that ranks documents before passages are scored: bm25, pl2, dph, lm or sim."""
+    """Model that ranks documents before their passages are scored: bm25, pl2, dph, lm or sim."""
     documents: int | Literal["all"]
     """Number of best documents whose passages are scored, or all documents."""
     fetch_parts: Mapping[str, float] | None
     """
-    Rank documents by these parts only (title: the title of the document). A weight multiplies the term frequencies
-    and the length of its part.
+    Rank documents by these parts only; the part title is the title of the document. A weight multiplies the term
+    frequencies and the length of its part.
     """
     expand: str
     """Expand the query with words of the best documents, then fetch again: bo1 or rm3."""
     also_nearest: str
     """
-    Also score passages of the documents nearest to the query by the vectors of this store, at most the number that
-    documents sets; see `perikope encode`.
+    Also score passages of the documents whose vectors in this store are nearest to the query. Their number is at
+    most the value of the option documents; see `perikope encode`.
     """
     rescore: str | Model
     """
@@ -87,8 +84,8 @@ class SearchKeywords(PatentKeywords, total=False):
     """Weight of the rescore model in the mixture with the fetch score; larger values favour the model."""
     candidates: Mapping[str, float] | None
     """
-    Score passages of these documents, given with scores, instead of fetching. Ids that the index does not have are
-    ignored.
+    Score passages of these documents instead of fetched documents. Each id has a score. Ids that are not in the
+    index are ignored.
     """
     filter: str | Filter | Sequence[str | Filter]
     """
@@ -99,15 +96,15 @@ class SearchKeywords(PatentKeywords, total=False):
     ids: str | Sequence[str] | None
     """Only documents with these ids. An empty list allows no document."""
     shares_codes_with: str
-    """Only documents that share a classification code with this document, which itself is left out."""
+    """Only documents that share a classification code with this document. The document itself is left out."""
     part: str | Sequence[str]
     """Only passages in this part of a document, such as claims, or in any of several parts."""
     tag: str | Sequence[str]
     """Only passages with this tag, or with any of several tags."""
     must_match: bool
-    """Only passages that satisfy the query: its Boolean expression, or else all of its words."""
+    """Only passages that satisfy the Boolean query or, for a query of plain words, contain all of its words."""
     across_passages: bool
-    """Only passages that contain part of a match; phrases, NEAR and AND may span several passages of a document."""
+    """Only passages that contain part of a match of the query. A match may span several passages of a document."""
     k: int
     """Number of results to return."""
     elements: bool | str | Sequence[str]
@@ -119,10 +116,13 @@ class SearchKeywords(PatentKeywords, total=False):
     """Leave out results that overlap a better result."""
     drop_unmatched: bool
     """
-    With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is one
-    result.
+    With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is returned
+    as one result.
     """
     group_by_document: bool | Literal["", "fetch", "score"]
-    """Group results by document. fetch: documents are in fetch order. score: in the order of their best results."""
+    """
+    Group results by document. fetch: documents are in the order of their fetch scores. score: documents are in the
+    order of their best results.
+    """
     one_per: str
-    """Return results of one document only, the best, per value of this metadata field, such as family."""
+    """For each value of this metadata field, such as family, return results of the best document only."""

@@ -16,7 +16,7 @@ from perikope.index.reader import Snapshot
 
 
 def names_of(snapshot: Snapshot, matches: Matches, rows: Integers) -> list[str]:
-    """The name of each of these rows of the matches."""
+    """The names of the given rows of the matches, in the same order."""
     candidates = matches.document_of_passage[rows]
     first_row = matches.document_of_passage.searchsorted(candidates)
     columns = (rows - first_row, candidates, matches.span_of_passage[rows])
@@ -26,7 +26,10 @@ def names_of(snapshot: Snapshot, matches: Matches, rows: Integers) -> list[str]:
 
 
 def rows_of(snapshot: Snapshot, matches: Matches, names: Iterable[str]) -> dict[str, int]:
-    """The rows of passages, by name; passages of documents that are not candidates are left out."""
+    """A dictionary from the given names to rows of the matches.
+
+    Names of passages whose documents are not candidates are left out.
+    """
     requested = set(names)
     documents = {document for document, _ in map(split_name, requested)}
     numbers = np.array([snapshot.find_document(document) for document in documents], np.int64)
@@ -36,7 +39,7 @@ def rows_of(snapshot: Snapshot, matches: Matches, names: Iterable[str]) -> dict[
 
 
 def places_of(snapshot: Snapshot, matches: Matches, rows: Integers) -> list[Place | None]:
-    """The locations of rows in the files they were read from; None for a row without one."""
+    """The location of each given row in the file that it was read from; None if no location was recorded."""
     candidates = matches.document_of_passage[rows].tolist()
     spans = matches.span_of_passage[rows].tolist()
     located = {candidate: snapshot.locate(int(matches.number_of_document[candidate])) for candidate in set(candidates)}
@@ -45,14 +48,14 @@ def places_of(snapshot: Snapshot, matches: Matches, rows: Integers) -> list[Plac
 
 
 class PassageNames:
-    """Names of passages; each document is looked up once for all topics."""
+    """A cache of passage names, so that each document is looked up once for all topics."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._of_document: dict[int, NDArray[np.object_]] = {}
 
     def of(self, matches: Matches) -> NDArray[np.object_]:
-        """The name of every row of the matches."""
+        """The names of all rows of the matches, in order, as an array of strings."""
         first = matches.first_passage_of_document
         names = [np.zeros(0, object)]
         for candidate, number in enumerate(matches.number_of_document.tolist()):
@@ -64,7 +67,10 @@ class PassageNames:
 
 
 def _names_in(snapshot: Snapshot, matches: Matches, candidate: int) -> Callable[[int, int], str]:
-    """A function that returns the name of a passage or element of a document, given its number there and its span."""
+    """A function that names the passages or elements of one candidate document.
+
+    It takes the number of a passage in its document and the number of its span, and returns `document#passage`.
+    """
     segment, local = snapshot.locate(int(matches.number_of_document[candidate]))
     document = encode(segment.document_id(local))
     if matches.units != "passages":

@@ -1,7 +1,8 @@
 """SearchOptions: the declaration of all options of a search.
 
-Every interface derives from it: the keyword arguments of `Index.search` (`search/keywords.py` is generated from it),
-the options of the command line, the keys of recipes, experiments and topics, and the JSON schema of the HTTP interface.
+Every interface derives from this declaration: the keyword arguments of `Index.search` (`search/keywords.py` is
+generated), the options of the command line, the keys of recipes, experiments and topics, and the JSON schema of the
+HTTP interface.
 A new option is declared here and used in one step of `search/steps.py`.
 """
 
@@ -24,20 +25,21 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 RECIPE, TOPIC = "recipe", "topic"
-"""Surfaces besides Python, command line and HTTP. Systems of experiments take the same options as recipes."""
+"""Kinds of files that can set an option. Every option can also be set in Python, and systems of experiments take the
+same options as recipes."""
 BOTH = (RECIPE, TOPIC)
 
 SYNTAXES = ("words", "boolean", "automatic")
 FETCH, QUERY, RESTRICTIONS, RESULTS, PATENTS = "Documents to search", "The query", "Restrictions", "Results", "Patents as queries"
 GROUPS = (QUERY, FETCH, RESTRICTIONS, RESULTS, PATENTS)
-"""The headings of the list of options, in order."""
+"""The headings under which options are listed, in order."""
 
 _EXPANSION = Notation("perikope.fetch.expansion:parse_expansion")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions(Options):
-    """How documents are fetched, how passages are scored, which may be results, and how results are presented."""
+    """All options of a search: how documents are fetched, how passages are scored, and how results are selected."""
 
     model: str = option(
         "qsf_v_title", Notation("perikope.browse.models:parse_model", "perikope.browse.models:Model", required=True),
@@ -66,7 +68,7 @@ class SearchOptions(Options):
 
     fetch: str = option(
         "bm25", Notation("perikope.fetch.models:parse_fetch_model", required=True),
-        "Model that ranks documents before passages are scored: bm25, pl2, dph, lm or sim.",
+        "Model that ranks documents before their passages are scored: bm25, pl2, dph, lm or sim.",
         group=FETCH, metavar="NAME(…)", surfaces=[RECIPE],
     )  # fmt: skip
     documents: int | Literal["all"] = option(
@@ -75,7 +77,7 @@ class SearchOptions(Options):
     )  # fmt: skip
     fetch_parts: Mapping[str, float] | None = option(
         None, Numbers("perikope.fetch.parts:parse_parts"),
-        "Rank documents by these parts only (title: the title of the document). "
+        "Rank documents by these parts only; the part title is the title of the document. "
         "A weight multiplies the term frequencies and the length of its part.",
         group=FETCH, metavar="PART[=WEIGHT],…", restricts=True, surfaces=[RECIPE],
     )  # fmt: skip
@@ -85,8 +87,8 @@ class SearchOptions(Options):
     )  # fmt: skip
     also_nearest: str = option(
         "", Text(),
-        "Also score passages of the documents nearest to the query by the vectors of this store, at most the number "
-        "that documents sets; see `perikope encode`.",
+        "Also score passages of the documents whose vectors in this store are nearest to the query. Their number is at most "
+        "the value of the option documents; see `perikope encode`.",
         together=True, group=FETCH, metavar="STORE", surfaces=[RECIPE],
     )  # fmt: skip
     rescore: str = option(
@@ -104,7 +106,7 @@ class SearchOptions(Options):
     )
     candidates: Mapping[str, float] | None = option(
         None, Numbers(what="a mapping of document ids to scores"),
-        "Score passages of these documents, given with scores, instead of fetching. Ids that the index does not have are ignored.",
+        "Score passages of these documents instead of fetched documents. Each id has a score. Ids that are not in the index are ignored.",
         together=True, group=FETCH, metavar="RUN", restricts=True, surfaces=[TOPIC],
     )  # fmt: skip
 
@@ -122,12 +124,12 @@ class SearchOptions(Options):
         group=RESTRICTIONS, metavar="FILE", restricts=True, surfaces=[TOPIC],
     )  # fmt: skip
     shares_codes_with: str = option(
-        "", Text(), "Only documents that share a classification code with this document, which itself is left out.",
+        "", Text(), "Only documents that share a classification code with this document. The document itself is left out.",
         group=RESTRICTIONS, metavar="DOCUMENT", restricts=True, surfaces=[TOPIC],
     )  # fmt: skip
     code_level: Literal["full", "group", "subclass", "class"] = option(
         "full", OneOf(LEVELS[::-1], what="level of classification codes"),
-        "How much of two classification codes must be equal to count as shared: the full code, or its group, subclass or class.",
+        "Level at which two classification codes must be equal to be shared: full code, group, subclass or class.",
         group=RESTRICTIONS, surfaces=BOTH,
     )  # fmt: skip
     part: tuple[str, ...] = option(
@@ -139,11 +141,11 @@ class SearchOptions(Options):
         group=RESTRICTIONS, metavar="NAME", restricts=True, surfaces=BOTH,
     )  # fmt: skip
     must_match: bool = option(
-        False, Switch(), "Only passages that satisfy the query: its Boolean expression, or else all of its words.",
+        False, Switch(), "Only passages that satisfy the Boolean query or, for a query of plain words, contain all of its words.",
         group=RESTRICTIONS, surfaces=BOTH,
     )  # fmt: skip
     across_passages: bool = option(
-        False, Switch(), "Only passages that contain part of a match; phrases, NEAR and AND may span several passages of a document.",
+        False, Switch(), "Only passages that contain part of a match of the query. A match may span several passages of a document.",
         group=RESTRICTIONS, flag="--across", surfaces=BOTH,
     )  # fmt: skip
 
@@ -156,57 +158,58 @@ class SearchOptions(Options):
     no_overlap: bool = option(False, Switch(), "Leave out results that overlap a better result.", group=RESULTS, surfaces=[RECIPE])
     drop_unmatched: bool = option(
         False, Switch(),
-        "With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is one result.",
+        "With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is returned as one result.",
         group=RESULTS, surfaces=[RECIPE],
     )  # fmt: skip
     group_by_document: Literal["", "fetch", "score"] = option(
         "", OneOf(("", "fetch", "score"), when_true="fetch", when_false="", what="order of documents"),
-        "Group results by document. fetch: documents are in fetch order. score: in the order of their best results.",
+        "Group results by document. fetch: documents are in the order of their fetch scores. "
+        "score: documents are in the order of their best results.",
         together=True, group=RESULTS, metavar="[fetch|score]", surfaces=[RECIPE],
     )  # fmt: skip
     one_per: str = option(
-        "", Text(), "Return results of one document only, the best, per value of this metadata field, such as family.",
+        "", Text(), "For each value of this metadata field, such as family, return results of the best document only.",
         together=True, group=RESULTS, metavar="FIELD", restricts=True, surfaces=[RECIPE],
     )  # fmt: skip
 
     fetch_words: int = option(
-        10, Whole(Range(1)), "With a patent: number of its words, those with the highest tf-idf, that fetch documents.",
+        10, Whole(Range(1)), "With a patent: number of words that fetch documents. The words with the highest tf-idf are used.",
         group=PATENTS, metavar="N", surfaces=BOTH,
     )  # fmt: skip
     fetch_from: tuple[str, ...] = option(
         ("abstract",), Names(","),
-        "With a patent: parts that the words for fetching documents come from: title, abstract, description, claims.",
+        "With a patent: parts whose words fetch documents: title, abstract, description, claims.",
         group=PATENTS, metavar="PART,…", surfaces=BOTH,
     )  # fmt: skip
     browse_words: int = option(
-        100, Whole(Range(1)), "With a patent: number of its words, those with the highest tf-idf, that score passages.",
+        100, Whole(Range(1)), "With a patent: number of words that score passages. The words with the highest tf-idf are used.",
         group=PATENTS, metavar="N", surfaces=BOTH,
     )  # fmt: skip
     browse_from: tuple[str, ...] = option(
         ("claims",), Names(","),
-        "With a patent: parts that the words for scoring passages come from: title, abstract, description, claims.",
+        "With a patent: parts whose words score passages: title, abstract, description, claims.",
         group=PATENTS, metavar="PART,…", surfaces=BOTH,
     )  # fmt: skip
     weighted: bool = option(
         False, Switch(),
-        "With a patent: weight each word by its frequency in the patent. Without this option, each word counts once.",
+        "With a patent: weight each word by its frequency in the patent. Without this option, each word has weight 1.",
         group=PATENTS, surfaces=BOTH,
     )  # fmt: skip
     code_filter: bool = option(
         True, Switch(), "With a patent: only documents that share a classification code with it.",
-        group=PATENTS, help_off="With a patent: also documents that share no classification code with it.", surfaces=BOTH,
+        group=PATENTS, help_off="With a patent: also return documents that share no classification code with it.", surfaces=BOTH,
     )  # fmt: skip
     date_limit: bool = option(
         True, Switch(), "With a patent: only documents published before its priority date.",
-        group=PATENTS, help_off="With a patent: also documents published on or after its priority date.", surfaces=BOTH,
+        group=PATENTS, help_off="With a patent: also return documents published on or after its priority date.", surfaces=BOTH,
     )  # fmt: skip
     family_filter: bool = option(
-        True, Switch(), "With a patent: leave out other publications of its family.",
-        group=PATENTS, help_off="With a patent: also other publications of its family.", surfaces=BOTH,
+        True, Switch(), "With a patent: leave out other documents of its patent family.",
+        group=PATENTS, help_off="With a patent: also return other documents of its patent family.", surfaces=BOTH,
     )  # fmt: skip
     translator: str | Translator | None = option(
         None, Service("perikope.patents.translation:Translator"),
-        "With a patent: LibreTranslate server that translates text in a language that is not searched. The server receives the text.",
+        "With a patent: LibreTranslate server that translates the patent if its language is not searched. The server receives the text.",
         group=PATENTS, flag="--translate", metavar="URL", local=True, surfaces=[RECIPE],
     )  # fmt: skip
 
@@ -216,7 +219,7 @@ SearchOptions.__doc__ = "\n".join([f"{SearchOptions.__doc__}\n", *(f"    {name}:
 
 
 def options_on(surface: str) -> tuple[str, ...]:
-    """The names of the options that a surface (`RECIPE` or `TOPIC`) takes."""
+    """The names of the options that can be set in a kind of file (`RECIPE` or `TOPIC`)."""
     return tuple(name for name, entry in OPTIONS.items() if surface in entry.surfaces)
 
 
@@ -231,7 +234,10 @@ def patent_options() -> tuple[str, ...]:
 
 
 def with_signature(names: Iterable[str] = OPTIONS) -> Callable[[F], F]:
-    """Add options to the signature of a function that takes them as `**given`, for `help` and `inspect.signature`."""
+    """A decorator that adds options to the signature of a function with `**given`.
+
+    `help` and `inspect.signature` then show them.
+    """
 
     def decorate(function: F) -> F:
         plain = inspect.signature(function)

@@ -25,9 +25,9 @@ class Original:
     file: str
     """The path of the file."""
     line: int
-    """The line of the file in which the element begins, from 1."""
+    """The number of the line in which the element begins, from 1."""
     place: Place
-    """The location of the passage: XPath of its element, and characters in the text of the file."""
+    """The location of the passage: the XPath of its element, and its characters in the text of the file."""
     xml: str
     """The element that contains the passage, as XML."""
     text: str
@@ -35,16 +35,16 @@ class Original:
 
 
 def open_original(index: Index, passage: str, path: str | PathLike[str], *, format: str = "auto") -> Original:
-    """The original of a passage, given by its name (`document#passage`).
+    """Find the original of a passage, given by its name (`document#passage`).
 
-    `path` is the file, archive or folder that was indexed.
+    `path` is the file, archive or folder that was indexed, and `format` the format that it was indexed as.
     """
     document, name = split_name(passage)
     if not name:
-        raise UsageError(f"{passage!r} names no passage; write it as document#passage")
+        raise UsageError(f"{passage!r} names no passage; write the name as document#passage")
     source, place = index.place(document, name)
     if place is None:
-        raise UsageError(f"{passage} came from a format whose files cannot be opened at a place; XML files can")
+        raise UsageError(f"{passage} has no recorded location in its file; only passages of XML files have one")
     files = 0
     # Problems with other files of the folder do not matter here.
     for candidate in sources(path, format=format, hashes=False, on_problem=lambda _: None, select=lambda entry, _: entry.id == source):
@@ -53,12 +53,12 @@ def open_original(index: Index, passage: str, path: str | PathLike[str], *, form
             if front_of(walk_for(tree, candidate), tree, candidate).id == document and (original := _at(tree, candidate.path, place)):
                 return original
     if not files:
-        raise InputError(f"holds no file {source!r}, which {document} was read from; give the path that was indexed", path=path)
-    raise InputError(f"{source!r} no longer contains document {document}, or not this passage: index it again", path=path)
+        raise InputError(f"does not contain {source!r}, the file of document {document}; give the path that was indexed", path=path)
+    raise InputError(f"the file {source!r} no longer contains document {document}, or this passage of it; index the file again", path=path)
 
 
 def _at(tree: XmlDocument, path: str, place: Place) -> Original | None:
-    """The original at a location, or None if the file no longer has an element there."""
+    """The original at a location, or None if the file no longer has an element at this location."""
     elements = cast(list[etree._Element], tree.root.getroottree().xpath(place.path))
     if len(elements) != 1:
         return None

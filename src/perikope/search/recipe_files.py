@@ -1,4 +1,4 @@
-"""Recipes written to files."""
+"""Write recipes to files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from perikope.search.options import RECIPE, SearchOptions, options_on
 
 
 def recipe_text(title: str, options: SearchOptions, source: str) -> str:
-    """A recipe with these options, as a TOML file; `source` says where the model's values come from.
+    """The text of a TOML file with a recipe; `source` says where the values of the model come from.
 
-    The fetch options are written even where they are the defaults, so that a recipe keeps its meaning if these change.
+    `fetch`, `documents` and `model` are always written, so that the recipe keeps its meaning if defaults change.
     """
     changed = {name: value for name, value in options.plain().items() if name in options_on(RECIPE)}
     search = {"fetch": options.fetch, "documents": options.documents, **changed, "model": options.model}
@@ -22,17 +22,20 @@ def recipe_text(title: str, options: SearchOptions, source: str) -> str:
 
 
 def check_target(path: Path, what: str, suffix: str) -> None:
-    """Whether a file can be written there: asked before the work that it is to hold, and not after."""
+    """Raise `UsageError` if a file cannot be written to `path`, so that long work does not fail at its end.
+
+    `what` is the content of the file, with its article ("a recipe"), and `suffix` the required end of its name.
+    """
     if path.suffix != suffix:
-        raise UsageError(f"{what}'s file ends in {suffix}, not {path.name!r}")
+        raise UsageError(f"the file of {what} must have a name that ends in {suffix}, not {path.name!r}")
     if not path.parent.is_dir():
-        raise UsageError(f"cannot write {path}: there is no folder {path.parent}")
+        raise UsageError(f"cannot write {path}: there is no folder {path.parent}; create the folder first")
     if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a folder")
+        raise UsageError(f"cannot write {path}: it is a folder; give the path of a file")
 
 
 def save_recipe(path: Path, text: str) -> None:
-    """Write a recipe, after checking that it can be read."""
+    """Write the text of a recipe to a file, after checking that the recipe is valid."""
     from perikope.core.configuration import SUFFIX
     from perikope.search.recipes import parse_recipe
 
@@ -43,7 +46,7 @@ def save_recipe(path: Path, text: str) -> None:
 
 
 def toml_value(value: object) -> str:
-    """A value as TOML has it."""
+    """A value in the notation of TOML."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):

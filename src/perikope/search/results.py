@@ -38,9 +38,10 @@ class Results(Sequence[Hit]):
         is_complete: bool = True,
         notes: tuple[str, ...] = (),
     ) -> None:
-        """Results of a ranking. `eligible` marks the rows of the matches that may be results; None for all.
+        """Results of a ranking.
 
-        For `group_of_document` see `perikope.browse.ranking.rank`.
+        `eligible` is the mask of rows of the matches that may be results; None if all rows may be results. For
+        `group_of_document` see `perikope.browse.ranking.rank`.
         """
         self._snapshot = snapshot
         self.matches = matches
@@ -50,9 +51,9 @@ class Results(Sequence[Hit]):
         self.eligible = eligible
         self.group_of_document = group_of_document
         self.is_complete = is_complete
-        """Whether all candidates are in `matches`, not only the documents of the best passages."""
+        """Whether `matches` contain all candidates; False if they contain only the documents of the best passages."""
         self.notes = notes
-        """What could not be done as asked, in sentences for the user."""
+        """Sentences for the user about what could not be done as requested."""
 
     def __len__(self) -> int:
         return len(self.ranking)
@@ -74,15 +75,18 @@ class Results(Sequence[Hit]):
         return list(zip(self.names_of(self.ranking.rows), self.ranking.scores.tolist(), strict=True))
 
     def names_of(self, rows: Integers) -> list[str]:
-        """The names of passages, by their rows in `matches`; they need not be hits."""
+        """The names of the given rows of `matches`, in the same order. The rows need not be hits."""
         return naming.names_of(self._snapshot, self.matches, rows)
 
     def places_of(self, rows: Integers) -> list[Place | None]:
-        """The locations of passages in the files they were read from, by their rows in `matches`."""
+        """The location of each given row of `matches` in the file that it was read from; None if none was recorded."""
         return naming.places_of(self._snapshot, self.matches, rows)
 
     def rows_of(self, names: Iterable[str]) -> dict[str, int]:
-        """The rows of passages in `matches`, by name; passages of documents that are not candidates are left out."""
+        """A dictionary from the given names to rows of `matches`.
+
+        Names of passages whose documents are not candidates are left out.
+        """
         return naming.rows_of(self._snapshot, self.matches, names)
 
     def signals(self) -> dict[str, Array]:
@@ -104,7 +108,9 @@ class Results(Sequence[Hit]):
     def document_ranking(self, method: str = "maxp", k: int = 1000) -> list[tuple[str, float]]:
         """Id and score of the best `k` documents, ranked by their passages; see `perikope.browse.document_ranking`."""
         if not self.is_complete:
-            raise UsageError("documents can be ranked by their passages only if `documents` is a number, not all")
+            raise UsageError(
+                "documents cannot be ranked by their passages if all documents are searched; set documents (--documents) to a number"
+            )
         groups = self.group_of_document
         most = k if groups is None else max(k, self.matches.documents)
         best = rank_documents(self.matches, self.score, parse_method(method), most, eligible=self.eligible)
@@ -123,5 +129,5 @@ class Results(Sequence[Hit]):
         return build_context(self._snapshot, self.matches, self.ranking, budget, tokens, around)
 
     def explain(self, number: int) -> Node:
-        """The explanation of the score of a hit; `number` counts from 0."""
+        """Explain the score of a hit. `number` is the position of the hit in the results, from 0."""
         return self.score.explain(int(self.ranking.rows[number]))

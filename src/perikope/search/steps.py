@@ -3,11 +3,11 @@
     search = Search(snapshot, options)              the options, checked against the index
     prepared = search.prepare("magnetic pump")      the query in terms of the index
     fetched = search.candidates(prepared)           the documents whose passages are scored
-    matches = search.matches(fetched)               the occurrences of the query's terms in them
+    matches = search.matches(fetched)               the occurrences of query terms in these documents
     ranked = search.rank(matches)                   scores and order
     results = search.results(prepared, matches, ranked)   the hits
 
-A caller may stop after any step: tuning and learning use the matches and rank them with many models.
+A caller may stop after any step. For example, tuning and learning rank the same matches with many models.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _AT_ONCE = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The documents whose passages are scored, and the query that scores them."""
+    """The documents whose passages are scored, and the query that scores the passages."""
 
     candidates: Candidates
     query: Query
@@ -59,16 +59,16 @@ class RankedMatches:
     signals: Signals
     score: Column
     eligible: Mask | None
-    """The rows that may be results; None for all."""
+    """The mask of rows that may be results; None if all rows may be results."""
     groups: Integers | None
-    """The group of each document, if only one document per group may have results; else None."""
+    """The group number of each document, if only one document per group may have results; else None."""
     ranking: Ranking
 
 
 class Search:
     """A search with given options on one snapshot of an index.
 
-    The constructor checks the options against the index, so that an error in a later step concerns the query.
+    The constructor checks the options against the index. Errors of later steps therefore concern the query.
     """
 
     def __init__(self, snapshot: Snapshot, options: SearchOptions) -> None:
@@ -82,7 +82,7 @@ class Search:
         self.eligibility = Eligibility.of(snapshot, options)
 
     def complaints(self, prepared: Prepared, recipe: Recipe | None = None) -> list[UserWarning]:
-        """Warnings about what the models need, or the recipe expects, and this search or the index lacks."""
+        """Warnings about features that the models need and the index lacks, and about differences from the recipe."""
         # The default model gives no warning, since the user did not choose it.
         models = [model for model in (self.model, self.rescore_model) if model is not None and model != _default_model()]
         of_models: list[UserWarning] = [ModelWarning(complaint) for model in models for complaint in lacking(self.snapshot, model)]
@@ -95,11 +95,11 @@ class Search:
         return recipe.complaints(settings, ["shares_codes_with"] if shares_codes else [], has_codes)
 
     def prepare(self, asked: Asked) -> Prepared:
-        """The query in terms of the index; an error if no term is left."""
+        """Translate the query into terms of the index. Raises `UsageError` if no term is left."""
         return read_asked(self.snapshot, asked, self.options)
 
     def candidates(self, prepared: Prepared) -> Fetched:
-        """The documents whose passages are scored; options control expansion, vectors and rescoring."""
+        """Choose the documents whose passages are scored, with expansion, vectors and rescoring as the options say."""
         options, fetching, most = self.options, self.fetching(prepared), self.most
         query = prepared.fetch
         candidates = fetching.documents(query, most) if options.candidates is None else fetching.given(options.candidates, most)
@@ -115,9 +115,10 @@ class Search:
         return Fetched(candidates, scoring)
 
     def matches(self, fetched: Fetched, model: Model | None = None) -> Matches:
-        """The occurrences of the query's terms in the candidates.
+        """Find the occurrences of the query's terms in the candidates.
 
-        With `browse_expand`, the best passages by `model` expand the query; else the model has no effect.
+        `model` is used only with the option `browse_expand`: the passages that it ranks best expand the query. The
+        default is the model of the options.
         """
         matches = self._join(fetched.query, fetched.candidates)
         if not self.options.browse_expand:
@@ -129,21 +130,21 @@ class Search:
         return self._join(fetched.query.expanded(expansion), fetched.candidates)
 
     def rank(self, matches: Matches, model: Model | None = None) -> RankedMatches:
-        """The scores of a model, and the best `k` results; the default is the model of the options."""
+        """Score the rows with a model, and rank the best `k` of them. The default is the model of the options."""
         chosen = model or self.model
         signals = chosen.signals(matches)
         score, eligible, groups = chosen.combine(signals), self.eligible(matches, chosen), self.eligibility.groups(matches)
         return RankedMatches(signals, score, eligible, groups, self.eligibility.rank(matches, score, self.options.k, eligible, groups))
 
     def results(self, prepared: Prepared, matches: Matches, ranked: RankedMatches, *, complete: bool = True) -> Results:
-        """The hits of a ranking, which are read from the index when they are used."""
+        """The hits of a ranking. Their texts are read from the index when a hit is used."""
         return Results(
             self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, ranked.groups,
             is_complete=complete, notes=prepared.notes,
         )  # fmt: skip
 
     def run(self, prepared: Prepared) -> Results:
-        """Run all steps after `prepare`."""
+        """Run all steps after `prepare`, and return the results."""
         if self.streams:
             return self._run_on_all(prepared)
         matches = self.matches(self.candidates(prepared))
@@ -156,7 +157,7 @@ class Search:
 
     @property
     def matches_depend_on_model(self) -> bool:
-        """Whether matches differ between models, because the best passages of a model expand the query."""
+        """Whether `matches` depends on the model, because the best passages by this model expand the query."""
         return bool(self.options.browse_expand)
 
     @property
@@ -170,12 +171,12 @@ class Search:
         return all(getattr(self.options, name) == option.default for name, option in OPTIONS.items() if option.together)
 
     def fetching(self, prepared: Prepared) -> Fetching:
-        """How documents are chosen for a query: by the options and the conditions of the query."""
+        """The object that chooses documents for a query, with the conditions of the options and of the query."""
         conditions = (*self.conditions, *prepared.filters)
         return Fetching(self.snapshot, self.fetch_model, self.parts, All(conditions) if conditions else None)
 
     def eligible(self, matches: Matches, model: Model) -> Mask | None:
-        """The rows of the matches that may be results of a model; None for all."""
+        """The mask of rows that may be results of a model; None if all rows may be results."""
         allowed = self.eligibility.allowed(matches)
         return matching(matches, allowed) if model.matching_only else allowed
 
@@ -183,7 +184,7 @@ class Search:
         return join(self.snapshot, query, candidates, units=self.eligibility.units, tags=self.eligibility.element_tags)
 
     def _run_on_all(self, prepared: Prepared) -> Results:
-        """The best passages of all documents, which are searched in batches."""
+        """Search all documents in batches, and return the best passages."""
         query, k = prepared.scoring, self.options.k
         fetched = np.sort(self.fetching(prepared).documents(query, self.most).documents)
         best: list[tuple[Integers, Floats]] = []
@@ -209,7 +210,7 @@ class Search:
 
 
 def search_for(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Search:
-    """The search for a query; the options of a topic take precedence over the given ones."""
+    """The search for a query. If the query is a topic, the topic's options take precedence over `options`."""
     return Search(snapshot, with_options_of(asked, options) if isinstance(asked, Topic) else options)
 
 

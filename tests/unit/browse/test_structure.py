@@ -80,7 +80,7 @@ def test_all_documents_some_at_a_time(index, monkeypatch):
     [
         ({"elements": ["sex"]}, "unknown tag of elements 'sex'; did you mean 'sec'"),
         ({"elements": ["b"]}, "unknown tag of elements 'b'"),
-        ({"elements": True, "tag": "p"}, "tag is about passages"),
+        ({"elements": True, "tag": "p"}, "tag restricts passages, not elements"),
         ({"group_by_document": "id"}, "unknown order of documents 'id'"),
     ],
 )
@@ -90,7 +90,7 @@ def test_mistakes_are_named(index, options, complaint):
 
 
 def test_explaining_what_is_no_element(index):
-    with pytest.raises(UsageError, match=r"no element '/article\[1\]/sec\[9\]' that may be found; it has /article\[1\],"):
+    with pytest.raises(UsageError, match=r"no element '/article\[1\]/sec\[9\]' that can be a result; its elements are /article\[1\],"):
         index.explain("rotor", "report%20%237#/article[1]/sec[9]")
     with pytest.raises(UsageError, match="it was not fetched"):
         index.explain("rotor", "d2#/document[1]")

@@ -294,7 +294,7 @@ def test_topics_that_cannot_teach_are_reported(index):
     kept = judged_topics(index.snapshot, topics, {"a": {"d1": 1}, "b": {"d1": 0}, "c": {"d1": 1}}, SearchOptions(), problems.append)
     assert [topic.qid for topic in kept] == ["a"]
     assert problems[0] == "topic b: nothing is judged relevant"
-    assert problems[1].startswith("topic c: the query 'the of' holds only stop words")
+    assert problems[1].startswith("topic c: the query 'the of' contains only stop words")
     with pytest.raises(UsageError, match="no topic has a valid query and a relevant judgement"):
         judged_topics(index.snapshot, topics, {}, SearchOptions(), problems.append)
 

@@ -145,18 +145,18 @@ def test_a_deleted_document_is_not_found():
     index.delete(["EP-1000000-B1"])
     index.commit()
     assert index._snapshot.document_id(find_publication(index._snapshot, "EP1000000")) == "EP-1000000-A1"
-    with pytest.raises(UsageError, match="other publications of EP1000000: EP-1000000-A1"):
+    with pytest.raises(UsageError, match="these publications of EP1000000: EP-1000000-A1"):
         find_publication(index._snapshot, "EP1000000B1")
 
 
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        ("EP1000001A1", "no EP1000001A1 in .*similar ones: EP1000000A1, EP1000000B1"),
-        ("EP1000000B9", "other publications of EP1000000: EP-1000000-A1, EP-1000000-B1"),
+        ("EP1000001A1", "no EP1000001A1 in .*similar names: EP1000000A1, EP1000000B1"),
+        ("EP1000000B9", "these publications of EP1000000: EP-1000000-A1, EP-1000000-B1"),
         ("ZZ99", "there is no ZZ99 in [^;]*$"),
         ("missing.xml", "neither a file, nor a document"),
-        ("EP-1000000-A2.xml", "neither a file.*similar ones: EP1000000A1"),
+        ("EP-1000000-A2.xml", "neither a file.*similar names: EP1000000A1"),
         ("", "is empty"),
         ("folder/missing.xml", "there is no such file"),
     ],
@@ -318,9 +318,9 @@ def test_overlapping_passages_count_their_words_once():
         ({"fetch_from": "abstrakt"}, "did you mean 'abstract'"),
         ({"browse_from": []}, "name a part"),
         ({"code_level": "subgroup"}, "level of classification codes"),
-        ({"claims": [9]}, "no claim '9'; it has claim-1, claim-2"),
+        ({"claims": [9]}, "no claim '9'; its claims are claim-1, claim-2"),
         ({"claims": ["/patent-document/claims/claim[3]"]}, "no claim"),
-        ({"claims": "…"}, "claims are empty"),
+        ({"claims": "…"}, "text of the claims is empty"),
     ],
 )
 def test_options_that_cannot_be(index, options, complaint):
@@ -337,7 +337,7 @@ def test_what_announces_the_claims_is_not_offered_as_one():
         builder.places[builder.passage("I claim:", tag="claim-statement")] = Place("/patent-document[1]/claims[1]/claim-statement[1]", 0, 8)
         builder.places[builder.passage("A pump.", tag="claim", id="claim-1")] = Place("/patent-document[1]/claims[1]/claim[1]", 8, 15)
     index = index_of([builder.build()])
-    with pytest.raises(UsageError, match=r"has no claim '9'; it has claim-1$"):
+    with pytest.raises(UsageError, match=r"has no claim '9'; its claims are claim-1$"):
         index.patent_query("EP-1-A1", [9])
 
 
@@ -373,7 +373,7 @@ def test_claims_alone(index):
     query = index.patent_query(claims="A pump comprising a rotor")
     assert set(query.fetch.terms) == set(query.browse.terms) == {"en:pump", "en:rotor", "en:compris"}
     assert query.filters == ()
-    assert query.notes == ("claims alone have neither codes nor dates: nothing is filtered",)
+    assert query.notes == ("claims without a patent have no codes and no dates: documents are not filtered by them",)
     assert index.patent_query(claims="A pump", code_filter=False, date_limit=False).notes == ()
     assert "EP-1000000-A1" in found(index, query)
 
@@ -445,8 +445,8 @@ def test_a_patent_without_codes_and_dates_is_not_filtered_by_them():
     index = index_of([*collection(), bare])
     query = index.patent_query("EP5A1")
     assert query.notes == (
-        "EP-5-A1 has no classification codes: not filtered by them",
-        "EP-5-A1 has no date: documents are not limited to those published before it",
+        "EP-5-A1 has no classification codes: documents are not filtered by codes",
+        "EP-5-A1 has no date: documents are not filtered by date",
     )
     assert "FR-2700000-A1" not in found(index, query)  # holds neither word of it
     assert "DE-4200000-A1" in found(index, query)
@@ -503,7 +503,7 @@ def test_claims_in_a_language_of_the_index_are_looked_up_in_it():
     assert set(index.patent_query(german, language="de").browse.terms) == {"de:pump", "de:lauf"}
     translated = index.patent_query(german, translator=translator)
     assert translated.browse == query.browse
-    assert any("is in de, which is searched too: not translated" in note for note in translated.notes)
+    assert any("is not translated, because its language (de) is searched too" in note for note in translated.notes)
     assert set(index.patent_query(german, translator=translator, language="en").browse.terms) == {"en:pump", "en:rotor"}
 
 
@@ -517,7 +517,7 @@ def test_claims_in_another_language_are_translated(index):
 def test_without_a_translator_words_are_looked_up_as_they_are(index):
     query = index.patent_query(patent("EP-9-B1", "", ["Rotor mit Läufer."], language="de"))
     assert query.browse.terms == ("en:rotor",)
-    assert any("is in de, which is not searched, and not translated: its words are looked up as they are" in note for note in query.notes)
+    assert any("is in de, which is not searched, and there is no translator" in note for note in query.notes)
 
 
 def test_nothing_of_it_is_in_the_index(index):

@@ -86,7 +86,7 @@ def test_explain_names_what_is_missing(index):
     assert index.explain("heat pump", "manual%207#off").value > 0
     with pytest.raises(UsageError, match="no document 'nowhere'"):
         index.explain("heat pump", "nowhere#off")
-    with pytest.raises(UsageError, match="no passage 'p9'; it has off, @2, @3"):
+    with pytest.raises(UsageError, match="no passage 'p9'; its passages are off, @2, @3"):
         index.explain("heat pump", "manual%207#p9")
     with pytest.raises(UsageError, match="was not fetched for this query"):
         index.explain("rotor", "manual%207#off")

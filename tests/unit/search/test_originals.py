@@ -84,7 +84,7 @@ def test_says_what_is_missing(index: Index, folder: Path) -> None:
     with pytest.raises(InputError, match=r"holds no file 'one\.xml'"):
         open_original(index, "n1#@1", folder / "other", format=profile)
     (folder / "docs" / "one.xml").write_text(NOTE.format(key="n9"), "utf-8")
-    with pytest.raises(InputError, match="index it again"):
+    with pytest.raises(InputError, match="index the file again"):
         open_original(index, "n1#@1", folder / "docs", format=profile)
 
 
@@ -93,5 +93,5 @@ def test_other_formats_have_no_locations(tmp_path: Path) -> None:
     index = Index.create(tmp_path / "idx")
     index.add(read(tmp_path / "a.md"))
     index.commit()
-    with pytest.raises(UsageError, match="cannot be opened at a place"):
+    with pytest.raises(UsageError, match="has no recorded location in its file"):
         open_original(index, "a.md#@1", tmp_path / "a.md")

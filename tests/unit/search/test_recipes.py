@@ -91,11 +91,11 @@ def test_another_analysis_is_a_warning(porter):
     with pytest.warns(RecipeWarning) as caught:
         porter.search("rotor", recipe="beigbeder2015")
     assert [str(warning.message) for warning in caught] == [
-        "recipe beigbeder2015 expects --stemmer none, the index was made with porter: figures will differ",
-        "recipe beigbeder2015 expects --stopwords none, the index was made with default: figures will differ",
+        "recipe beigbeder2015 expects --stemmer none, the index was made with porter: results will differ",
+        "recipe beigbeder2015 expects --stopwords none, the index was made with default: results will differ",
     ]
     assert load_recipe("gobeill2012").complaints({"stemmer": "porter", "stopwords": ["the"]}) == [
-        "recipe gobeill2012 expects --stopwords default, the index was made with a list of words: figures will differ"
+        "recipe gobeill2012 expects --stopwords default, the index was made with a list of words: results will differ"
     ]
 
 

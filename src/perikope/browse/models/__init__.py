@@ -1,7 +1,8 @@
-"""The registry of models that score passages. A model is two pure functions.
+"""The registry of models that score passages.
 
-`signals(matches, *, shape parameters)` returns named columns; `combine(signals, *, weights)` returns the score. Signals
-are expensive and combining them is cheap, so a grid over weights computes the signals once.
+A model consists of two pure functions. `signals(matches, *, …)` returns named columns; its keyword arguments are called
+the shape of the model. `combine(signals, *, …)` returns the score; its keyword arguments are called the weights.
+Signals are expensive to compute and cheap to combine, so a grid search over weights computes the signals only once.
 """
 
 from __future__ import annotations
@@ -19,75 +20,81 @@ from perikope.core.parameters import Parameter, bind, parameters_of
 from perikope.core.registry import Registry
 
 Signals = Mapping[str, Column]
+"""Columns by name, each with one value per passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A document feature that a model needs; without it the model reduces to a simpler one."""
+    """A feature of documents that a model needs. Without it, the model reduces to a simpler one."""
 
     of: Literal["titles", "sections", "part", "weighted tags", "logical tags"]
+    """Kind of the feature."""
     names: tuple[str, ...] = ()
     """Name of the part, or the tags that the user listed."""
     table: str = ""
-    """Name of the table that lists the tags; empty if `names` does."""
+    """Name of the saved table that lists the tags; empty if `names` lists them."""
 
 
 Needs = Callable[[Mapping[str, object]], Iterable[Need]]
-"""Returns the needs of a model with the given parameters."""
+"""Function that returns the needs of a model, given the values of its parameters by name."""
 
 
 def needs_titles(parameters: Mapping[str, object]) -> tuple[Need, ...]:
-    """The needs of a model that reads titles."""
+    """The needs of a model that reads titles, whatever its parameters are."""
     return (Need("titles"),)
 
 
 def needs_nothing(parameters: Mapping[str, object]) -> tuple[Need, ...]:
-    """The needs of a model that works on any text."""
+    """The needs of a model that works on any text: none."""
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDefinition:
-    """A registered model: its two functions and their declared parameters."""
+    """A registered model: its two functions, and the parameters that these declare."""
 
     name: str
     signals: Callable[..., Signals]
     combine: Callable[..., Column]
     matching_only: bool
-    """Whether passages without a query term are left out of the results: true for models that see no context."""
+    """Whether passages without a query term are left out of the results. True for models without context."""
     shape: Mapping[str, Parameter]
     """Parameters of `signals`."""
     weights: Mapping[str, Parameter]
     """Parameters of `combine`."""
     needs: Needs = needs_nothing
+    """Returns the features of documents that the model needs."""
 
     @property
     def needs_store(self) -> bool:
-        """Whether the model reads vectors that `perikope encode` stored: it then has a parameter `store`."""
+        """Whether the model reads vectors stored by `perikope encode`. Such a model has a parameter `store`."""
         return "store" in self.shape
 
     @property
     def summary(self) -> str:
-        """The first line of the model's docstring."""
+        """The first line of the docstring of `combine`."""
         return (self.combine.__doc__ or "").strip().split("\n")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model with the values of its parameters; `parse_model` reads what `str` returns."""
+    """A model with the values of its parameters. `parse_model(str(model))` returns an equal model."""
 
     definition: ModelDefinition
     parameters: Mapping[str, object]
 
     @property
     def inner(self) -> tuple[Model, ...]:
-        """The models among the parameters, such as those that `fuse` combines."""
+        """The models among the values of the parameters, such as the models that `fuse` combines."""
         values = [value if isinstance(value, tuple) else (value,) for value in self.parameters.values()]
         return tuple(item for value in values for item in value if isinstance(item, Model))
 
     @property
     def matching_only(self) -> bool:
-        """Whether passages without a query term are left out; with inner models, whether all of these do so."""
+        """Whether passages without a query term are left out of the results.
+
+        A model with inner models leaves them out if all inner models do.
+        """
         return all(model.matching_only for model in self.inner) if self.inner else self.definition.matching_only
 
     @property
@@ -117,7 +124,10 @@ MODELS: Registry[ModelDefinition] = Registry("model", "perikope.browse.models")
 def model(
     signals: Callable[..., Signals], *, matching_only: bool = False, needs: Needs = needs_nothing
 ) -> Callable[[Callable[..., Column]], Callable[..., Column]]:
-    """Decorator that registers a `combine` function, with its `signals`, as a model under the function's name."""
+    """Decorator that registers a `combine` function together with `signals` as a model.
+
+    The name of the model is the name of the decorated function.
+    """
 
     def register(combine: Callable[..., Column]) -> Callable[..., Column]:
         name = combine.__name__
@@ -128,7 +138,7 @@ def model(
 
 
 def parse_model(text: str | Call | Model) -> Model:
-    """The model that a text names, with its parameters checked.
+    """The model that a text such as `qsf_v(alpha=0.5)` names, with its parameters checked and defaults filled in.
 
     >>> str(parse_model("qsf_v(alpha=0.5)"))
     'qsf_v(mu=1000.0,content="lm",statistics="documents",alpha=0.5)'
@@ -140,7 +150,7 @@ def parse_model(text: str | Call | Model) -> Model:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str, version: int) -> Model:
-    """Parse a model once per version of the registry, because the same text comes with every search."""
+    """Parse a model, cached because every search passes the same text. `version` is the version of the registry."""
     return _bound(parse(text))
 
 
@@ -148,5 +158,5 @@ def _bound(call: Call) -> Model:
     definition = MODELS[call.name]
     declared = {**definition.shape, **definition.weights}
     if call.positional or call.cutoff is not None:
-        raise UsageError(f"{call.name} takes its parameters by name: {', '.join(declared) or 'none'}")
+        raise UsageError(f"{call.name} takes its parameters by name, as name=value; it has: {', '.join(declared) or 'none'}")
     return Model(definition, bind(call.name, declared, call.arguments))

@@ -1,6 +1,8 @@
 """Explain the scores of the proximity models: which occurrence decides the influence on which tokens.
 
-The influence on a token is that of one occurrence, or 1 minus it: the occurrence that AND, OR and NOT select among all.
+AND and OR select the influence of one of their operands, and NOT takes 1 minus the influence of its operand. Therefore
+the influence of a query on a token is the influence of a single occurrence, or 1 minus it. This occurrence decides the
+influence on the token. A *leaf* is a node of the query tree that has occurrences: a word, phrase, NEAR, ADJ or SAME.
 """
 
 from __future__ import annotations
@@ -20,24 +22,31 @@ if TYPE_CHECKING:
     from perikope.browse.models.proximity import Influence
 
 LABEL = "mean influence of the query"
+"""Label of the score in explanations."""
 LISTED = 5
-"""Number of parts of a sum that are listed one by one; one line sums up the others."""
+"""Number of parts that an explanation lists one by one. One more line stands for all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """The influence on each token of a unit, as `slope · influence of an occurrence + offset`.
+    """The influence of a query tree on each token of a unit, and the occurrence that decides it.
 
-    Leaf and occurrence are -1 and the slope is 0 where no occurrence reaches the token.
+    All arrays have one value per token. The influence is `slope · influence of the occurrence + offset`.
     """
 
     values: Floats
+    """The influence on the token."""
     leaf: Integers
+    """Index of the leaf that decides the influence; -1 if NOT made it 0."""
     occurrence: Integers
+    """Index of the occurrence that decides the influence; -1 if none reaches the token, or if NOT made it 0."""
     slope: Integers
+    """1, or -1 after NOT; 0 if there is no occurrence."""
     offset: Integers
+    """0, or 1 after NOT."""
 
     def negated(self) -> _Decided:
+        """The influence of NOT on each token: 1 minus this influence, and at least 0."""
         values = np.maximum(0.0, 1.0 - self.values)
         none = values <= 0.0
         return _Decided(
@@ -50,7 +59,7 @@ class _Decided:
 
 
 class _Unit:
-    """The tokens of one unit, to explain its score."""
+    """One unit (passage, element or document) and the influence of each leaf of the query on its tokens."""
 
     def __init__(self, influence: Influence, row: int) -> None:
         matches = influence.matches
@@ -63,6 +72,7 @@ class _Unit:
         self.of_leaf = [self._decide(number) for number in range(len(influence.leaves))]
 
     def decided(self, tree: QueryTree) -> _Decided:
+        """The influence of a tree on the tokens of the unit."""
         match tree:
             case Not(child):
                 return self.decided(child).negated()
@@ -76,6 +86,7 @@ class _Unit:
                 return self.of_leaf[self.influence.leaves.index(tree)]
 
     def _decide(self, leaf: int) -> _Decided:
+        """The influence of a leaf on the tokens of the unit."""
         influence, size = self.influence, self.end - self.first
         entries = influence.entries[leaf]
         values, occurrence = np.zeros(size), np.full(size, -1, np.int64)
@@ -88,7 +99,10 @@ class _Unit:
         return _Decided(values, np.full(size, leaf), occurrence, slope, np.zeros(size, np.int64))
 
     def curve(self, occurrence: int) -> tuple[Floats, int, int]:
-        """An occurrence's influence on tokens of the unit, and their first and end, counted from its start."""
+        """The influence of an occurrence on a range of tokens of the unit, and the first and end token of this range.
+
+        The tokens are counted from the start of the unit, and the end is exclusive. Other tokens are not influenced.
+        """
         influence, shape = self.influence, self.influence.shape
         structure, position = influence.structure, int(influence.matches.position_of_occurrence[occurrence])
         weight, titled = float(influence.weight_of_occurrence[occurrence]), int(influence.titled_of_occurrence[occurrence])
@@ -110,7 +124,7 @@ def _columns(decided: _Decided) -> tuple[Array, ...]:
 
 
 def _owners(runs: Runs, document: int, first: int, end: int) -> Integers:
-    """The element of each token from `first` to before `end`."""
+    """The span of the element that contains each token of a document, from `first` to `end` (exclusive)."""
     inside = slice(*runs.first_run_of_document[document : document + 2].tolist())
     begin, stop = np.clip(runs.first_token[inside], first, end), np.clip(runs.end_token[inside], first, end)
     owners: Integers = np.repeat(runs.span[inside], stop - begin)
@@ -118,7 +132,7 @@ def _owners(runs: Runs, document: int, first: int, end: int) -> Integers:
 
 
 def explain(influence: Influence, row: int, value: float) -> Node:
-    """The explanation of the mean influence on one row of the matches."""
+    """The explanation of `value`, the mean influence of the query on one row of the matches."""
     unit = _Unit(influence, row)
     size = unit.end - unit.first
     decided = unit.decided(influence.tree)
@@ -142,7 +156,10 @@ def explain(influence: Influence, row: int, value: float) -> Node:
 
 
 def _group(unit: _Unit, key: tuple[int, ...], tokens: list[int], value: float) -> Node:
-    """The sum of the influence on the tokens that one occurrence decides."""
+    """The node for a group of tokens on which the same occurrence decides the influence; `value` is their sum.
+
+    `key` has leaf, occurrence, slope and offset, as in `_Decided`. `tokens` are counted from the start of the unit.
+    """
     leaf, occurrence, slope, offset = key
     first, last = unit.first + tokens[0], unit.first + tokens[-1]
     where = f"token {first}" if first == last else f"{len(tokens)} tokens from {first} to {last}"
@@ -158,7 +175,11 @@ def _group(unit: _Unit, key: tuple[int, ...], tokens: list[int], value: float) -
 
 
 def _weighted(unit: _Unit, label: str, occurrence: int, value: float) -> Node:
-    """A sum of influences, as the product of the tag's weight and the sum by distance."""
+    """The node for a sum of influences of one occurrence.
+
+    If a tag gives the occurrence a weight, the sum is explained as this weight times the sum of the influences by
+    distance.
+    """
     height = unit.influence.shape.height(float(unit.influence.weight_of_occurrence[occurrence]))
     if height == 1.0:
         return Node(label, value)
@@ -167,7 +188,10 @@ def _weighted(unit: _Unit, label: str, occurrence: int, value: float) -> Node:
 
 
 def _at(unit: _Unit, tree: QueryTree, token: int) -> Node:
-    """The influence on one token, operator by operator."""
+    """The explanation of the influence of a tree on one token, with one node per operator and leaf.
+
+    `token` is counted from the start of the unit.
+    """
     match tree:
         case Not(child):
             inner = _at(unit, child, token)
@@ -189,7 +213,10 @@ def _at(unit: _Unit, tree: QueryTree, token: int) -> Node:
 
 
 def _location(unit: _Unit, occurrence: int, token: int | None = None) -> str:
-    """The location of an occurrence in words: its position, its weighted tag, and its distance from `token`."""
+    """A text that locates an occurrence: its position, its weighted tag, and its distance from `token` if given.
+
+    `token` is counted from the start of the unit.
+    """
     influence = unit.influence
     position = int(influence.matches.position_of_occurrence[occurrence])
     tag = int(influence.tag_of_occurrence[occurrence])

@@ -1,4 +1,7 @@
-"""Baselines that do not score passages (those that Beigbeder et al. 2015, section 5.4, compare with)."""
+"""Baselines that rank by fetch score and position, without scoring passages.
+
+Beigbeder et al. 2015, section 5.4, compare their models with these baselines.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from perikope.core.arrays import Integers, Mask
 
 
 def first_section_signals(matches: Matches) -> Signals:
-    """Fetch score, and whether a passage is in the first section of its document."""
+    """The fetch score of each passage's document, and a bonus for passages in the document's first section."""
     matches.require_passages("first_section")
     top = _top_section(matches.parent_of_section)
     chosen = _first_of_document(matches, _with_passages(matches, top))
@@ -23,15 +26,15 @@ def first_section_signals(matches: Matches) -> Signals:
 def first_section(signals: Signals) -> Column:
     """The first section of each document, documents by fetch score, passages in reading order.
 
-    `doc(d) + 1 + max doc - min doc` for the passages of the first section directly below the document, or for all
-    passages if the document has no sections; `doc(d)` for the other passages, which follow after them. Passages of
-    equal score are in reading order by the tie rule.
+    The score of a passage is `doc(d) + 1 + max doc - min doc` if it is in the first section directly below the document
+    d, or if d has no sections. The score of any other passage is `doc(d)`, so these follow after all passages of first
+    sections. doc is the fetch score. Passages of a document with equal scores stay in reading order.
     """
     return signals["chosen"] + signals["document"]
 
 
 def first_matching_section_signals(matches: Matches) -> Signals:
-    """Fetch score, and whether a passage is in the first section of its document that contains a query term."""
+    """The fetch score of each passage's document, and a bonus for passages in its first section with a query term."""
     matches.require_passages("first_matching_section")
     top = _top_section(matches.parent_of_section)
     with_passages = _with_passages(matches, top)
@@ -46,14 +49,19 @@ def first_matching_section_signals(matches: Matches) -> Signals:
 def first_matching_section(signals: Signals) -> Column:
     """The first section of each document with a query term, documents by fetch score, passages in reading order.
 
-    `doc(d) + 1 + max doc - min doc` for the passages of the first section directly below the document with a query term
-    in its text or titles, or of the first section if no section has one; `doc(d)` for the other passages, which follow.
+    The score of a passage is `doc(d) + 1 + max doc - min doc` if it is in the chosen section of its document d, and
+    `doc(d)` otherwise; doc is the fetch score. The chosen section is the first section directly below the document that
+    has a query term in its text or titles. If there is none, it is the first section. If the document has no sections,
+    all its passages are chosen.
     """
     return signals["chosen"] + signals["document"]
 
 
 def _top_section(parent: Integers) -> Integers:
-    """The section directly below the document that contains each section; for the document, itself."""
+    """For each section, the index of the section directly below the document that contains it.
+
+    A section directly below the document, and the document, have their own index.
+    """
     top = np.arange(parent.size)
     while True:
         above = parent[top]
@@ -71,7 +79,7 @@ def _with_passages(matches: Matches, top: Integers) -> Mask:
 
 
 def _first_of_document(matches: Matches, eligible: Mask) -> Integers:
-    """The first eligible section of each document, or -1."""
+    """The index of the first eligible section of each document, or -1; `eligible` has one flag per section."""
     first = np.full(matches.documents, -1, np.int64)
     sections = np.flatnonzero(eligible)[::-1]
     first[matches.document_of_section[sections]] = sections  # backwards, so that the first section is written last

@@ -1,13 +1,15 @@
-"""Learned combinations of features: one weight per feature, or regression trees.
+"""Learned combinations of features: a weighted sum, or a sum of regression trees.
 
-Tables of the kind `fusion` store them:
+Saved tables of the kind `fusion` store combinations in one of these forms:
 
     {"method": "linear", "weights": [0.7, …], "features": …, "training": {…}}
     {"method": "lambdamart", "trees": [TREE, …], "features": …, "training": {…}}
 
-`features` is `{"version": 1, "normalize": "minmax", "names": ["bm25", …]}`, and a TREE is
-`{"feature": […], "threshold": […], "left": […], "right": […], "value": […]}` with one value per node.
-The nodes of a tree are numbered from 0, the root; children come after their parents; a leaf has left -1.
+`features` is `{"version": 1, "normalize": "minmax", "names": ["bm25", …]}`.
+
+A TREE is `{"feature": […], "threshold": […], "left": […], "right": […], "value": […]}`, where each list has one value
+per node. Node 0 is the root, and children have larger numbers than their parents. `left` and `right` are the numbers of
+the children; in a leaf, `left` is -1.
 """
 
 from __future__ import annotations
@@ -27,23 +29,28 @@ from perikope.index.saved_tables import SavedTable
 from perikope.kernels.regression_trees import add_trees
 
 KIND = "fusion"
+"""Kind of the saved tables that hold combinations."""
 LARGEST = 1e9
 """Largest absolute weight or leaf value accepted from a table."""
 MOST_NODES = 1 << 20
-"""Largest number of nodes in all trees of a table."""
+"""Largest number of nodes in all trees of a table together."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinearCombination:
-    """The weighted sum of features, `Σ w_f · f`."""
+    """The weighted sum of normalised features, `Σ w_f · f`."""
 
     features: tuple[str, ...]
+    """Names of the features."""
     normalize: FeatureNormalization
+    """How features are normalised over the candidate passages of a query."""
     weights: tuple[float, ...]
+    """Weight of each feature, aligned with `features`."""
     training: Mapping[str, Any] = field(default_factory=dict)
+    """Notes on how the combination was learned."""
 
     def contributions(self, features: Signals) -> Signals:
-        """The contribution of each normalised feature to the score."""
+        """The contribution of each feature to the score, by feature; `features` are the normalised features."""
         return {name: weight * features[name] for name, weight in zip(self.features, self.weights, strict=True)}
 
     def values(self) -> dict[str, Any]:
@@ -53,27 +60,41 @@ class LinearCombination:
 
 @dataclass(frozen=True, slots=True)
 class RegressionTree:
-    """A regression tree, one value per node; the `value` of an inner node is the mean over its training examples."""
+    """A regression tree, in tuples with one value per node; node 0 is the root.
+
+    A passage goes to the left child if its feature is at most the threshold, otherwise to the right child.
+    """
 
     feature: tuple[int, ...]
-    """Index in the list of features; -1 in leaves."""
+    """Index of the feature that an inner node tests, in the combination's list of features; ignored in leaves."""
     threshold: tuple[float, ...]
+    """Threshold of an inner node; ignored in leaves."""
     left: tuple[int, ...]
+    """Number of the left child; -1 in leaves."""
     right: tuple[int, ...]
+    """Number of the right child; ignored in leaves."""
     value: tuple[float, ...]
+    """Score of a leaf; in an inner node, the mean over the training examples that reach it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeCombination:
-    """The sum of regression trees."""
+    """The sum of regression trees over normalised features."""
 
     features: tuple[str, ...]
+    """Names of the features."""
     normalize: FeatureNormalization
+    """How features are normalised over the candidate passages of a query."""
     trees: tuple[RegressionTree, ...]
     training: Mapping[str, Any] = field(default_factory=dict)
+    """Notes on how the combination was learned."""
 
     def contributions(self, features: Signals) -> Signals:
-        """The contribution of each normalised feature, summed along the paths that a passage takes (Saabas 2014)."""
+        """The contribution of each normalised feature to the score, and `base`, the sum of the values of the roots.
+
+        Each step of a passage from a node to its child changes the value. This change is attributed to the feature that
+        the node tests (Saabas 2014).
+        """
         columns = [features[name] for name in self.features]
         matrix = np.ascontiguousarray(np.stack([column.values for column in columns], axis=1))
         added: Floats = add_trees(matrix, *self._nodes())
@@ -114,13 +135,16 @@ def _described(combination: Combination) -> dict[str, Any]:
 
 
 def combination_of(table: SavedTable) -> Combination:
-    """The combination that a table holds, checked; raises if it was learned with another version of the features."""
+    """Read and check the combination of a saved table.
+
+    Raises an error if it was learned with another version of the features.
+    """
     method, described = table.values.get("method"), table.values.get("features")
     if not isinstance(described, dict):
         raise table.damaged('"features" must be an object with version, normalize and names')
     if described.get("version") != VERSION:
         version = described.get("version")
-        raise table.damaged(f"it was learned with version {version!r} of the features; this program has {VERSION}, so learn it again")
+        raise table.damaged(f"it was learned with version {version!r} of the features, but this program has version {VERSION}")
     names, normalize = described.get("names"), described.get("normalize")
     if not _is_normalization(normalize):
         raise table.damaged(f'"normalize" must be one of {", ".join(get_args(FeatureNormalization))}')
@@ -162,7 +186,7 @@ def _trees(table: SavedTable, features: int) -> tuple[RegressionTree, ...]:
 
 
 def _tree(table: SavedTable, number: int, tree: object, features: int) -> RegressionTree:
-    # A kernel follows these numbers without checks: children must exist and come after their parents.
+    # A kernel follows the numbers of children without checks, so they must exist and be larger than those of parents.
     wrong = table.damaged(f"tree {number} is not a valid tree")
     if not isinstance(tree, dict) or not all(_are_numbers(tree.get(name)) for name in _OF_NODE):
         raise wrong

@@ -1,6 +1,7 @@
-"""Content scores of texts, without context: the columns that contextual models build on.
+"""Content scores: scores of texts without their context, on which contextual models build.
 
-`content_score` returns any of them by name, for passages, for passages with the titles above them, and for documents.
+`content_score` returns a content score by its name. Scores are available for passages, for passages with the titles
+above them, and for documents.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from perikope.fetch.weighting import bm25, idf
 from perikope.kernels.passages import likelihoods
 
 Unit = Literal["passage", "passage with titles", "document"]
-"""The texts that are scored."""
+"""The kind of text that is scored."""
 
-# Grids hold the published choice only: users who want another content score or other statistics name it.
+# Grids contain only the published choice: users who want another content score or other statistics name it.
 Content = Annotated[
     Literal["lm", "bm25", "psg"],
     Grid(("lm",)),
@@ -30,20 +31,23 @@ Content = Annotated[
 CountedOver = Annotated[
     Literal["documents", "passages"],
     Grid(("documents",)),
-    "Units over which P(t|C), idf and average length are counted: documents with titles, or passages.",
+    "Texts over which P(t|C), idf and average length are computed: documents with titles, or passages.",
 ]
 Mu = Annotated[
     float,
     Range(0, 1e9, low_open=True),
     Grid((500.0, 1000.0, 2000.0)),
-    "Dirichlet smoothing μ of lm, in tokens; larger values rely more on the collection.",
+    "Dirichlet smoothing μ of lm, in tokens; larger values give more weight to the collection's term frequencies.",
 ]
 
 
 def content_score(
     matches: Matches, unit: Unit, content: Content = "lm", statistics: CountedOver = "documents", *, mu: Mu = 1000.0
 ) -> Column:
-    """The score of each text without context: `lm` is `similarity`, `bm25` is `okapi` and `psg` is `tf_idf`."""
+    """The score of each text without context, one value per passage or document.
+
+    `content` selects the function: `lm` is `similarity`, `bm25` is `okapi` and `psg` is `tf_idf`. Only `lm` uses `mu`.
+    """
 
     def score() -> Column:
         if content == "lm":
@@ -56,7 +60,7 @@ def content_score(
 
 
 def fetch_score(matches: Matches) -> Column:
-    """The score with which each document was fetched."""
+    """The score with which each document was fetched, one value per document."""
     label, values = "fetch score of the document", matches.score_of_document
 
     def explain(document: int) -> Node:
@@ -69,10 +73,10 @@ def fetch_score(matches: Matches) -> Column:
 def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "passage", statistics: CountedOver = "passages") -> Column:
     """BM25: `Σ_t w_t · idf(t) · tf (k1 + 1) / (tf + k1 (1 - b + b l / l_avg))`, with w_t the weight of t in the query.
 
-    `statistics` says whether idf and average length are counted over documents or over passages, for any `unit`.
-    Compared with the average document all passages are short, so their length hardly matters. That helps where long
-    passages are relevant (Evidence Inference, qsf_v_title: nDCG@10 0.48 with the average document, 0.32 with the
-    average passage and the same idf).
+    `statistics` selects whether idf and the average length l_avg are computed over documents or over passages,
+    independently of `unit`. Compared with the average document, all passages are short, so differences of their lengths
+    hardly matter. This helps if long passages are relevant. On Evidence Inference, qsf_v_title reaches nDCG@10 0.48
+    with the average document, and 0.32 with the average passage and the same idf.
     """
     text, background = _texts(matches, unit), _background(matches, statistics)
     frequencies = text.frequencies
@@ -85,9 +89,13 @@ def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "p
 
 
 def tf_idf(matches: Matches, *, unit: Unit = "passage", statistics: CountedOver = "documents") -> Column:
-    """`Σ ln(occurrences + 1) · ln(N / N_t)` over the distinct query terms of each text (Carmel 2013, equation 1)."""
+    """tf·idf: `Σ_t ln(tf + 1) · ln(N / N_t)` over the distinct query terms t of each text (Carmel 2013, equation 1).
+
+    N is the number of documents or passages (`statistics`) in the collection, and N_t is the number of those with t.
+    """
     text, background = _texts(matches, unit), _background(matches, statistics)
-    # A term in no unit has no entry below, so its weight does not matter; a term that only titles contain has N_t = 1.
+    # A term that occurs in no text has no entry below, so its weight does not matter. A term that occurs only in titles
+    # is in no passage; its N_t is set to 1.
     weight = np.log(max(background.units, 1) / np.maximum(background.holding, 1))
     frequencies = text.frequencies
     factors = {"ln(occurrences + 1)": np.log1p(frequencies.count), "ln(N ÷ N_t)": weight[frequencies.term]}
@@ -95,12 +103,11 @@ def tf_idf(matches: Matches, *, unit: Unit = "passage", statistics: CountedOver 
 
 
 def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", statistics: CountedOver = "documents") -> Column:
-    """`Sim(q, x) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_x + μ)))` (Albarede 2021, equation 2).
+    """Query likelihood: `Sim(q, x) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_x + μ)))` (Albarede 2021, equation 2).
 
-    P(t|C) is counted over the documents with their titles, or over the passages alone. Terms that the collection lacks
-    are left out, and the query model is renormalised over the rest. The sum is split into `ln(1 + tf / μP(t|C))` per
-    term that occurs and one smoothing term per text, so that only terms that occur cost time. Explanations use the
-    formula above.
+    P(t|C) is computed over the documents with their titles, or over the passages alone. Query terms that do not occur
+    in the collection are left out, and P(t|q) is renormalised over the other terms. To save time, the sum is split into
+    `P(t|q) ln(1 + tf / μP(t|C))` per term that occurs in x, and one smoothing summand per text.
     """
     text, background = _texts(matches, unit), _background(matches, statistics)
     frequencies = text.frequencies
@@ -109,7 +116,7 @@ def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", 
     share = share / max(share.sum(), 1e-300)
     prior = mu * background.occurrences / max(background.tokens, 1)
     smoothed = float(np.sum(share[seen] * np.log(prior[seen])))
-    # A term that only titles contain is not counted among passages: its share is 0, for any prior.
+    # A term that occurs only in titles has no occurrences in passages. Its share is 0, so any prior will do.
     prior = np.where(seen, prior, 1.0)
     factors = {"share of the query": share[frequencies.term], "ln(1 + tf ÷ μP(t|C))": np.log1p(frequencies.count / prior[frequencies.term])}
     label = f"Sim(q, {unit})"
@@ -132,7 +139,7 @@ def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The texts to score: frequencies of the query's terms, and lengths in indexed tokens."""
+    """The texts to score: the frequencies of the query's terms in each text, and its length in indexed tokens."""
 
     frequencies: Frequencies
     length: Integers
@@ -149,14 +156,16 @@ def _texts(matches: Matches, unit: Unit) -> _Texts:
 
 @dataclass(frozen=True, slots=True)
 class _Background:
-    """Statistics of the collection, counted over all its documents (with titles) or over all its passages."""
+    """Statistics of the collection, computed over all its documents (with titles) or over all its passages."""
 
     units: int
+    """Number of documents or passages."""
     tokens: int
+    """Number of indexed tokens in all of them."""
     holding: Array
-    """Number of units that contain each query term."""
+    """Number of documents or passages that contain each query term."""
     occurrences: Array
-    """Number of occurrences of each query term."""
+    """Number of occurrences of each query term in all of them."""
 
     @property
     def average_length(self) -> float:

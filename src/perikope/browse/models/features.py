@@ -1,7 +1,7 @@
-"""Features: a fixed, numbered list of signals of a passage and a query, from which combinations are learned.
+"""Features: a fixed list of signals of a passage and a query, from which combinations are learned.
 
-A learned table records the version of the list. Any change to the values, the name or the meaning of a feature needs a
-new version, because learned weights fit only the features that they were learned with.
+A learned table records the version of this list. Any change to the values, the name or the meaning of a feature
+requires a new `VERSION`, because learned weights are valid only for the features that they were learned with.
 """
 
 from __future__ import annotations
@@ -26,9 +26,12 @@ from perikope.core.errors import unknown
 from perikope.kernels.join import sum_ancestors
 
 VERSION = 1
+"""Version of the list of features."""
 
 LISTS = ("li", "item", "list-item", "dd", "dt", "ul", "ol", "dl", "list")
+"""Tags of lists and of their items."""
 TABLES = ("table", "table-wrap", "tr", "td", "th", "thead", "tbody")
+"""Tags of tables and of their parts."""
 
 FeatureNormalization = Literal["minmax", "zscore"]
 NORMALIZATIONS: Mapping[str, Callable[[Column], Column]] = {"minmax": min_max, "zscore": z_score}
@@ -44,64 +47,67 @@ class Feature:
 
 
 class Sources:
-    """The columns that features are made of, each computed on first use."""
+    """Computes the columns of features. Content scores that several features use are computed once."""
 
     def __init__(self, matches: Matches) -> None:
         self.matches = matches.shared()
 
     def content(self, unit: Unit, content: Content, statistics: CountedOver = "documents") -> Column:
-        """The score of a text without context."""
+        """The score of each text without context; see `content_score`."""
         return content_score(self.matches, unit, content, statistics)
 
     @property
     def titled_lm(self) -> Column:
-        """The likelihood with titles, which is propagated through the tree."""
+        """The query likelihood of each passage with the titles above it, which is propagated through the tree."""
         return self.content("passage with titles", "lm")
 
     @property
     def titled_bm25(self) -> Column:
-        """BM25 with titles, which is propagated through the tree."""
+        """BM25 of each passage with the titles above it, which is propagated through the tree."""
         return self.content("passage with titles", "bm25", "passages")
 
     @cached_property
     def neighbors(self) -> Signals:
-        """BM25 of the passages before and after each passage."""
+        """The signals of `psg_neighbor` with BM25, such as `left passage`, the BM25 of the passage before."""
         return passage_and_neighbors(self.matches, content="bm25")
 
     def document(self, content: Content) -> Column:
-        """The score of each passage's document."""
+        """For each passage, the content score of its document."""
         return self.content("document", content).at(self.matches.document_of_passage)
 
     def fetched(self) -> Column:
-        """The fetch score of each passage's document."""
+        """For each passage, the fetch score of its document."""
         return fetch_score(self.matches).at(self.matches.document_of_passage)
 
     def section(self, passage: Column, *, best: bool = False) -> Column:
-        """The score of the section directly above each passage: the average (if `best`, the maximum) below it."""
+        """For each passage, the score of the section directly above it.
+
+        The score of a section is the average, or if `best` the maximum, of the scores directly below it.
+        """
         return section_scores(self.matches, passage, "maximum" if best else "average").at(self.matches.section_of_passage)
 
     def above(self, passage: Column) -> Column:
-        """The average score of all sections above each passage, weighted by proximity."""
+        """For each passage, the average score of all sections above it, weighted by proximity."""
         sections = section_scores(self.matches, passage, "average")
         return propagated_from_sections(self.matches, sections, Decay("gauss", 5.0), "average")
 
     def around(self, passage: Column, sigma: float = 5.0) -> Column:
-        """The average score of the other passages of each passage's document, weighted by proximity."""
+        """For each passage, the average score of the other passages of its document, weighted by proximity."""
         return propagated_from_passages(self.matches, passage, Decay("gauss", sigma), "average")
 
     def share_of_terms(self, frequencies: Frequencies, label: str) -> Column:
-        """The share of the query's distinct terms that a text contains."""
+        """For each unit of `frequencies`, the share of the query's distinct terms that occur in it."""
         return fact(label, np.diff(frequencies.first_entry) / max(len(self.matches.query.terms), 1))
 
     def share_in_titles(self) -> Column:
-        """The share of the query's distinct terms that the titles above contain."""
+        """For each passage, the share of the query's distinct terms that occur in the titles above it."""
         titles = self.matches.in_titles
         empty = Frequencies(np.zeros(self.matches.passages + 1, np.int64), titles.term[:0], titles.count[:0])
         frequencies = replace(self.matches, in_passages=empty).in_passages_with_titles()
         return self.share_of_terms(frequencies, "share of the query's terms in the titles above")
 
     def position(self) -> Column:
-        """The relative position of a passage's middle in its document, from 0 to 1."""
+        """For each passage, the relative position of its middle: 1 is the end of the last passage of its document."""
         matches = self.matches
         end = np.zeros(matches.documents, np.int64)
         np.maximum.at(end, matches.document_of_passage, matches.end_token_of_passage)
@@ -109,25 +115,25 @@ class Sources:
         return fact("position in the document", middle / np.maximum(end, 1)[matches.document_of_passage])
 
     def depth(self) -> Column:
-        """The number of sections above, the document included."""
+        """For each passage, the number of sections above it, the document included."""
         parent = self.matches.parent_of_section
         above: Integers = sum_ancestors(np.ones(parent.size, np.int64), parent)
         return fact("sections above", above[self.matches.section_of_passage].astype(np.float64))
 
     def siblings(self) -> Column:
-        """The number of passages directly below the passage's section, as ln(1 + n)."""
+        """For each passage, ln(1 + n), where n is the number of passages directly below the passage's section."""
         section = self.matches.section_of_passage
         count = np.bincount(section, minlength=self.matches.parent_of_section.size)
         return _logarithm("passages in the section", count[section])
 
     def part(self, name: str) -> Column:
-        """1 for passages in a part with this name, else 0."""
+        """For each passage, 1 if it is in the part with this name, else 0."""
         parts = self.matches.parts
         number = parts.index(name) if name in parts else -1
         return fact(f"in the part {name}", (self.matches.part_of_passage == number).astype(np.float64))
 
     def inside(self, tags: Collection[str], label: str) -> Column:
-        """1 if the passage, or an element that contains it, has one of the tags, else 0."""
+        """For each passage, 1 if it or an element that contains it has one of the tags, else 0."""
         structure = self.matches.structure()
         tagged = np.append(structure.tagged(tags), False)
         parent = np.append(structure.parent_of_span, -1)
@@ -192,7 +198,7 @@ FEATURES: Mapping[str, Feature] = {feature.name: feature for feature in _FEATURE
 
 
 def features(matches: Matches, names: Iterable[str] = FEATURES) -> Signals:
-    """Features by name, each with one value per passage, not normalised."""
+    """The features with these names, each with one value per passage, not normalised."""
     sources = Sources(matches)
     columns = {}
     for name in names:
@@ -203,5 +209,5 @@ def features(matches: Matches, names: Iterable[str] = FEATURES) -> Signals:
 
 
 def normalized_features(matches: Matches, names: Iterable[str] = FEATURES, normalize: FeatureNormalization = "minmax") -> Signals:
-    """Features by name, each normalised over the candidate passages of the query."""
+    """The features with these names, each with one value per passage, normalised over the candidate passages."""
     return {name: NORMALIZATIONS[normalize](column) for name, column in features(matches, names).items()}

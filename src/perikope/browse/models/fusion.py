@@ -1,4 +1,4 @@
-"""Combinations of several models: sums of their scores, fused ranks, and learned combinations of features."""
+"""Models that combine others: weighted sums of scores, fused ranks, and learned combinations of features."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Normalize = Annotated[
 ]
 Models = Annotated[tuple[Model, ...], Nested(parse_model, each=True, describes="a list of models, each a name with its parameters")]
 DEFAULT = ("bm25", "qsf_v_title", "qsf_section_propagate")
-"""A model of the passage alone, one with titles and document, and one with the sections."""
+"""Default models: one of the passage alone, one with titles and document, and one that adds the sections."""
 EVEN = "even"
-"""Table that comes with the program: weights set by hand for passage, titles, section and document."""
+"""Name of the table that comes with the program: weights set by hand for passage, titles, section and document."""
 
 _NORMALIZE: Mapping[str, Callable[[Column], Column]] = {
     "minmax": min_max,
@@ -44,7 +44,7 @@ def scores_of_models(
     models: Annotated[Models, "Models whose scores are added."] = DEFAULT,  # type: ignore[assignment]
     normalize: Normalize = "minmax",
 ) -> Signals:
-    """The normalised score of each model, under the model's number in the list and its name."""
+    """The normalised score of each model. Keys are the number of the model in the list and its name, as in `1 bm25`."""
     shared = matches.shared()
     return {
         f"{number} {inner.definition.name}": _NORMALIZE[normalize](inner.score(shared)).named(f"score by {inner.definition.name}")
@@ -57,21 +57,25 @@ def fuse(
     signals: Signals,
     *,
     weights: Annotated[
-        tuple[float, ...] | None, Range(-1e6, 1e6), Grid((None,)), "One weight per model; none gives all models the same weight."
+        tuple[float, ...] | None,
+        Range(-1e6, 1e6),
+        Grid((None,)),
+        "One weight per model; by default all models have the same weight.",
     ] = None,
 ) -> Column:
     """The weighted sum of the scores of several models.
 
-    `Σ_m w_m · norm(score_m(p))`, with equal weights unless they are given. `normalize` applies to the candidate
-    passages: `minmax` is `(x - min) / (max - min)`, `sum` is `(x - min) / Σ (x - min)`, `zscore` is
-    `(x - mean) / deviation`, and `none` leaves scores unchanged (Fox and Shaw 1994; Montague and Aslam 2001).
+    `Σ_m w_m · norm(score_m(p))` over the models m (Fox and Shaw 1994; Montague and Aslam 2001). The weights w_m are
+    equal unless `weights` is given. `normalize` selects norm, which is computed over the candidate passages: `minmax`
+    is `(x - min) / (max - min)`, `sum` is `(x - min) / Σ (x - min)`, `zscore` is `(x - mean) / standard deviation`, and
+    `none` leaves scores unchanged.
     """
     columns = list(signals.values())
     weight_of_model = (1 / len(columns),) * len(columns) if weights is None else weights
     if len(weight_of_model) != len(columns):
-        raise UsageError(f"fuse: there are {len(columns)} models and {len(weight_of_model)} weights; give one weight for each model")
+        raise UsageError(f"fuse: there are {len(columns)} models but {len(weight_of_model)} weights; give one weight per model")
     if not any(weight > 0 for weight in weight_of_model):
-        raise UsageError("fuse: no model has a weight above 0; give at least one")
+        raise UsageError("fuse: no model has a weight above 0; give at least one model a positive weight")
     return sum_of("fused score", [weight * column for weight, column in zip(weight_of_model, columns, strict=True)])
 
 
@@ -83,10 +87,13 @@ def reciprocal_ranks(
         float, Range(0, 1e6), Grid((10.0, 60.0, 100.0)), "Constant added to each rank; larger values reduce the advantage of top ranks."
     ] = 60.0,
 ) -> Signals:
-    """`1 / (k + rank)` of each passage in each model's ranking, under the model's number in the list and its name."""
+    """For each model, the column of `1 / (k + rank)`, where rank is the rank of the passage by this model.
+
+    Keys are the number of the model in the list and its name, as in `1 bm25`.
+    """
     shared = matches.shared()
     by_id = np.argsort(matches.id_rank_of_document())
-    # All passages in the order that decides between equal scores: by document id, then by position.
+    # All passages in the order that breaks ties between equal scores: by document id, then by position.
     first = matches.first_passage_of_document
     rows = ranges(first[:-1][by_id], first[1:][by_id])
     return {f"{number} {inner.definition.name}": _reciprocal_rank(shared, inner, k, rows) for number, inner in enumerate(models, 1)}
@@ -96,9 +103,9 @@ def reciprocal_ranks(
 def rrf(signals: Signals) -> Column:
     """Reciprocal rank fusion of several models, which uses their ranks and not their scores.
 
-    `Σ_m 1 / (k + rank_m(p))`, with ranks from 1 over all candidate passages, and equal scores ordered by document id,
-    then by position. A model that sees no context ranks only passages with a query term; other passages get 0 from it
-    (Cormack, Clarke and Büttcher 2009).
+    `Σ_m 1 / (k + rank_m(p))` over the models m (Cormack, Clarke and Büttcher 2009). Ranks start at 1 and are over all
+    candidate passages. Equal scores are ordered by document id, then by position. A model without context, such as
+    bm25, ranks only passages with a query term; the summand of this model is 0 for all other passages.
     """
     return sum_of("fused reciprocal ranks", list(signals.values()))
 
@@ -115,7 +122,7 @@ def _reciprocal_rank(matches: Matches, inner: Model, k: float, rows: Integers) -
         rank = int(np.argmax(order == row)) + 1 if reciprocal[row] else 0
         if not rank:
             return Node(f"not ranked by {name}", 0.0)
-        # The score decides only the rank, so its slope is 0. It is computed again: only ranks are kept.
+        # The score matters only through the rank, so its slope is 0. It is computed again, because only ranks are kept.
         score = inner.score(matches).explain(row)
         label = f"1 ÷ ({k:g} + {rank}): rank {rank} by {name}, whose score is"
         return Node(label, float(reciprocal[row]), "affine", (score,), 0.0, float(reciprocal[row]))
@@ -124,7 +131,7 @@ def _reciprocal_rank(matches: Matches, inner: Model, k: float, rows: Integers) -
 
 
 def read_name(value: object) -> str:
-    """The name of a table, from a word or a text."""
+    """The name of a table, from a parsed word or from a text. Raises `UsageError` for any other value."""
     if isinstance(value, Call) and not value.arguments and not value.positional:
         value = value.name
     if isinstance(value, str) and value:
@@ -139,10 +146,10 @@ def learned_signals(
         str,
         Nested(read_name, describes="the name of a table"),
         Grid((EVEN,)),
-        "Table that `perikope learn fusion` saved in the index, or even, which comes with the program.",
+        "Name of a table: one that `perikope learn fusion` saved in the index, or `even`, which comes with the program.",
     ] = EVEN,
 ) -> Signals:
-    """The contribution of each feature to the score."""
+    """The contribution of each feature of the table to the score, by feature."""
     matches.require_passages("learned")
     combination = combination_of(matches.table(read_name(name), KIND))
     return combination.contributions(normalized_features(matches, combination.features, combination.normalize))
@@ -150,11 +157,13 @@ def learned_signals(
 
 @model(learned_signals)
 def learned(signals: Signals) -> Column:
-    """A combination of all features, learned from judgements, so that no model has to be chosen by hand.
+    """A combination of features that was learned from judgements, so that no model has to be chosen by hand.
 
-    `Σ_f w_f · norm(f(p))` over the features f that `perikope learn features` lists, each normalised over the candidate
-    passages; or the sum of regression trees over these features. `name` is a table that `perikope learn fusion` saved
-    in the index (`perikope learn show` lists them); `even` comes with the program and has weights set by hand. The
-    model ranks passages, not elements, because features compare neighbouring passages.
+    The score is `Σ_f w_f · norm(f(p))` over features f, each normalised over the candidate passages, or a sum of
+    regression trees over these features. `perikope learn features` lists the features.
+
+    `name` is the name of a table that `perikope learn fusion` saved in the index; `perikope learn show` lists these
+    tables. The table `even` comes with the program, and its weights are set by hand. The model ranks passages, not
+    elements, because features compare neighbouring passages.
     """
     return sum_of("learned score", list(signals.values()))

@@ -18,11 +18,11 @@ from perikope.fetch.weighting import pl2 as poisson
 from perikope.index.reader import Statistics
 from perikope.kernels.passages import beside, sum_documents
 
-# Grids hold the published choice only, as in `content`.
+# Grids contain only the published choice; users who want another one name it.
 CountedIn = Annotated[
     Literal["collection", "candidates"],
     Grid(("collection",)),
-    "Where statistics are counted: in the collection, or in the passages of the candidate documents.",
+    "Texts over which statistics are computed: the whole collection, or the passages of the candidate documents.",
 ]
 CarmelContent = Annotated[
     Literal["psg", "bm25", "lm"],
@@ -32,15 +32,16 @@ CarmelContent = Annotated[
 Normalize = Annotated[
     Literal["candidates", "document", "minmax"],
     Grid(("candidates",)),
-    "Normalisation of scores: by their sum over all candidates or over one document, or min-max.",
+    "How scores are normalised: divided by their sum over all candidates or over one document, or min-max.",
 ]
 Lambda = Annotated[float, Range(0, 1), Grid(step=0.1), "Weight λ of the document's score; the passage has weight 1 - λ."]
 
 
 def counted_in(matches: Matches, statistics: CountedIn) -> Matches:
-    """The matches with the statistics of the collection, or with those of the candidates' passages.
+    """The matches with the statistics of the collection, or with statistics computed over the candidates' passages.
 
-    With `candidates`, each passage counts as a document of a small collection (Gobeill and Ruch 2012).
+    With `candidates`, the passages of the candidate documents serve as a small collection, in which each passage is a
+    document (Gobeill and Ruch 2012).
     """
     if statistics == "collection":
         return matches
@@ -65,7 +66,7 @@ def okapi_signals(
     ] = 0.75,
     statistics: CountedIn = "collection",
 ) -> Signals:
-    """BM25 with the statistics of passages."""
+    """The signal `content`: BM25 of each passage, with statistics computed over passages."""
     return {"content": okapi(counted_in(matches, statistics), k1, b)}
 
 
@@ -73,15 +74,15 @@ def okapi_signals(
 def bm25(signals: Signals) -> Column:
     """BM25 of the passage alone, with the statistics of passages: no context.
 
-    `Σ_t w_t · ln(1 + (P - P_t + 0.5) / (P_t + 0.5)) · tf (k1 + 1) / (tf + k1 (1 - b + b l_p / l_avg))`, with P passages
-    in the collection or in the candidate documents, P_t of them with t, and w_t the frequency of t in the query
-    (Robertson et al. 1994, with Lucene's idf).
+    `Σ_t w_t · ln(1 + (P - P_t + 0.5) / (P_t + 0.5)) · tf (k1 + 1) / (tf + k1 (1 - b + b l_p / l_avg))`
+    (Robertson et al. 1994, with Lucene's idf). P is the number of passages in the collection or in the candidate
+    documents (`statistics`), P_t is the number of those that contain t, and w_t is the weight of t in the query.
     """
     return signals["content"]
 
 
 def likelihood_signals(matches: Matches, *, mu: Mu = 1000.0, statistics: CountedIn = "collection") -> Signals:
-    """The smoothed likelihood of the query, as the geometric mean over its terms."""
+    """The signal `content`: the smoothed query likelihood of each passage, as a geometric mean over query terms."""
     return {"content": similarity(counted_in(matches, statistics), mu)}
 
 
@@ -89,9 +90,9 @@ def likelihood_signals(matches: Matches, *, mu: Mu = 1000.0, statistics: Counted
 def lm(signals: Signals) -> Column:
     """Query likelihood of the passage alone, with Dirichlet smoothing: no context.
 
-    `exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_p + μ)))`, which ranks as the likelihood does and is not negative; P(t|C) is
-    counted over the collection, titles included, or over the passages of the candidate documents (Zhai and Lafferty
-    2001).
+    `exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_p + μ)))`, which gives the same ranking as the likelihood (Zhai and Lafferty
+    2001). P(t|C) is computed over the collection, titles included, or over the passages of the candidate documents
+    (`statistics`).
     """
     return signals["content"]
 
@@ -107,7 +108,7 @@ def poisson_signals(
     ] = 1.0,
     statistics: CountedIn = "collection",
 ) -> Signals:
-    """PL2 with the statistics of passages."""
+    """The signal `content`: PL2 of each passage, with statistics computed over passages."""
     counted = counted_in(matches, statistics)
     frequencies, counts = counted.in_passages, counted.statistics
     average = counts.passage_tokens / max(counts.passages, 1)
@@ -125,15 +126,15 @@ def pl2(signals: Signals) -> Column:
     """PL2 of the passage alone, with the statistics of passages: no context.
 
     `Σ_t w_t · (n log2(1/f) + f log2(e) + log2(2πn)/2 + n (log2(n) - log2(e))) / (n + 1)` with
-    `n = tf log2(1 + c l_avg / l_p)` and `f` the mean number of occurrences of t per passage, in the collection or in
-    the candidate documents. Uninformative words have a negative weight (Amati and van Rijsbergen 2002; Gobeill and Ruch
-    2012 rank passages with it).
+    `n = tf log2(1 + c l_avg / l_p)` (Amati and van Rijsbergen 2002; used for passages by Gobeill and Ruch 2012). f is
+    the mean number of occurrences of t per passage, in the collection or in the candidate documents (`statistics`), and
+    w_t is the weight of t in the query. The summand of an uninformative word is negative.
     """
     return signals["content"]
 
 
 def tf_idf_signals(matches: Matches) -> Signals:
-    """The tf·idf score of Carmel 2013."""
+    """The signal `content`: the tf·idf of each passage (Carmel 2013)."""
     return {"content": content_score(matches, "passage", "psg")}
 
 
@@ -141,18 +142,20 @@ def tf_idf_signals(matches: Matches) -> Signals:
 def psg(signals: Signals) -> Column:
     """tf·idf of the passage alone: no context.
 
-    `psg(p) = Σ_{t ∈ q ∩ p} ln(occ(t, p) + 1) · ln(N / N_t)`, with N documents in the collection, N_t of them with t
-    (Carmel, Shtok and Kurland 2013, equation 1).
+    `psg(p) = Σ_{t ∈ q ∩ p} ln(occ(t, p) + 1) · ln(N / N_t)` (Carmel, Shtok and Kurland 2013, equation 1). occ(t, p) is
+    the number of occurrences of t in p, N is the number of documents in the collection, and N_t is the number of
+    documents that contain t.
     """
     return signals["content"]
 
 
 def normalized(matches: Matches, passage: Column, normalize: Normalize) -> Signals:
-    """A score of passages and the fetch score of their documents, normalised so that they can be mixed.
+    """The signals `passage` and `document`: the given score and the fetch score of the document, both normalised.
 
-    The paper's equation divides by the sum over the passages of the same document (`document`). That ranks documents
-    with a single matching passage first and contradicts the paper's results; the sum over all candidates agrees with
-    them. If fetch scores are negative (log-likelihoods, runs of other systems), the smallest is subtracted first.
+    The paper's equation divides by the sum over the passages of the same document (`document`). This ranks documents
+    with a single matching passage first, which contradicts the paper's results. Dividing by the sum over all candidates
+    (`candidates`) agrees with these results. If some fetch scores are negative, as log-likelihoods are, the smallest
+    fetch score is subtracted first.
     """
     document = fetch_score(matches)
     if normalize == "minmax":
@@ -160,14 +163,15 @@ def normalized(matches: Matches, passage: Column, normalize: Normalize) -> Signa
     if normalize == "document":
         within = share_within(passage, matches.document_of_passage, matches.documents)
     else:
-        # Summed document by document and sorted: the order of documents is arbitrary and must not change the last bit.
+        # Summed per document, then sorted before adding: the order of documents is arbitrary and must not change the
+        # last bit of the sum.
         total = float(np.sort(sum_documents(passage.values, matches.first_passage_of_document)).sum())
         within = passage.affine(f"{passage.label} ÷ its sum over all", 1 / total if total else 0.0, 0.0)
     return {"passage": within, "document": share(document).at(matches.document_of_passage)}
 
 
 def passage_and_document(matches: Matches, *, content: CarmelContent = "psg", normalize: Normalize = "candidates") -> Signals:
-    """The score of the passage without context and the fetch score of its document, each normalised."""
+    """The signals `passage` and `document`: the score without context and the document's fetch score, normalised."""
     return normalized(matches, content_score(matches, "passage", content), normalize)
 
 
@@ -175,10 +179,12 @@ def passage_and_document(matches: Matches, *, content: CarmelContent = "psg", no
 def psg_doc(signals: Signals, *, lam: Lambda = 0.9) -> Column:
     """The tf·idf of the passage mixed with the score of its document.
 
-    `psgDoc(p) = (1 - λ) · psg(p) / Σ psg + λ · doc(d) / Σ doc`, with doc the fetch score of the document, minus the
-    smallest fetch score if that is negative (Carmel, Shtok and Kurland 2013, equation 2). With `normalize=candidates`
-    sums are over all candidates. With `document`, the sum of psg is over the same document, as in the paper's equation.
-    With `minmax`, `(x - min) / (max - min)` replaces both quotients.
+    `psgDoc(p) = (1 - λ) · psg(p) / Σ psg + λ · doc(d) / Σ doc` (Carmel, Shtok and Kurland 2013, equation 2). doc is the
+    fetch score of the document. If some fetch scores are negative, the smallest one is subtracted from all.
+
+    With `normalize=candidates`, the sums are over all candidates. With `document`, the sum of psg is over the passages
+    of the same document, as in the paper's equation. With `minmax`, `(x - min) / (max - min)` replaces both quotients.
+    `content` replaces psg by `bm25` or `lm`, as in the models of these names.
     """
     return (1 - lam) * signals["passage"] + lam * signals["document"]
 
@@ -187,14 +193,23 @@ def passage_and_neighbors(
     matches: Matches,
     *,
     neighbors: Annotated[int, Range(1, 100), Grid((1,)), "Number of neighbouring passages on each side."] = 1,
-    decay: Annotated[float, Range(0, 1, low_open=True), Grid((0.5,)), "Weight of each neighbour relative to the next nearer one."] = 0.5,
+    decay: Annotated[
+        float,
+        Range(0, 1, low_open=True),
+        Grid((0.5,)),
+        "Factor by which the weight of a neighbour decreases with each step away from the passage.",
+    ] = 0.5,
     content: CarmelContent = "psg",
     normalize: Normalize = "candidates",
 ) -> Signals:
-    """The signals of `psg_doc`, for the passage and for the passages before (left) and after (right) it."""
+    """The signals `passage` and `document` of `psg_doc`, and the same for the neighbours on both sides.
+
+    The names of the latter are `left passage`, `left document`, `right passage` and `right document`. They are weighted
+    means over the passages before (left) and after (right) each passage.
+    """
     matches.require_passages("psg_neighbor")
     signals = passage_and_document(matches, content=content, normalize=normalize)
-    # The paper has one neighbour per side and says only that weights fall with distance; here, by the factor `decay`.
+    # The paper has one neighbour per side, and says only that weights decrease with distance; here, by `decay`.
     weights = decay ** np.arange(neighbors)
     weights = weights / weights.sum()
     beside = {
@@ -206,7 +221,11 @@ def passage_and_neighbors(
 
 
 def _beside(matches: Matches, column: Column, side: str, step: int, weights: Floats) -> Column:
-    """The weighted mean over the passages on one side in the same document; a missing passage counts 0."""
+    """For each passage, the weighted mean of a column over its neighbours on one side, in the same document.
+
+    `step` is -1 for the left and 1 for the right side. `weights` has one weight per distance; they sum to 1. If a
+    neighbour is missing, its value is 0.
+    """
     document = matches.document_of_passage
     values: Floats = beside(column.values, matches.first_passage_of_document, step, weights)
     label = f"{column.label}, of the passages on the {side}"
@@ -227,15 +246,17 @@ def _beside(matches: Matches, column: Column, side: str, step: int, weights: Flo
 def psg_neighbor(
     signals: Signals,
     *,
-    left: Annotated[float, Range(0, 1), Grid(step=0.25), "Weight λl of the passages before the passage."] = 0.25,
-    right: Annotated[float, Range(0, 1), Grid(step=0.25), "Weight λr of the passages after it; λl + λr is at most 1."] = 0.25,
+    left: Annotated[float, Range(0, 1), Grid(step=0.25), "Weight λl of the neighbours before the passage."] = 0.25,
+    right: Annotated[
+        float, Range(0, 1), Grid(step=0.25), "Weight λr of the neighbours after the passage; left + right must be at most 1."
+    ] = 0.25,
     lam: Lambda = 0.9,
 ) -> Column:
     """The passage mixed with its document, and then with its neighbours.
 
-    `psgNeighbor(p) = (1 - λl - λr) · psgDoc(p) + λl · psgDoc(p_left) + λr · psgDoc(p_right)`. Of several neighbours on
-    one side, each has `decay` times the weight of the next nearer one, and their weights sum to λl or λr. A missing
-    neighbour counts 0 (Carmel, Shtok and Kurland 2013, equation 3).
+    `psgNeighbor(p) = (1 - λl - λr) · psgDoc(p) + λl · psgDoc(p_left) + λr · psgDoc(p_right)` (Carmel, Shtok and Kurland
+    2013, equation 3). With several neighbours per side, the weights on one side sum to λl or λr, and each neighbour has
+    `decay` times the weight of the neighbour that is one step nearer. If a neighbour is missing, its psgDoc is 0.
     """
     if left + right > 1 + 1e-9:
         raise UsageError(f"psg_neighbor: left={left:g} and right={right:g} add up to more than 1; reduce one of them")

@@ -1,4 +1,4 @@
-"""Positional model: all occurrences in the document count for a passage, weighted by proximity.
+"""Positional model: all occurrences in the document contribute to the score of a passage, weighted by proximity.
 
 Source: Carmel, Shtok and Kurland, CIKM 2013.
 """
@@ -33,25 +33,29 @@ Kernel = Literal["gauss", "trapezoid"]
 Unit = Literal["token", "char"]
 
 SIGMA = {"gauss": 2000.0, "trapezoid": 1e5}
-"""The paper's best σ for each kernel."""
+"""The best σ for each kernel according to the paper."""
 LISTED = 5
-"""Number of occurrences of a term that an explanation lists one by one; one line sums up the others."""
+"""Number of occurrences of a term that an explanation lists one by one. One more line has the sum of the others."""
 
 
 def positional_signals(
     matches: Matches,
     *,
     kernel: Annotated[
-        Kernel, Grid(("gauss", "trapezoid")), "Kernel by distance: a Gaussian, or a trapezoid that is 1 inside the passage."
+        Kernel,
+        Grid(("gauss", "trapezoid")),
+        "Weight of an occurrence by distance: a Gaussian, or a trapezoid that is 1 in the occurrence's passage.",
     ] = "gauss",
     sigma: Annotated[
         float | None,
         Range(0, low_open=True),
         Grid((500.0, 1000.0, 2000.0, 3000.0, 1e4, 1e5, 1e6, 1e7)),
-        "Width σ of the kernel, in tokens or characters; none means 2000 for gauss, 100,000 for trapezoid.",
+        "Width σ of the kernel, in tokens or characters; if not given, 2000 for gauss and 100,000 for trapezoid.",
     ] = None,
     unit: Annotated[Unit, Grid(("token",)), "Unit of positions and of σ: tokens or characters."] = "token",
-    points: Annotated[int, Range(1, 1000), Grid((20,)), "Number of intervals in which the kernel is sampled along a passage."] = 20,
+    points: Annotated[
+        int, Range(1, 1000), Grid((20,)), "Number of equal intervals into which a passage is divided; the kernel is sampled at their ends."
+    ] = 20,
     normalize: Normalize = "candidates",
 ) -> Signals:
     """The kernel sum of the occurrences for each passage, and the fetch score of its document, each normalised."""
@@ -64,20 +68,24 @@ def positional_signals(
 def plm(signals: Signals, *, lam: Lambda = 0.9) -> Column:
     """The occurrences in the document, weighted by their distance to the passage, mixed with the score of the document.
 
-    `(1 - λ) · PLM(p) / Σ PLM + λ · doc(d) / Σ doc` with
-    `PLM(p) = Σ_{t ∈ q ∩ d} ln(N / N_t) Σ_{o ∈ Occ(t, d)} Σ_{j=0..k} f(o, x_j)` and `x_j = s + j (e - s) / k`, for a
-    passage p from s to e in k = `points` intervals. The kernel f is `exp(-(o - x)² / 2σ²)`, or a trapezoid: 1 in the
-    passages that contain o, and falling by 1/σ per position outside. σ is in tokens or characters, and by default 2000
-    for the Gaussian and 100,000 for the trapezoid. doc and `normalize` are as in psg_doc (Carmel, Shtok and Kurland
-    2013, equation 4). The model sums single occurrences at their positions, so it has no `content` parameter: BM25 and
-    likelihoods are functions of the number of occurrences in a text.
+    The score is `(1 - λ) · PLM(p) / Σ PLM + λ · doc(d) / Σ doc` (Carmel, Shtok and Kurland 2013, equation 4), with
+    `PLM(p) = Σ_{t ∈ q ∩ d} ln(N / N_t) Σ_{o ∈ Occ(t, d)} Σ_{j=0..k} f(o, x_j)`. The sample points are
+    `x_j = s + j (e - s) / k`, for a passage p from position s to e and k = `points`. doc and `normalize` are as in
+    psg_doc.
+
+    The kernel f is the Gaussian `exp(-(o - x)² / 2σ²)`, or a trapezoid, which is 1 in the passages that contain o and
+    decreases by 1/σ per position outside them. σ is in tokens or characters. Its default is 2000 for the Gaussian and
+    100,000 for the trapezoid.
+
+    The model has no `content` parameter, because it sums over single occurrences. BM25 and likelihoods are functions of
+    the number of occurrences in a text.
     """
     return (1 - lam) * signals["passage"] + lam * signals["document"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Occurrences:
-    """The occurrences of the query's terms, whose weights a positional kernel spreads over nearby text."""
+    """Computes and explains the kernel sums of plm for the passages of `matches`."""
 
     matches: Matches
     positions: Positions
@@ -87,7 +95,7 @@ class _Occurrences:
     points: int
 
     def column(self) -> Column:
-        """The weighted kernel sum for each passage."""
+        """The value of PLM for each passage."""
         matches, positions = self.matches, self.positions
         statistics = matches.statistics
         idf = np.log(max(statistics.documents, 1) / np.maximum(statistics.document_frequency, 1))
@@ -102,7 +110,10 @@ class _Occurrences:
         return Column(label, values, lambda row: Node(label, float(values[row]), "sum", tuple(self._explain(row, idf))))
 
     def _unions(self) -> tuple[Integers, Integers]:
-        """First and last position of the union of the passages that contain each occurrence."""
+        """For each occurrence, the first and the last position (inclusive) of the passages that contain it.
+
+        Both are the position of the occurrence if no passage contains it.
+        """
         matches, positions = self.matches, self.positions
         first, last = unite_passages(
             positions.position_of_occurrence,
@@ -114,7 +125,7 @@ class _Occurrences:
         return first, last
 
     def _explain(self, row: int, idf: Floats) -> list[Node]:
-        """One node per query term that occurs in the document of a passage."""
+        """The explanation of one passage: one node per query term that occurs in its document."""
         document = self.matches.document_of_passage[row]
         of_document = slice(*self.matches.first_occurrence_of_document[document : document + 2].tolist())
         area, term = self._areas(row, of_document), self.matches.term_of_occurrence[of_document]
@@ -128,7 +139,7 @@ class _Occurrences:
         return nodes
 
     def _areas(self, row: int, occurrences: slice) -> Floats:
-        """The kernel sum of each occurrence for one passage, computed point by point as in the paper."""
+        """For one passage, the kernel sum of each occurrence in the slice, computed point by point as in the paper."""
         first, last = int(self.positions.first_of_passage[row]), int(self.positions.last_of_passage[row])
         if last < first:
             return np.zeros(occurrences.stop - occurrences.start)
@@ -150,7 +161,7 @@ class _Occurrences:
         return Node(f"area of {order.size}×, in {self.points + 1} points", math.fsum(node.value for node in nodes), "sum", tuple(nodes))
 
     def _location(self, row: int, position: int) -> str:
-        """The location of an occurrence relative to a passage, in words."""
+        """A text that says where an occurrence lies relative to a passage."""
         first, last = int(self.positions.first_of_passage[row]), int(self.positions.last_of_passage[row])
         if first <= position <= last:
             return f"inside, at {self.unit} {position}"
@@ -160,19 +171,22 @@ class _Occurrences:
 
 @lru_cache(maxsize=8)
 def quadrature(points: int) -> QuadratureRules:
-    """Quadrature rules for `sum_gauss` that replace the sum over k + 1 equally spaced points by a sum over fewer nodes.
+    """Quadrature rules for `sum_gauss`, which replace a sum over k + 1 equally spaced points by a sum over fewer nodes.
 
-    Returns the nodes and weights of each rule, their number of nodes, and the table of the last paragraph below.
+    `points` is k. Each rule has a table entry `longest`, explained in the last paragraph below: the largest half-length
+    of a passage for which the rule is accurate.
 
-    The rule with m nodes is the Gauss quadrature of the discrete measure of the points. It is exact for polynomials up
-    to degree 2m - 1. Its nodes are the eigenvalues of the recurrence matrix of the discrete Chebyshev polynomials
-    (Golub and Welsch 1969), whose squared norms are products of `β_i = i² ((k+1)² - i²) / (4 (4i² - 1)) · (2/k)²`. Its
-    error is `f^(2m)(ξ) / (2m)! · (k+1) β_1 … β_m`.
+    The rule with m nodes is the Gauss quadrature of the discrete measure of the k + 1 points. It is exact for
+    polynomials up to degree 2m - 1. Its nodes are the eigenvalues of the recurrence matrix of the discrete Chebyshev
+    polynomials (Golub and Welsch 1969). The squared norms of these polynomials are products of
+    `β_i = i² ((k+1)² - i²) / (4 (4i² - 1)) · (2/k)²`. The error of the rule for a function f is
+    `f^(2m)(ξ) / (2m)! · (k+1) β_1 … β_m`.
 
-    Consider a Gaussian at distance d from the middle of a passage of half-length y, both in units of σ. Then
-    `|f^(n)| ≤ yⁿ (d + y + κ)ⁿ f`, with κ the n-th root of the n-th moment of a normal variable (a Hermite polynomial
-    is, up to signs, the moment of a shifted one), and no f in the passage is more than `exp(dy + y²/2)` times their
-    mean. The last table has, by d and rule, the largest y for which the relative error stays below 1e-10.
+    Let f be a Gaussian at distance d from the middle of a passage of half-length y, both in units of σ. Then
+    `|f^(n)| ≤ yⁿ (d + y + κ)ⁿ f`, where κ is the n-th root of the n-th moment of a normal variable, because a Hermite
+    polynomial is, up to signs, a moment of a shifted normal variable. Moreover, no value of f in the passage is more
+    than `exp(dy + y²/2)` times the mean of its values there. `longest` has, for each d and each rule, the largest y for
+    which these bounds keep the relative error below 1e-10.
     """
     most = min(points, 24)
     degree = np.arange(1, most + 1)

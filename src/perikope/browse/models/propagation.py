@@ -36,18 +36,18 @@ Sigma = Annotated[
     float,
     Range(0, low_open=True),
     Grid((0.5, 1.0, 2.0, 5.0)),
-    "Width σ of the weight, in edges of the tree; larger values reach farther.",
+    "Width σ of the weight function, in edges of the tree; with larger values, distant text has more weight.",
 ]
-# Grids hold the published choice only, as in `content`.
+# Grids contain only the published choice; users who want another one name it.
 Aggregate = Annotated[
     Literal["average", "maximum"],
     Grid(("average",)),
-    "How the score of a section follows from the passages and sections directly below it.",
+    "How the score of a section is computed from the passages and sections directly below it.",
 ]
 AggregateByDistance = Annotated[
     Literal["average", "maximum", "weighted"],
     Grid(("average",)),
-    "How weighted scores are combined: average, maximum, or sum divided by the sum of weights.",
+    "How scores weighted by distance are combined: average, maximum, or sum divided by the sum of weights.",
 ]
 Weight = Annotated[
     Literal["gauss", "triangle", "exponential", "inverse", "step"],
@@ -57,7 +57,7 @@ Weight = Annotated[
 ShareOfPassage = Annotated[Share, "Weight α of the passage; its context has weight 1 - α."]
 
 LISTED = 10
-"""Number of contributions that an explanation lists one by one; one line sums up the others."""
+"""Number of contributions that an explanation lists one by one. One more line has the sum or maximum of the others."""
 
 
 def _document(matches: Matches, content: Content, statistics: CountedOver, mu: float) -> Column:
@@ -70,7 +70,10 @@ def _document(matches: Matches, content: Content, statistics: CountedOver, mu: f
 def _in_context(
     matches: Matches, passage: Column, content: Content, statistics: CountedOver, mu: float, context: Column | None = None
 ) -> Signals:
-    """The scores of the passage, of its document and of its further context, each min-max normalised."""
+    """The signals `content`, `document` and, if `context` is given, `context`, each min-max normalised.
+
+    They are the scores of each passage, of its document, and of its further context.
+    """
     signals = {"content": min_max(passage), "document": _document(matches, content, statistics, mu)}
     return signals if context is None else {**signals, "context": min_max(context)}
 
@@ -81,7 +84,7 @@ def _mix(signals: Signals, alpha: float, beta: float) -> Column:
 
 
 def passage_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm", statistics: CountedOver = "documents") -> Signals:
-    """Similarity of the passage and of its document, each min-max normalised."""
+    """Similarity to the query of each passage (`content`) and of its document (`document`), each min-max normalised."""
     return _in_context(matches, content_score(matches, "passage", content, statistics, mu=mu), content, statistics, mu)
 
 
@@ -89,16 +92,18 @@ def passage_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm
 def qsf_v(signals: Signals, *, alpha: Annotated[Share, "Weight α of the passage; its document has weight 1 - α."] = 0.8) -> Column:
     """The passage mixed with its document.
 
-    `QSF_v = α · Sim°(q, g) + (1 - α) · Sim°(q, d)`, where `Sim(q, x) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_x + μ)))`
-    and ° is min-max normalisation over the candidates (Albarede et al. 2021, equations 2 to 4). `content` replaces this
-    likelihood (`lm`) by `bm25` or `psg`, as in the models of these names. `statistics` says whether P(t|C), idf and the
-    average length are counted over `documents` with their titles or over `passages`.
+    `QSF_v = α · Sim°(q, g) + (1 - α) · Sim°(q, d)` for a query q and a passage g of a document d, where ° is min-max
+    normalisation over the candidates and `Sim(q, x) = exp(Σ_t P(t|q) ln((tf + μ P(t|C)) / (l_x + μ)))` is the query
+    likelihood (Albarede et al. 2021, equations 2 to 4).
+
+    `content` selects this likelihood (`lm`), or `bm25` or `psg` as in the models of these names. `statistics` selects
+    whether P(t|C), idf and the average length are computed over `documents` with their titles, or over `passages`.
     """
     return alpha * signals["content"] + (1 - alpha) * signals["document"]
 
 
 def titled_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm", statistics: CountedOver = "documents") -> Signals:
-    """Similarity of the passage with the titles of all sections above it, and of its document."""
+    """Similarity to the query of each passage with the titles of all sections above it, and of its document."""
     return _in_context(matches, content_score(matches, "passage with titles", content, statistics, mu=mu), content, statistics, mu)
 
 
@@ -106,8 +111,9 @@ def titled_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm"
 def qsf_v_title(signals: Signals, *, alpha: Annotated[Share, "Weight α of the passage; its document has weight 1 - α."] = 0.9) -> Column:
     """The passage, with the titles of the sections that contain it, mixed with its document.
 
-    `QSF_v_title = α · Sim_title°(q, g) + (1 - α) · Sim°(q, d)`, with Sim and ° as in qsf_v and the titles appended to
-    the passage (Albarede et al. 2021, equations 5 and 6). `content` and `statistics` are as in qsf_v.
+    `QSF_v_title = α · Sim_title°(q, g) + (1 - α) · Sim°(q, d)`, with Sim and ° as in qsf_v. Sim_title is Sim of the
+    passage with the titles appended to it (Albarede et al. 2021, equations 5 and 6). `content` and `statistics` are as
+    in qsf_v.
     """
     return alpha * signals["content"] + (1 - alpha) * signals["document"]
 
@@ -124,10 +130,11 @@ def section_signals(
     statistics: CountedOver = "documents",
     aggregate: Aggregate = "average",
 ) -> Signals:
-    """Similarity to the query of the passage and its titles, of its document, and of the section directly above."""
+    """Similarity to the query of each passage with its titles, of its document, and of the section above it."""
     matches.require_passages("qsf_section")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
-    # A section without direct passages lies between its subsections in value, so the extremes do not change.
+    # Sections without direct passages are left out of the min-max normalisation. This changes nothing, because their
+    # scores lie between those of their subsections.
     section = section_scores(matches, passage, aggregate).at(matches.section_of_passage)
     return _in_context(matches, passage, content, statistics, mu, section)
 
@@ -142,8 +149,10 @@ def qsf_section(
     """The passage, with its titles, mixed with its document and with the section that contains it.
 
     `QSF_section = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · Sim_sec°(q, s))`, where s is the section
-    directly above g, and `Sim_sec(q, s)` is the average (or maximum) of Sim_title of the passages and of Sim_sec of the
-    sections directly below s. Sections without passages do not count (Albarede et al. 2021, equations 7 and 8).
+    directly above g (Albarede et al. 2021, equations 7 and 8). `Sim_sec(q, s)` is the average, or with
+    `aggregate=maximum` the maximum, of the scores directly below s: Sim_title of passages and Sim_sec of sections.
+    Sections without passages are ignored. Sim_title and ° are as in qsf_v_title.
+
     `content` and `statistics` are as in qsf_v. The model ranks passages, not elements.
     """
     return _mix(signals, alpha, beta)
@@ -159,9 +168,9 @@ def section_propagate_signals(
     weight: Weight = "gauss",
     sigma: Sigma = 5.0,
 ) -> Signals:
-    """Similarity to the query of the passage and its titles, of its document, and of all sections above.
+    """Similarity to the query of each passage with its titles, of its document, and of all sections above it.
 
-    The sections above are weighted by proximity.
+    The sections above are weighted by their distance from the passage.
     """
     matches.require_passages("qsf_section_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
@@ -179,16 +188,17 @@ def qsf_section_propagate(
 ) -> Column:
     """The passage, with its titles, mixed with its document and with all sections above it, weighted by proximity.
 
-    `QSF_sectionPropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where
-    `propag(q, g)` is the average (or maximum) over all sections s above g of `Sim_sec(q, s) · w(x)`, and x is the
-    distance from g to s in edges (Albarede et al. 2021, equations 9, 10 and 13). Sim_sec is as in qsf_section.
+    `QSF_sectionPropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))` (Albarede et al.
+    2021, equations 9, 10 and 13). `propag(q, g)` is the average (or maximum) over all sections s above g of
+    `Sim_sec(q, s) · w(x)`, where x is the distance from g to s in edges of the tree. Sim_sec is as in qsf_section.
 
     `weight` selects w(x): `gauss` is `exp(-x² / 2σ²)`, as in the paper; `triangle` is `max(0, 1 - x / σ)`;
     `exponential` is `exp(-x / σ)`; `inverse` is `1 / (1 + x / σ)`; `step` is 1 up to σ and 0 beyond it.
 
-    `aggregate` applies to propag and to Sim_sec. With `weighted`, propag divides the sum by the sum of the weights
-    instead of the number of sections, and Sim_sec is the average. `content` and `statistics` are as in qsf_v. The model
-    ranks passages, not elements.
+    `aggregate` applies to propag and to Sim_sec. With `weighted`, propag is the sum divided by the sum of the weights
+    instead of the number of sections, and Sim_sec is the average.
+
+    `content` and `statistics` are as in qsf_v. The model ranks passages, not elements.
     """
     return _mix(signals, alpha, beta)
 
@@ -203,9 +213,9 @@ def passage_propagate_signals(
     weight: Weight = "gauss",
     sigma: Sigma = 5.0,
 ) -> Signals:
-    """Similarity to the query of the passage and its titles, of its document, and of its other passages.
+    """Similarity to the query of each passage with its titles, of its document, and of the document's other passages.
 
-    The other passages are weighted by proximity.
+    The other passages are weighted by their distance from the passage.
     """
     matches.require_passages("qsf_passage_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
@@ -220,19 +230,20 @@ def qsf_passage_propagate(
     alpha: ShareOfPassage = 0.5,
     beta: Annotated[Share, "Weight β of the document in the context; the other passages have weight 1 - β."] = 0.2,
 ) -> Column:
-    """The passage, with its titles, mixed with its document and with its other passages, weighted by proximity.
+    """The passage, with its titles, mixed with its document and the document's other passages, weighted by proximity.
 
-    `QSF_passagePropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))`, where
-    `propag(q, g)` is the average (or maximum) over the other passages g' of the document of `Sim_title(q, g') · w(x)`,
-    and x is the distance from g to g' in edges of the tree of sections and passages (Albarede et al. 2021, equations 11
-    to 13). propag is 0 for the only passage of a document.
+    `QSF_passagePropagate = α · Sim_title°(q, g) + (1 - α)(β · Sim°(q, d) + (1 - β) · propag°(q, g))` (Albarede et al.
+    2021, equations 11 to 13). `propag(q, g)` is the average (or maximum) of `Sim_title(q, g') · w(x)` over the other
+    passages g' of the document, where x is the distance from g to g' in edges of the tree of sections and passages. If
+    the document has no other passage, propag is 0.
 
     `weight` selects w(x): `gauss` is `exp(-x² / 2σ²)`, as in the paper; `triangle` is `max(0, 1 - x / σ)`;
     `exponential` is `exp(-x / σ)`; `inverse` is `1 / (1 + x / σ)`; `step` is 1 up to σ and 0 beyond it.
 
-    The aggregate `weighted` divides the sum by the sum of the weights instead of the number of passages. A passage then
-    does not gain merely from having many passages nearby. `content` and `statistics` are as in qsf_v. The model ranks
-    passages, not elements.
+    With the aggregate `weighted`, propag is the sum divided by the sum of the weights instead of the number of
+    passages. A passage then does not gain merely from having many passages nearby.
+
+    `content` and `statistics` are as in qsf_v. The model ranks passages, not elements.
     """
     return _mix(signals, alpha, beta)
 
@@ -244,37 +255,43 @@ _FORMULAS: Mapping[str, Callable[[Floats], Array]] = {
     "inverse": lambda x: 1.0 / (1.0 + x),
     "step": lambda x: x <= 1.0,
 }
-"""Weight as a function of distance ÷ σ."""
+"""Functions that return the weight, given the distance divided by σ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """A weight by distance d, in edges: 1 at distance 0, never rising, and falling faster for a smaller σ.
+    """A weight function of the distance d in edges of the tree.
 
-    `gauss` exp(-d² / 2σ²), as in the paper · `triangle` max(0, 1 - d / σ) · `exponential` exp(-d / σ) ·
-    `inverse` 1 / (1 + d / σ) · `step` 1 up to σ, then 0.
+    The weight is 1 at distance 0 and does not increase with distance. It decreases faster for a smaller σ. The
+    functions are `gauss`, exp(-d² / 2σ²), as in the paper; `triangle`, max(0, 1 - d / σ); `exponential`, exp(-d / σ);
+    `inverse`, 1 / (1 + d / σ); and `step`, 1 up to σ and 0 beyond it.
     """
 
     name: str
+    """Name of the function."""
     sigma: float
+    """Width σ, in edges."""
 
     def at(self, distance: Array) -> Floats:
         """The weight of each distance."""
-        with np.errstate(over="ignore"):  # distance ÷ a tiny σ may overflow to infinity, where the weight is 0
+        with np.errstate(over="ignore"):  # distance ÷ a tiny σ may overflow to infinity; the weight is then 0
             return _FORMULAS[self.name](np.asarray(distance, np.float64) / self.sigma).astype(np.float64)
 
     def table(self, first: int, last: int) -> Floats:
-        """The weights of the distances from `first` to `last`, without the zeros at the end."""
+        """The weights of the distances from `first` to `last` (inclusive), without the zeros at the end."""
         return np.trim_zeros(self.at(np.arange(first, max(first, last) + 1)), "b")
 
     @property
     def factor(self) -> float | None:
-        """The factor by which each further edge multiplies the weight, or None if it is not constant."""
+        """The factor by which each further edge multiplies the weight, or None if there is no constant factor."""
         return math.exp(-1 / self.sigma) if self.name == "exponential" else None
 
 
 def section_scores(matches: Matches, passage: Column, aggregate: Aggregate) -> Column:
-    """For each section, the average or maximum of the passages and sections directly below it; 0 without passages."""
+    """For each section, the average or maximum score of the passages and sections directly below it.
+
+    `passage` has the scores of the passages. Sections without passages score 0 and are ignored in the section above.
+    """
     values, count = aggregate_children(passage.values, matches.section_of_passage, matches.parent_of_section, aggregate == "maximum")
 
     def explain(section: int) -> Node:
@@ -295,10 +312,10 @@ def section_scores(matches: Matches, passage: Column, aggregate: Aggregate) -> C
 
 
 def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
-    """For each passage, the average, weighted mean or maximum of all sections above it, weighted by distance.
+    """For each passage, the average, weighted mean or maximum score of all sections above it, weighted by distance.
 
-    Time is linear in sections × depth, with the depth limited by the reach of the weight; for the exponential weight it
-    is linear in sections.
+    The time is proportional to sections × depth, where only depths with a weight above 0 count. For the exponential
+    weight it is proportional to the number of sections.
     """
     parent, section_of_passage, maximum = matches.parent_of_section, matches.section_of_passage, aggregate == "maximum"
     depth = _depth(matches)
@@ -334,12 +351,13 @@ def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, a
 
 
 def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
-    """For each passage, the average, weighted mean or maximum of its document's other passages, weighted by distance.
+    """For each passage, the average, weighted mean or maximum score of the document's other passages, by distance.
 
-    The distance of two passages is that of their sections plus two edges. So sections exchange their sums or maxima,
-    and only passages of the same section are compared one by one. Time is linear in passages + sections × depth, with
-    the depth limited by the reach of the weight (a Gaussian is 0 in float64 from 38.6 σ on); for the exponential weight
-    it is linear in passages + sections.
+    The distance between two passages is the distance between their sections plus two edges. Therefore the passages of a
+    section are first reduced to their sum or maximum, and only these values are propagated between sections.
+
+    The time is proportional to passages + sections × depth, where only distances with a weight above 0 count (a
+    Gaussian is 0 in float64 from 38.6 σ on). For the exponential weight it is proportional to passages + sections.
     """
     parent, section_of_passage, maximum = matches.parent_of_section, matches.section_of_passage, aggregate == "maximum"
     nearest = float(decay.at(np.array(2)))
@@ -347,7 +365,7 @@ def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, ag
     others = (np.diff(matches.first_passage_of_document) - 1)[matches.document_of_section]
 
     def received(given: Floats) -> Floats:
-        """The average or maximum that each passage receives from the other passages' values."""
+        """For each passage, the weighted average or maximum of the values given by the other passages."""
         of_section, siblings = from_others_in_group(given, section_of_passage, parent.size, maximum)
         if decay.factor is None:
             elsewhere = from_other_sections(of_section, parent, table, maximum)
@@ -358,7 +376,7 @@ def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, ag
 
     values = received(passage.values)
     if aggregate == "weighted":
-        values = _divided(values, received(np.ones(values.size)))  # both are averages over the same number of passages
+        values = _divided(values, received(np.ones(values.size)))  # both divide by the same number of passages, which cancels out
     label = f"{_CALLED[aggregate]} of the other passages, by distance"
 
     def explain(row: int) -> Node:
@@ -381,25 +399,29 @@ _CALLED = {"average": "average", "maximum": "maximum", "weighted": "weighted mea
 
 
 def _divided(total: Floats, weight: Floats) -> Floats:
-    """Sums divided by their weights; 0 where the weight is 0, because nothing is near enough."""
+    """Each sum divided by its sum of weights; 0 if that is 0, because everything is too far away."""
     return np.divide(total, weight, out=np.zeros(total.size), where=weight > 0)
 
 
 def _depth(matches: Matches) -> Integers:
-    """The depth of each section: the number of sections that contain it, itself included."""
+    """The depth of each section: the number of sections that contain it, counting itself and the document."""
     depth: Integers = sum_ancestors(np.ones(matches.parent_of_section.size, np.int64), matches.parent_of_section)
     return depth
 
 
 def _weighted(label: str, node: Node, weight: float, value: float) -> Node:
-    """A contribution: the value of a node multiplied by the weight of its distance."""
+    """An explanation node whose value is the value of `node` multiplied by the weight of its distance."""
     return Node(label, float(value), "product", (node, Node("weight of the distance", float(weight))))
 
 
 def _aggregated(
     label: str, value: float, parts: Floats, part: Callable[[int], Node], aggregate: AggregateByDistance, weight: Floats | None = None
 ) -> Node:
-    """The explanation of an average or maximum: the largest parts one by one, then the sum or maximum of the others."""
+    """The explanation of an average, weighted mean or maximum of `parts`.
+
+    It lists the largest parts one by one, then the sum or maximum of the others. `part` returns the node of a part by
+    its index. `weight` has the weight of each part, for the weighted mean.
+    """
     order = np.argsort(-parts, kind="stable")
     nodes = [part(int(i)) for i in order[:LISTED]]
     rest = parts[order[LISTED:]]
@@ -415,7 +437,10 @@ def _aggregated(
 
 
 class SectionOutline:
-    """Names of one document's sections and passages in explanations; passages are numbered in reading order."""
+    """The sections and passages of one document, with their names in explanations.
+
+    Arguments and results are indexes in the columns of `Matches`. Names number passages in reading order, from 1.
+    """
 
     def __init__(self, matches: Matches, document: int) -> None:
         self.passages = range(*matches.document_of_passage.searchsorted([document, document + 1]).tolist())
@@ -426,19 +451,19 @@ class SectionOutline:
         self._section = matches.section_of_passage[self.passages.start : self.passages.stop] - first
 
     def passages_in(self, section: int) -> Integers:
-        """The passages directly below a section."""
+        """The indexes of the passages directly below a section."""
         return np.flatnonzero(self._section == section - self.sections.start) + self.passages.start
 
     def sections_in(self, section: int) -> Integers:
-        """The sections directly below a section."""
+        """The indexes of the sections directly below a section."""
         return np.flatnonzero(np.array(self._parent) == section - self.sections.start) + self.sections.start
 
     def name_of_passage(self, passage: int) -> str:
-        """The name of a passage, by its number."""
+        """The name of a passage, which contains its number in the document."""
         return f"passage {passage - self.passages.start + 1}"
 
     def name_of_section(self, section: int) -> str:
-        """The name of a section, by the numbers of its passages."""
+        """The name of a section, which contains the numbers of its first and last passage."""
         if section == self.sections.start:
             return "the whole document"
         inside = np.zeros(len(self.sections), bool)
@@ -448,7 +473,7 @@ class SectionOutline:
         return f"section of passage {numbers[0]}" + (f" to {numbers[-1]}" if numbers.size > 1 else "")
 
     def distances(self, passage: int) -> Integers:
-        """The number of edges between a passage and each passage of the document."""
+        """The number of edges between a passage and each passage of the document; ignore the value for itself."""
         distance = np.full(len(self.sections), -1, np.int64)
         above, steps = int(self._section[passage - self.passages.start]), 0
         while above >= 0:

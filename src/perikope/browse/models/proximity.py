@@ -1,4 +1,6 @@
-"""Proximity models: the words of a Boolean query score by their distance and by the tags that mark them.
+"""Proximity models: text scores by the distances between the words of a Boolean query, and by the tags around them.
+
+Each occurrence of a word has an *influence* on the tokens near it, which decreases with distance.
 
 Source: Beigbeder, Géry and Largeron 2015.
 """
@@ -44,20 +46,25 @@ from perikope.kernels.proximity import (
 from perikope.query.boolean import And, Near, Not, Or, QueryTree, Same, Word, words_of
 
 ALL = "all"
+"""Value of the parameter `logical` that selects all logical elements."""
 INLINE = "tags"
+"""Name of the call in which users write weights of tags."""
 _NEGLIGIBLE = 1e-12
-"""Influence below this share of its height counts as 0, so that a Gaussian ends."""
+"""Influence below this share of its height is set to 0, so that a Gaussian has a finite reach."""
 
 
 def read_weights(value: object) -> str | Call:
-    """The name of a table, or weights written out as `tags(b=1.4,title=1.5)`; raises if the value is neither."""
+    """Read the parameter `weights`: the name of a table, or weights written as `tags(b=1.4,title=1.5)`.
+
+    Raises `UsageError` if the value is neither.
+    """
     if isinstance(value, Call) and value.name == INLINE and value.arguments and not value.positional:
         wrong = [tag for tag, weight in value.arguments.items() if not is_weight(weight)]
         if wrong:
             raise UsageError(f"the weight of the tag {wrong[0]!r} must be a number from 0 to {LARGEST:g}")
         return value
     if isinstance(value, Call) and value.name == INLINE and not value.positional:
-        raise UsageError("tags() has no weights; write tags and weights as tags(b=1.4,title=1.5)")
+        raise UsageError("tags() contains no weights; write them as tags(b=1.4,title=1.5)")
     if isinstance(value, Call) and not value.arguments and not value.positional:
         value = value.name
     if isinstance(value, str) and value:
@@ -66,7 +73,10 @@ def read_weights(value: object) -> str | Call:
 
 
 def read_logical(value: object) -> str | tuple[str, ...]:
-    """Logical elements as `all`, a list of tags, or one name: of a table that lists logical tags, or of a tag."""
+    """Read the parameter `logical`: `all`, a list of tags, or a single name.
+
+    A single name is the name of a table that lists logical tags, or a tag. Raises `UsageError` for any other value.
+    """
     if isinstance(value, Call) and not value.arguments and not value.positional:
         value = value.name
     if isinstance(value, tuple):
@@ -86,18 +96,18 @@ Width = Annotated[
     int,
     Range(1, 100_000),
     Grid((50, 100, 200, 400)),
-    "Width k of an occurrence's influence, in tokens; larger values reach farther.",
+    "Width k of the influence of an occurrence, in tokens; larger values reach farther.",
 ]
 ShapeName = Annotated[
     Literal["triangle", "gauss", "cosine", "circle", "rectangle"],
     Grid(("triangle",)),
-    "How the influence of an occurrence falls with distance.",
+    "How the influence of an occurrence decreases with distance.",
 ]
 Logical = Annotated[
     Any,
     Nested(read_logical, describes="all, a tag, a list of tags, or the name of a table"),
     Grid((ALL,)),
-    "Elements that bound influence: an occurrence reaches only tokens of the same element.",
+    "Elements that limit influence: an occurrence influences only tokens of the same element.",
 ]
 Titles = Annotated[
     Literal[False, True], Grid((False,)), "Whether a word in a title has full influence on the whole element with that title."
@@ -106,15 +116,16 @@ Weights = Annotated[
     Any,
     Nested(read_weights, describes="the name of a table, or weights such as tags(b=1.4,title=1.5)"),
     Grid(("beigbeder2015",)),
-    "Weights of tags; words that a tag with a larger weight marks have more influence.",
+    "Weights of tags; words inside a tag with a larger weight have more influence.",
 ]
 PUBLISHED = "beigbeder2015"
+"""Name of the table with the published weights, which comes with the program."""
 
 
 def proximity_signals(
     matches: Matches, *, k: Width = 200, shape: ShapeName = "triangle", logical: Logical = ALL, titles: Titles = False
 ) -> Signals:
-    """The mean influence of the query on the tokens of each unit."""
+    """The signal `influence`: the mean influence of the query on the tokens of each unit."""
     return {"influence": Influence(matches, Shape(shape, k, "none"), logical, titles, {}).column()}
 
 
@@ -136,21 +147,25 @@ def _needs_weighted_tags(parameters: Mapping[str, object]) -> Iterator[Need]:
 def prox(signals: Signals) -> Column:
     """The mean influence of the Boolean query on the text, which is higher the nearer its words are to each other.
 
-    `Σ_x p_q(x) ÷ number of tokens x of the unit`, with
-    `p_t(x) = max over occurrences i of t of max(0, (k - |x - i|) / k)` for a word, the minimum for AND, the maximum for
-    OR and `max(0, 1 - p)` for NOT at each token. An occurrence reaches only tokens with the same deepest logical
-    element; `logical` names the tags of these elements. A phrase, NEAR, ADJ or SAME counts as one word, which occurs at
-    all words of its matches inside one element. Words without operators are joined by AND. `shape` says how influence
-    falls with x = distance ÷ k: `triangle`, `max(0, 1 - x)`, as in the paper; `gauss`, `exp(-x² / 2)`; `cosine`,
-    `(1 + cos πx) / 2` up to 1; `circle`, `√(1 - x²)` up to 1; or `rectangle`, 1 up to 1. With `titles`, a word in a
-    title has its full influence on the whole element with that title (Beigbeder, Géry and Largeron 2015, equations 2 to
-    6).
+    The score of a unit of text is the mean of `p_q(x)` over its tokens x (Beigbeder, Géry and Largeron 2015, equations
+    2 to 6). For a word t, `p_t(x)` is the maximum of `max(0, (k - |x - i|) / k)` over the occurrences i of t. AND takes
+    the minimum of its operands at each token, OR takes the maximum, and NOT takes `max(0, 1 - p)`. Words without
+    operators are joined by AND. A phrase, NEAR, ADJ or SAME is treated as one word, which occurs at all words of its
+    matches; a match must lie inside one element.
+
+    An occurrence influences only tokens with the same deepest logical element. `logical` selects these elements: `all`,
+    or the elements with certain tags. With `titles`, a word in a title has its full influence on the whole element with
+    that title.
+
+    `shape` selects how influence decreases with y = distance ÷ k. `triangle` is `max(0, 1 - y)`, as in the paper, and
+    `gauss` is `exp(-y² / 2)`. For y up to 1, `cosine` is `(1 + cos πy) / 2`, `circle` is `√(1 - y²)` and `rectangle` is
+    1; beyond, these three are 0.
     """
     return signals["influence"]
 
 
 def _weighed(weighs: Literal["height", "both"]) -> Callable[..., Signals]:
-    """Make the signals of a model in which tag weights multiply the height of influence, or height and width."""
+    """The signals function of a model whose tag weights multiply the height of influence, or its height and width."""
 
     def signals(
         matches: Matches,
@@ -161,7 +176,7 @@ def _weighed(weighs: Literal["height", "both"]) -> Callable[..., Signals]:
         logical: Logical = ALL,
         titles: Titles = False,
     ) -> Signals:
-        """The mean influence of the query, with weights of tags."""
+        """The signal `influence`: the mean influence of the query on the tokens of each unit, with weights of tags."""
         return {"influence": Influence(matches, Shape(shape, k, weighs), logical, titles, _weights(matches, weights)).column()}
 
     return signals
@@ -169,21 +184,23 @@ def _weighed(weighs: Literal["height", "both"]) -> Callable[..., Signals]:
 
 @model(_weighed("height"), needs=_needs_weighted_tags)
 def prox_h(signals: Signals) -> Column:
-    """As prox, with influence that is multiplied by the weight of the tag that marks the occurrence.
+    """As prox, but the weight of the tag around an occurrence multiplies its influence.
 
-    `p_t(x) = max over i of max(0, w (k - |x - i|) / k)`, with w the weight of the deepest weighted tag around i, or 1
-    if there is none. `weights` is the name of a learned table (`perikope learn tags`), or weights such as
-    `tags(b=1.4,title=1.5)`; `beigbeder2015` are the published ones (Beigbeder, Géry and Largeron 2015, equation 9).
+    `p_t(x)` is the maximum of `max(0, w (k - |x - i|) / k)` over the occurrences i of t, where w is the weight of the
+    deepest weighted tag around i, or 1 if there is none (Beigbeder, Géry and Largeron 2015, equation 9).
+
+    `weights` is the name of a table that `perikope learn tags` saved, or a list of weights such as
+    `tags(b=1.4,title=1.5)`. The default `beigbeder2015` is a table with the published weights.
     """
     return signals["influence"]
 
 
 @model(_weighed("both"), needs=_needs_weighted_tags)
 def prox_hw(signals: Signals) -> Column:
-    """As prox_h, with tag weights that multiply both the height and the width of influence.
+    """As prox_h, but the weight of a tag multiplies both the height and the width of influence.
 
-    `p_t(x) = max over i of max(0, (w k - |x - i|) / k)`, with w as in prox_h (Beigbeder, Géry and Largeron 2015,
-    equation 10).
+    `p_t(x)` is the maximum of `max(0, (w k - |x - i|) / k)` over the occurrences i of t, with w as in prox_h
+    (Beigbeder, Géry and Largeron 2015, equation 10).
     """
     return signals["influence"]
 
@@ -204,7 +221,7 @@ def _logical_tags(matches: Matches, logical: object) -> tuple[str, ...] | None:
     try:
         return tag_table(matches.table(tags, KIND)).logical
     except UsageError:
-        return (tags,)  # a tag; `perikope.browse.requirements` has checked that the index has it
+        return (tags,)  # a tag; `perikope.browse.requirements` has checked that it occurs in the index
 
 
 _SHAPES: Mapping[str, Callable[[Floats], Array]] = {
@@ -218,37 +235,44 @@ _SHAPES: Mapping[str, Callable[[Floats], Array]] = {
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How influence falls from 1 with x = d / k, where d is the distance in tokens.
+    """How influence decreases from its height with y = distance in tokens ÷ k.
 
-    `triangle` max(0, 1 - x), as in the paper · `gauss` exp(-x² / 2) · `cosine` (1 + cos πx) / 2 up to 1 ·
-    `circle` √(1 - x²) up to 1 · `rectangle` 1 up to 1 (de Kretser and Moffat 1999; Lv and Zhai 2009).
+    As a share of the height, `triangle` is max(0, 1 - y), as in the paper, and `gauss` is exp(-y² / 2). For y up to 1,
+    `cosine` is (1 + cos πy) / 2, `circle` is √(1 - y²) and `rectangle` is 1; beyond, these three are 0 (de Kretser and
+    Moffat 1999; Lv and Zhai 2009).
     """
 
     name: str
+    """Name of the function."""
     k: int
+    """Width of influence, in tokens."""
     weighs: Literal["none", "height", "both"]
-    """What the weight of a tag multiplies: nothing, the height, or the height and k."""
+    """What the weight of a tag multiplies: nothing, the height, or both the height and the width."""
 
     def height(self, weight: float) -> float:
-        """The influence at the occurrence itself."""
+        """The influence of an occurrence on its own token, if its tag has this weight."""
         return 1.0 if self.weighs == "none" else weight
 
     def curve(self, weight: float, distances: Integers) -> Floats:
-        """Influence at each distance, as a share of the height."""
+        """The influence at each distance in tokens, as a share of the height, if the tag has this weight."""
         width = self.k * weight if self.weighs == "both" else self.k
         if width <= 0:
             return np.zeros(distances.size)
-        with np.errstate(over="ignore"):  # distance ÷ a tiny width may overflow to infinity, where influence is 0
+        with np.errstate(over="ignore"):  # distance ÷ a tiny width may overflow to infinity; influence is then 0
             values = np.asarray(_SHAPES[self.name](distances / width), np.float64)
         return np.where(values < _NEGLIGIBLE, 0.0, values)
 
     def table(self, weight: float, tokens: int) -> Floats:
-        """Influence at distances from 0 up to its reach, in documents of at most `tokens` tokens."""
+        """The influence at distances 0, 1, 2, … below `tokens`, without the zeros at the end."""
         return np.trim_zeros(self.height(weight) * self.curve(weight, np.arange(tokens)), "b")
 
 
 class Influence:
-    """The influence of a query on the tokens of the candidate documents."""
+    """Computes the influence of a query on the tokens of the candidate documents.
+
+    A *leaf* is a node of the query tree that has occurrences: a word, phrase, NEAR, ADJ or SAME. Arrays named
+    `…_of_occurrence` have one value per occurrence of a query term.
+    """
 
     def __init__(self, matches: Matches, shape: Shape, logical: object, titles: bool, weights: Mapping[str, float]) -> None:
         self.matches = matches.with_negated()
@@ -261,12 +285,12 @@ class Influence:
 
     @cached_property
     def run_of_occurrence(self) -> Integers:
-        """The run of a logical element that contains each occurrence."""
+        """The index of the run of tokens (in `elements`) that contains each occurrence."""
         return self.elements.of(self.matches.position_of_occurrence, self.matches.first_occurrence_of_document)
 
     @cached_property
     def tag_of_occurrence(self) -> Integers:
-        """The deepest weighted tag around each occurrence, or -1."""
+        """The index of the deepest weighted tag around each occurrence, or -1 if there is none."""
         if not self._weights:
             return np.full(self.matches.position_of_occurrence.size, -1, np.int64)
         span = self._spans_of_occurrences(self.structure.tagged(self._weights))
@@ -280,12 +304,15 @@ class Influence:
 
     @cached_property
     def _weight_of_tag(self) -> Floats:
-        """The weight of each tag; the last value, 1, is for occurrences without a weighted tag (-1)."""
+        """The weight of each tag, and at the end 1, for occurrences without a weighted tag (index -1)."""
         return np.array([*(self._weights.get(tag, 1.0) for tag in self.structure.tags), 1.0])
 
     @cached_property
     def titled_of_occurrence(self) -> Integers:
-        """The span whose title contains each occurrence, or -1; all are -1 unless `titles` is set."""
+        """The index of the span whose title contains each occurrence, or -1 if the occurrence is not in a title.
+
+        All values are -1 unless the parameter `titles` is set.
+        """
         if not self._titles:
             return np.full(self.matches.position_of_occurrence.size, -1, np.int64)
         span = self._spans_of_occurrences(self.structure.kind_of_span == int(Kind.TITLE))
@@ -297,7 +324,7 @@ class Influence:
 
     @cached_property
     def entries(self) -> list[Integers]:
-        """The numbers of the occurrences of each leaf, in order."""
+        """For each leaf, the indexes of its occurrences, in ascending order."""
         matches = self.matches
         terms = {term: number for number, term in enumerate(matches.query.terms)}
         by_term = np.argsort(matches.term_of_occurrence.astype(np.int16), kind="stable")
@@ -316,7 +343,7 @@ class Influence:
         return [of(leaf) for leaf in self.leaves]
 
     def column(self) -> Column:
-        """The mean influence over the tokens of each unit."""
+        """The mean influence of the query on the tokens of each unit (row of the matches)."""
         matches, structure, runs = self.matches, self.structure, self.elements
         weights, table_of_tag = np.unique(self._weight_of_tag, return_inverse=True)
         table = table_of_tag.astype(np.int64)[self.tag_of_occurrence]
@@ -343,10 +370,10 @@ class Influence:
 
 
 def _by_element(influence: Influence) -> tuple[Matches, Integers]:
-    """The matches with logical elements as documents, and for each occurrence its number in the original matches.
+    """The matches with logical elements in place of documents; and for each occurrence its index in the given matches.
 
-    A match of a phrase, NEAR or SAME lies inside one element, as influence does. The rows are passages whatever is
-    ranked, because SAME refers to passages.
+    With these, a match of a phrase, NEAR or SAME lies inside one element, as influence does. The rows are always
+    passages, even if elements or documents are ranked, because SAME refers to passages.
     """
     matches, structure, runs = influence.matches, influence.structure, influence.elements
     element = runs.span[influence.run_of_occurrence]
@@ -381,9 +408,9 @@ def _by_element(influence: Influence) -> tuple[Matches, Integers]:
 
 
 def _words_of_matches(evaluation: BooleanEvaluator, tree: QueryTree) -> Mask:
-    """One flag per occurrence: whether it is a word of a match of a phrase, NEAR or SAME.
+    """One flag per occurrence: whether it is a word of a match of `tree`, which is a phrase, NEAR, ADJ or SAME.
 
-    For SAME, these are all its words in the passages in which it holds.
+    For SAME, these are all its words in the passages in which SAME holds.
     """
     matches = evaluation.matches
     wanted = {term for word, negated in words_of(tree) if not negated for term in word.terms}
@@ -401,7 +428,7 @@ def _words_of_matches(evaluation: BooleanEvaluator, tree: QueryTree) -> Mask:
 
 
 def _leaves(tree: QueryTree) -> Iterator[QueryTree]:
-    """The nodes of a tree that have occurrences: words, and phrases, NEAR, ADJ and SAME, which count as words."""
+    """The nodes of a tree that have occurrences: words, phrases, NEAR, ADJ and SAME."""
     match tree:
         case And(children) | Or(children):
             for child in children:
@@ -413,7 +440,10 @@ def _leaves(tree: QueryTree) -> Iterator[QueryTree]:
 
 
 def _compile(tree: QueryTree, leaves: Sequence[QueryTree]) -> tuple[Integers, int]:
-    """The program that evaluates a tree, as (instruction, argument) rows, and the largest height of its stack."""
+    """Compile a tree into a program for `mean_influence`.
+
+    Returns the program, an array of (operation, argument) rows, and the number of levels that its stack needs.
+    """
     number = {leaf: i for i, leaf in enumerate(leaves)}
     steps: list[tuple[int, int]] = []
     highest = 0
@@ -423,7 +453,7 @@ def _compile(tree: QueryTree, leaves: Sequence[QueryTree]) -> tuple[Integers, in
         highest = max(highest, height)
         match node:
             case And(children):
-                # Negated operands come last: they are evaluated only if the others have any influence.
+                # Negated operands come last, because they are evaluated only if the other operands have any influence.
                 wanted = [child for child in children if not isinstance(child, Not)]
                 unwanted = [child for child in children if isinstance(child, Not)]
                 ends = []

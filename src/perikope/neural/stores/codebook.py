@@ -81,7 +81,7 @@ class Codebook:
     def pack(self, vectors: Floats32) -> Bytes:
         """Pack `vectors` (vectors, dimension) into rows of bytes (vectors, bytes per vector)."""
         if vectors.size and not float(np.abs(vectors).max()) < _LARGEST:
-            raise UsageError("the encoder returns vectors that cannot be stored: values must be finite and below 60,000")
+            raise UsageError("vectors of the encoder cannot be stored: values must be finite and below 60,000; scale the vectors")
         if self.code == "float16":
             return vectors.astype("<f2").view(np.uint8)
         if self.code == "int8":

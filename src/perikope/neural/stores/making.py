@@ -25,7 +25,7 @@ _MADE_OF = ("model*.safetensors", "config.json", "tokenizer.json", SETTINGS, CON
 
 @dataclass(frozen=True, slots=True)
 class EncodeOptions:
-    """Settings of a store. Those that are not given are taken from the existing store, or have the default below."""
+    """Settings of a store. Settings that are not given come from the existing store, or have the default below."""
 
     name: str = ""
     """Name of the store; by default `dense` with `pooled`, `hgat` for a ranker with graph attention, else `colbert`."""
@@ -33,12 +33,12 @@ class EncodeOptions:
     """Name or folder of the encoder, all-MiniLM-L6-v2 by default. The folder of a trained ranker with graph attention
     makes a store of vectors in context."""
     dimension: int | None = None
-    """Values per token vector, 128 by default; 0 keeps the encoder's width. A trained encoder has its own."""
+    """Values per token vector, 128 by default; 0 keeps the encoder's width. A trained encoder has a fixed dimension."""
     code: Code | None = None
     """How vectors are packed: `float16`, `int8` or `residual`. The default is `residual`, which takes the fewest bytes;
     with `pooled` it is `float16`."""
     heading_path: bool | None = None
-    """Whether the text of a passage follows its heading path; by default as the ranker was trained, else true."""
+    """Whether heading paths are prepended to passages; by default as in the training of the ranker, else true."""
     pooled: bool = False
     """Whether to keep one vector per passage, the mean over its tokens, instead of one per token."""
     device: str = ""
@@ -58,7 +58,7 @@ def encode_index(snapshot: Snapshot, options: EncodeOptions, on_document: Callab
     known = "torch" if old is None else str(old.facts.get("runtime", "torch"))
     runtime = options.runtime or known
     if pooled and runtime != "torch":
-        raise UsageError(f"pooled vectors are computed by torch only: leave out the runtime {runtime}")
+        raise UsageError(f"pooled vectors are computed by torch only: use the runtime torch, not {runtime}")
     if pooled and options.dimension is not None:
         raise UsageError("pooled vectors always have the encoder's width: leave out --dimension")
     ranker = _load(options, old, pooled, runtime)

@@ -40,7 +40,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 _OPTIONS: Mapping[Kind, str] = {"tokens": "", "context": " --encoder FOLDER", "pooled": " --pooled", "own": " --pooled"}
 """Options of `perikope encode` that make a store of each kind."""
 VECTORS, CONTENT = "vectors", "content"
-"""Names of a passage's matrices: that which models rank by and, with late fusion, that of the passage alone."""
+"""Names of a passage's matrices: the vectors that models rank by and, with late fusion, those of the passage alone."""
 KEY = 16
 """Length of a document's key, in bytes."""
 
@@ -109,12 +109,12 @@ class VectorStore:
 
     @property
     def heading_path(self) -> bool:
-        """Whether the text of a passage followed its heading path when it was encoded."""
+        """Whether the heading path was prepended to the text of a passage before it was encoded."""
         return bool(self.content["heading_path"])
 
     @property
     def encoder(self) -> Path | None:
-        """The folder of the store's encoder; None for vectors that the user supplied."""
+        """The folder of the store's encoder; None if there is none, as for vectors that the user supplied."""
         return self.folder / ENCODER if (self.folder / ENCODER).is_dir() else None
 
     @property
@@ -139,7 +139,10 @@ class VectorStore:
         return sum(int((self.rows_of(snapshot, segment)[segment.alive, 0] < 0).sum()) for segment in snapshot.segments)
 
     def find(self, snapshot: Snapshot, documents: Integers, matrix: str = VECTORS) -> PackedVectors:
-        """The vectors of all passages of `documents` (documents,), given by their numbers, in order."""
+        """The vectors of all passages of `documents` (documents,), which are numbers in the snapshot, in their order.
+
+        `matrix` is the name of a matrix of the store.
+        """
         coded = []
         for number in documents.tolist():
             segment, local = snapshot.locate(number)
@@ -153,7 +156,10 @@ class VectorStore:
         return PackedVectors.of(self.codebooks[matrix], coded)
 
     def rows_of(self, snapshot: Snapshot, segment: Segment) -> Integers:
-        """File and number in the file of each document of a segment, (documents, 2); -1 if it has no vectors."""
+        """The file, and the number in the file, of each document of a segment: (documents, 2).
+
+        Both are -1 for a document without vectors.
+        """
         rows = self._rows_of_segment.get(segment)
         if rows is None:
             rows = self._rows_of_segment[segment] = self._locate(snapshot, segment)
@@ -316,7 +322,7 @@ def store_names(index: Path) -> list[str]:
 
 
 def written_passages(snapshot: Snapshot, document: int, heading_path: bool) -> list[str]:
-    """The texts of a document's passages as they are encoded, behind their heading paths if `heading_path` is set."""
+    """The texts of a document's passages as they are encoded, after their heading paths if `heading_path` is true."""
     segment, local = snapshot.locate(document)
     return [with_path(path if heading_path else (), text) for _, text, path in passages_of(segment, local, segment.document_id(local))]
 

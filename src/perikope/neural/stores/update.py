@@ -35,9 +35,9 @@ from perikope.neural.stores.store import (
 )
 
 _SAMPLE = 1 << 17
-"""Vectors that codebooks are fitted to."""
+"""Maximum number of vectors that codebooks are fitted to."""
 _SAMPLED_PASSAGES = 32
-"""Maximum passages per document in that sample."""
+"""Maximum passages per document in the sample that codebooks are fitted to."""
 _DOCUMENTS_AT_ONCE = 64
 """Documents that are encoded together."""
 
@@ -69,17 +69,17 @@ class DocumentEncoder(Protocol):
 
     @property
     def heading_path(self) -> bool:
-        """Whether the text of a passage follows its heading path when it is encoded."""
+        """Whether the heading path is prepended to the text of a passage before it is encoded."""
 
     @property
     def matrices(self) -> tuple[str, ...]:
         """The names of the matrices that each passage has."""
 
     def encode(self, snapshot: Snapshot, documents: Sequence[int]) -> Iterable[list[Encoded]]:
-        """The vectors of each passage of each document, in order; documents are given by their numbers."""
+        """One list per document, in order, with the vectors of each of its passages; `documents` are numbers."""
 
     def sample(self, snapshot: Snapshot, document: int, passages: Sequence[int]) -> list[Encoded]:
-        """The vectors of some passages of a document, given by their numbers in it."""
+        """The vectors of some passages; `passages` are their numbers in the document."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class TextSource:
     matrices: tuple[str, ...] = (VECTORS,)
 
     def encode(self, snapshot: Snapshot, documents: Sequence[int]) -> Iterable[list[Encoded]]:
-        """The vectors of each passage, per document; see `DocumentEncoder.encode`."""
+        """One list per document with the vectors of its passages; see `DocumentEncoder.encode`."""
         texts = [self._written(snapshot, document) for document in documents]
         encoded = self._encoded([text for texts_of_document in texts for text in texts_of_document])
         first = np.cumsum([0, *map(len, texts)]).tolist()
@@ -229,7 +229,10 @@ class _Update:
         return old
 
     def _codebooks(self, fitted: VectorStore | None, new: Mapping[bytes, int]) -> tuple[dict[str, Codebook], dict[int, list[Encoded]]]:
-        """The codebooks of the store, or new ones, which are written; and the documents encoded to fit them."""
+        """The codebooks of the store by matrix, and the vectors of documents that were encoded to fit them, by number.
+
+        Without `fitted`, new codebooks are fitted and written to the store.
+        """
         if fitted is not None:
             return fitted.codebooks, {}
         codebooks, ready = _fit(self.snapshot, new, self.source, self.code, self.seed)
@@ -243,7 +246,10 @@ class _Update:
 def _write_rows(
     folder: Path, snapshot: Snapshot, location_of_key: Mapping[bytes, tuple[int, int]], documents_of_segment: Sequence[Located]
 ) -> dict[str, Any]:
-    """Write file and number of every document, by key and by segment; returns the file names for the manifest."""
+    """Write the location (file, number in the file) of every document, by key and by segment.
+
+    Returns the file names for the manifest.
+    """
     stamp = secrets.token_hex(8)
     _save(folder / f"keys-{stamp}.npy", np.frombuffer(b"".join(location_of_key), np.uint8).reshape(-1, KEY))
     _save(folder / f"rows-{stamp}.npy", np.array(list(location_of_key.values()), np.int64).reshape(-1, 2))
@@ -258,7 +264,10 @@ def _write_rows(
 
 
 def _hashes(folder: Path, content: Mapping[str, Any], old: VectorStore | None) -> dict[str, str]:
-    """The hash of every file of a store by name; files that the old store names have not changed since."""
+    """The hash of every file of a store by name.
+
+    Hashes of files of the old store are reused, because files never change.
+    """
     names = [content["keys"], content["rows"], *(entry["rows"] for entry in content["segments"].values())]
     names += [f"{matrix}-{part}.npy" for matrix in content["matrices"] for part in ("centroids", "levels")]
     for inside in (*content["files"], ENCODER):
@@ -276,8 +285,8 @@ def _compare(
 ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int], list[Located]]:
     """Compare an index with a store by the keys of documents.
 
-    Returns file and number of the documents that the store has, the numbers of those that are new, and the documents of
-    every segment.
+    Returns the file and number in the file of documents that the store has, by key; the numbers of new documents in the
+    snapshot, by key; and the documents of every segment.
     """
     location_of_key: dict[bytes, tuple[int, int]] = {}
     new: dict[bytes, int] = {}
@@ -326,7 +335,8 @@ def _fit(
 ) -> tuple[dict[str, Codebook], dict[int, list[Encoded]]]:
     """Codebooks fitted to a random sample of the vectors of `documents`, numbers by key.
 
-    Also returns the vectors of documents that were encoded completely for it, by number.
+    Also returns the vectors of documents that were encoded completely for the sample, by number. Only the code
+    `residual` needs a sample.
     """
     whole: dict[int, list[Encoded]] = {}
     empty = np.zeros((0, source.dimension), np.float32)

@@ -1,4 +1,4 @@
-"""Recipes: a paper's whole system under one name, and your own from a file.
+"""Recipes: the options of a search under one name, from a published paper or from your own file.
 
 A recipe is a TOML file whose keys `RecipeKeys` declares. The recipes of the papers are in this folder. A path that
 ends in `.toml` names a recipe of your own. Only `[search]` is required.
@@ -22,12 +22,12 @@ from perikope.core.values import Text
 from perikope.search.options import RECIPE, TOPIC, SearchOptions, options_on
 
 PER_QUERY = tuple(name for name in options_on(TOPIC) if name not in options_on(RECIPE))
-"""Options that only a query can have."""
+"""Options that a topic can set and a recipe cannot, such as `browse_query`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectsKeys(Table):
-    """Settings that the recipe expects of the index."""
+    """Settings that the index should have been made with."""
 
     stemmer: str = option("", FilledText(), "Stemmer of the index.")
     stopwords: str = option("", FilledText(), "Stop words of the index.")
@@ -35,14 +35,14 @@ class ExpectsKeys(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeKeys(Table):
-    """The keys of a recipe's file."""
+    """The keys of a recipe file."""
 
     title: str = option("", Text(), "Title, in one line.")
     paper: str = option("", Text(), "Paper that describes the system.")
     search: dict[str, Any] = options_table(
         SearchOptions, lambda: options_on(RECIPE), "Options of a search, by the names that `SearchOptions` declares."
     )
-    expects: ExpectsKeys = table(ExpectsKeys, "Settings that the recipe expects of the index; a search warns if they differ.")
+    expects: ExpectsKeys = table(ExpectsKeys, "Settings that the index should have been made with; a search warns if they differ.")
     per_query: dict[str, str] = free_table(Text(), "Options that are set per query, each with the value that the recipe expects, in words.")
     models: dict[str, str] = free_table(Text(), "The other models of the paper, by their names in the paper.")
     protocol: dict[str, str] = free_table(Text(), "Collection, queries and measures of the paper, in words.")
@@ -50,12 +50,12 @@ class RecipeKeys(Table):
 
 
 class RecipeWarning(UserWarning):
-    """A recipe can be followed, but not as it is meant to be."""
+    """The warning that a search differs from its recipe: in the settings of the index, or in a missing option."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The options of a search under one name, what they expect, and where they come from."""
+    """The options of a search under one name, with expected settings and sources; see `RecipeKeys`."""
 
     name: str
     options: Mapping[str, Any]
@@ -68,10 +68,10 @@ class Recipe:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def complaints(self, settings: Mapping[str, Any], given: Iterable[str] = (), has_codes: bool = False) -> list[str]:
-        """What differs from the recipe: settings of the index, or an option of the query that was not given.
+        """One message per difference from the recipe: a setting of the index, or an option that was not given.
 
-        `settings` are those of the index, `given` the names of the given options; `has_codes` says whether it has
-        classification codes.
+        `settings` are the settings of the index. `given` are the names of the given options. `has_codes` says whether
+        the documents of the index have classification codes.
         """
         complaints = []
         for setting, expected in self.expects.items():
@@ -79,19 +79,21 @@ class Recipe:
             if actual != expected:
                 shown = actual if isinstance(actual, str) else "a list of words"
                 complaints.append(
-                    f"recipe {self.name} expects --{setting} {expected}, the index was made with {shown}: figures will differ"
+                    f"recipe {self.name} expects --{setting} {expected}, the index was made with {shown}: results will differ"
                 )
         if has_codes and "shares_codes_with" in self.per_query and "shares_codes_with" not in set(given):
             described = self.per_query["shares_codes_with"]
-            complaints.append(f"recipe {self.name} expects --shares-codes-with DOCUMENT ({described}): not filtered")
+            complaints.append(
+                f"recipe {self.name} expects --shares-codes-with DOCUMENT ({described}); without it, results are not filtered"
+            )
         return complaints
 
 
 def resolve_options(recipe: Recipe | None, given: Mapping[str, Any], base: SearchOptions | None = None) -> SearchOptions:
-    """The options of a search: those given, then those of a recipe, then those of `base`, then the defaults."""
+    """The options of a search: `given` takes precedence over the recipe, which takes precedence over `base`."""
     options = SearchOptions.of({}) if base is None else base
     if not isinstance(options, SearchOptions):
-        raise UsageError(f"options must be SearchOptions, not {type(options).__name__}; single options are keywords: k=3")
+        raise UsageError(f"options must be SearchOptions, not {type(options).__name__}; give single options as keywords, such as k=3")
     return (options.updated(recipe.options) if recipe is not None else options).updated(given)
 
 
@@ -101,7 +103,7 @@ def recipe_names() -> list[str]:
 
 
 def load_recipe(recipe: str | Recipe) -> Recipe:
-    """The recipe of a name, or of a file that ends in `.toml`.
+    """Load a recipe by its name, or from a file whose name ends in `.toml`. A `Recipe` is returned unchanged.
 
     >>> load_recipe("carmel2013").options["fetch"]
     'bm25(k1=0.6,b=0.2)'
@@ -109,7 +111,7 @@ def load_recipe(recipe: str | Recipe) -> Recipe:
     if isinstance(recipe, Recipe):
         return recipe
     if not isinstance(recipe, str):
-        raise UsageError(f"a recipe is a name or a file, not {type(recipe).__name__}")
+        raise UsageError(f"a recipe must be a name or the path of a file, as text, not {type(recipe).__name__}")
     if recipe.endswith(SUFFIX):
         return parse_recipe(Path(recipe).name.removesuffix(SUFFIX), read_text(Path(recipe), "a recipe"), recipe)
     return _shipped(recipe)
@@ -123,14 +125,14 @@ def _shipped(name: str) -> Recipe:
 
 
 def parse_recipe(name: str, text: str, path: str) -> Recipe:
-    """The recipe that a text in TOML describes; unknown keys and wrong values are named."""
+    """Parse a recipe from a text in TOML. Errors name the file (`path`), and the key that is unknown or wrong."""
     content, location = parse_toml(text, path), Location(path, "a recipe")
     for key in content["search"] if isinstance(content.get("search"), dict) else ():
         if key in PER_QUERY:
             raise location.inner("search").wrong(key, "belongs to one query, not to a recipe; give it with the query, or in a topic")
     keys = RecipeKeys.read(content, location)
     if "search" not in keys.given:
-        raise location.error("has no [search] with the options of the recipe")
+        raise location.error("has no table [search]; add one with the options of the recipe")
     _check_names(keys.per_query, PER_QUERY, location.inner("per_query"))
     _check_names(keys.sources, [*options_on(RECIPE), *declared(ExpectsKeys), *keys.models], location.inner("sources"))
     return Recipe(

@@ -44,7 +44,7 @@ def index():
         ("rrf(k=-1)", "k=-1.0 is out of range"),
         ("learned(name=5)", "name must be the name of a table"),
         ("learned(name=nothing)", "unknown table of fusion 'nothing'; valid: even"),
-        ("fuse(models=[bm25,psg],weights=[1,2,3])", "there are 2 models and 3 weights"),
+        ("fuse(models=[bm25,psg],weights=[1,2,3])", "there are 2 models but 3 weights"),
         ("fuse(models=[bm25,psg],weights=[0,0])", "no model has a weight above 0"),
     ],
 )
