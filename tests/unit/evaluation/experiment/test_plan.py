@@ -68,7 +68,7 @@ def test_options_of_a_system_go_before_its_recipe_and_this_before_all():
         ('name = "bm25"\nmodel = "bm25"', 'name = "bm25"\nmodel = "bm52"', r"\[system bm25\] model is wrong: unknown model 'bm52'"),
         ('name = "bm25"\nmodel = "bm25"', 'name = "bm25"', "model or recipe, or run, must be given"),
         ('name = "bm25"\nmodel', 'name = "bm25"\nmodle', r"unknown key in \[system bm25\] 'modle'"),
-        ('name = "bm25"', 'name = "section"', "must be given and differ"),
+        ('name = "bm25"', 'name = "section"', "name is used twice"),
         ('name = "bm25"', 'name = "section."', "differ in no letter or digit"),
         ("tune = true", 'tune = ["gamma"]', r"\[system section\] tune is wrong: unknown parameter"),
         ("tune = true", "tune = 3", "must be true, a list of parameters"),
