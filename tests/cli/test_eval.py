@@ -80,9 +80,9 @@ def test_judgements_or_runs_without_characters_say_what_is_needed(index, spans, 
     inex_run, inex_qrels = tmp_path / "inex.run", tmp_path / "inex.qrels"
     inex_run.write_text("1 Q0 d1 1 2 me 0 5\n")
     inex_qrels.write_text("1 Q0 d1 3 40 2 2:3\n")
-    fails(capsys, "names passages: give the index that holds them (--index)", "eval", spans, passage_run, "--measures", "MAiP")
-    fails(capsys, "the run names passages: give the index that holds them (--index)", "eval", inex_qrels, passage_run, "--measures", "MAiP")
-    fails(capsys, "an INEX run counts the characters of files", "eval", spans, inex_run, "--measures", "MAiP", "--index", index)
+    fails(capsys, "names passages: give the index of the passages (--index)", "eval", spans, passage_run, "--measures", "MAiP")
+    fails(capsys, "the run names passages: give the index of the passages (--index)", "eval", inex_qrels, passage_run, "--measures", "MAiP")
+    fails(capsys, "an INEX run counts characters of files", "eval", spans, inex_run, "--measures", "MAiP", "--index", index)
     fails(capsys, "has no positions in an XML file", "eval", inex_qrels, passage_run, "--measures", "MAiP", "--index", index)
     assert means(capsys, inex_qrels, inex_run, "--measures", "iP[1] RR") == {"iP[1]": 0.6, "RR": 1.0}
 
@@ -104,7 +104,7 @@ def test_an_inex_run_that_is_not_in_context_is_refused_with_the_line(tmp_path, c
     qrels, broken = tmp_path / "qrels", tmp_path / "broken.run"
     qrels.write_text("1 Q0 d1 3 40 2 2:3\n")
     broken.write_text("1 Q0 d1 1 3 me 0 5\n1 Q0 d2 2 2 me 0 5\n1 Q0 d1 3 1 me 9 5\n")
-    fails(capsys, "broken.run:3: 5 characters of 'd1' from 9 on are apart", "eval", qrels, broken, "--measures", "MAgP")
+    fails(capsys, "broken.run:3: 5 characters of 'd1' from 9 on come after results of another", "eval", qrels, broken, "--measures", "MAgP")
     broken.write_text("1 Q0 d1 1 3 me 0 5\n\n1 Q0 d1 2 2 me 3 5\n")
     fails(capsys, "broken.run:3: 5 characters of 'd1' from 3 on overlap", "eval", qrels, broken, "--measures", "gP[10]")
     assert means(capsys, qrels, broken, "--measures", "iP[0]") == {"iP[0]": 0.6}

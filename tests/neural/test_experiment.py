@@ -187,7 +187,7 @@ def test_a_collection_is_read_back(file, tmp_path):
         ('of = ["other", "plain"]', 'of = ["other", "plain"]\nseeds = 2', "seeds does not apply to a fusion"),
         ("epochs = 1", "epochs = 0", r"\[training\] epochs must be a whole number of at least 1"),
         ("seeds = 2", "sedes = 2", "unknown key in .*'sedes'; did you mean 'seeds'"),
-        ('name = "folds"', 'name = "context"', "name must be given and differ"),
+        ('name = "folds"', 'name = "context"', "name is used twice"),
         ('runs = { "pumps/asked"', 'runs = { "pumps/learned"', "unknown reported set of topics 'pumps/learned'"),
         ('kind = "neural"', 'kind = "neutral"', "kind is wrong: unknown kind of systems 'neutral'"),
     ],

@@ -178,7 +178,7 @@ class ExperimentKeys(Table):
 class RepeatedSystemKeys(SystemKeys):
     """`[[systems]]` of an experiment whose rankers are repeated with several seeds."""
 
-    seeds: int = option(1, Whole(Range(1)), "Number of repetitions. Their seeds are 1, 2, 3 and so on.")
+    seeds: int = option(1, Whole(Range(1)), "Number of repetitions, with the seeds 1, 2 and so on.")
     table: str = option("", Text(), "Title of a separate table that reports the system. If left out, the table of all systems reports it.")
     also_in: tuple[str, ...] = option((), TEXTS, "Titles of further separate tables that report the system.")
 

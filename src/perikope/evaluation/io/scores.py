@@ -29,7 +29,7 @@ def falling(scores: Sequence[float]) -> list[float]:
     """
     exact = np.asarray(scores, dtype=np.float64)
     if not np.isfinite(exact).all():
-        raise UsageError("a score is NaN or infinite; all scores must be finite numbers")
+        raise UsageError("a score is not a finite number (NaN or infinite); correct it")
     keys = _keys(np.clip(exact, -_LARGEST, _LARGEST).astype(np.float32))
     # lowered[i] = min(keys[i], lowered[i - 1] - 1): a running minimum once i is added to both sides.
     steps = np.arange(len(keys))

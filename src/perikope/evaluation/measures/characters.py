@@ -48,10 +48,10 @@ class Relevant(Protocol):
 
 
 Beta = Annotated[
-    float, Range(0, low_open=True), "Weight β of recall in the F measure of a document; above 1, recall weighs more than precision."
+    float, Range(0, low_open=True), "Weight β of recall in the F measure of a document; above 1, recall has more weight than precision."
 ]
 Tolerance = Annotated[
-    int | None, Range(1), "Irrelevant characters after which the reader leaves a document. With none, all returned text is read."
+    int | None, Range(1), "Irrelevant characters after which the reader leaves a document; with none, all returned text is read."
 ]
 
 

@@ -50,7 +50,7 @@ def test_tables_of_systems_that_are_gone_go_too(tmp_path):
         ("experiment.json", '"version": 1', '"version": 9', "version 9"),
         ("experiment.json", '"sweeps"', '"sweep"', "damaged"),
         ("experiment.json", "{", "", "damaged"),
-        ("values/2-01-a-b-c.tsv", "MAP(D)", "AP", "not a table of these measures"),
+        ("values/2-01-a-b-c.tsv", "MAP(D)", "AP", "the columns are not those"),
         ("values/2-01-a-b-c.tsv", "1.0", "one", "tsv:3: 'one' is not a number"),
     ],
 )

@@ -116,6 +116,6 @@ def test_a_corpus_is_documents_of_one_passage(folder: Path) -> None:
 
 def test_queries_are_not_taken_for_documents(folder: Path) -> None:
     with pytest.raises(
-        InputError, match=r"queries\.jsonl:1: these are the queries of a BEIR folder, no documents; index its corpus\.jsonl"
+        InputError, match=r"queries\.jsonl:1: the file holds the queries of a BEIR folder, not documents; index only its corpus\.jsonl"
     ):
         list(read(folder))

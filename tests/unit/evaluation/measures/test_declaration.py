@@ -70,7 +70,7 @@ def test_every_spelling_has_one_canonical_name(asked: str, canonical: str) -> No
         ("AP(rel=0)", "rel=0 is out of range; it must be at least 1"),
         ("AP(rel=1.5)", "rel must be a whole number"),
         ("P", "P needs a cutoff, such as P@10"),
-        ("P@0", "the cutoff must be at least 1"),
+        ("P@0", "the cutoff must be a whole number of at least 1"),
         ("MAP(D)@10", "APD takes no cutoff"),
         ("nDCG@ten", "expected a number after '@'"),
         ("AP(rel=2", "expected ',' or '\\)'"),

@@ -35,14 +35,14 @@ def test_ties_in_float32_fall_by_name() -> None:
 
 
 def test_nothing_to_average_is_an_error() -> None:
-    with pytest.raises(UsageError, match=r"no judged query$"):
+    with pytest.raises(UsageError, match=r"no judged query; the judgements are empty"):
         evaluate("MAP", {}, RUN)
     with pytest.raises(UsageError, match="no judged query in the run"):
         evaluate("MAP", JUDGEMENTS, {"q9": {"a": 1.0}}, only_run_queries=True)
 
 
 def test_a_score_that_is_no_number_is_an_error() -> None:
-    with pytest.raises(UsageError, match="not a number"):
+    with pytest.raises(UsageError, match="a score of the run is NaN"):
         evaluate("MAP", JUDGEMENTS, {"q1": {"a": float("nan")}})
 
 

@@ -62,7 +62,7 @@ def test_what_is_tuned_is_said_in_the_model_or_beside_it(text, wanted, values):
         ("qsf_section(aggregate)", (), r"aggregate has no grid of several values.* aggregate=\[…\] \(\"average\" or \"maximum\"\)"),
         ("plm", ["points"], r"plm: points has no grid of several values; list values to try: points=\[…\] \(in \[1, 1000\]\)"),
         ("position_prior", ["base.mu"], "unknown parameter of position_prior 'base.mu'"),
-        ("psg", True, "no parameter to tune"),
+        ("psg", True, "has no parameter with a grid"),
         ("pl2(c=1.0)", True, "pl2 has no parameter with a grid and without a value"),
         ("bm52", True, "did you mean 'bm25'"),
         ("qsf_section", {"alpha": [i / 1000 for i in range(1000)], "beta": [i / 1000 for i in range(1000)]}, "more than 100000"),
@@ -90,7 +90,7 @@ def test_every_model_with_a_grid_can_be_tuned():
         try:
             space = read_space(name, True)
         except UsageError as error:
-            assert name in ("fuse", "learned") or "no parameter to tune" in str(error)  # noqa: PT017
+            assert name in ("fuse", "learned") or "has no parameter with a grid" in str(error)  # noqa: PT017
             continue
         space.model(space.settings[-1])
 
