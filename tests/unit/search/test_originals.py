@@ -81,7 +81,7 @@ def test_says_what_is_missing(index: Index, folder: Path) -> None:
         open_original(index, "n1#@99", folder / "docs", format=profile)
     (folder / "other").mkdir()
     (folder / "other" / "x.xml").write_text(NOTE.format(key="n1"), "utf-8")
-    with pytest.raises(InputError, match=r"holds no file 'one\.xml'"):
+    with pytest.raises(InputError, match=r"does not contain 'one\.xml'"):
         open_original(index, "n1#@1", folder / "other", format=profile)
     (folder / "docs" / "one.xml").write_text(NOTE.format(key="n9"), "utf-8")
     with pytest.raises(InputError, match="index the file again"):

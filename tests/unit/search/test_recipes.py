@@ -127,7 +127,7 @@ def test_a_recipe_of_ones_own(porter, tmp_path):
         ("[search]\npart = [1]\n", "[search] part must be text or a list of texts"),
         ("[search]\n[models]\na = 1\n", "[models] a must be text"),
         ("search = 1\n", "search must be a table: write [search]"),
-        ("title = 'x'\n", "has no [search]"),
+        ("title = 'x'\n", "has no table [search]"),
         ("title = 1\n[search]\n", "title must be text"),
         ("[search\n", "is not TOML"),
     ],
