@@ -276,13 +276,13 @@ def test_encodings_by_name(name: str) -> None:
 )
 def test_what_is_no_encoding_of_text_is_refused(name: str) -> None:
     message = refusal(f"<?xml version='1.0' encoding='{name}'?><a>x</a>".encode())
-    assert message == f"a.xml:1: is in the unknown encoding {name!r}; convert it to UTF-8"
+    assert message == f"a.xml:1: declares the unknown encoding {name!r}; convert it to UTF-8"
 
 
 def test_declared_and_real_encoding_differ() -> None:
     assert "is not UTF-8 text" in refusal("<?xml version='1.0' encoding='UTF-8'?><a>é</a>".encode("latin1"))
     assert "is not shift_jis text (byte" in refusal("<?xml version='1.0' encoding='shift_jis'?><a>\x80é</a>".encode("latin1"))
-    assert "though it says so" in refusal(b"<?xml version='1.0' encoding='cp037'?><a>x</a>")
+    assert "though it declares this encoding" in refusal(b"<?xml version='1.0' encoding='cp037'?><a>x</a>")
     assert "EBCDIC" in refusal("<?xml version='1.0' encoding='cp037'?><a>x</a>".encode("cp037"))
     assert "utf-16 text" in refusal("<a>é</a>".encode("utf-16")[:-1])
 
