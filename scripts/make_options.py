@@ -73,6 +73,7 @@ def page() -> str:
         "Every option has one name. Python takes it as a keyword of `Index.search`, recipes and the systems of experiments",
         "as a key, and HTTP as a JSON property. The command line writes it with hyphens; the second column shows a few",
         "shorter forms. The last column says which options recipes and experiments (R) and topics in JSON Lines (T) accept.",
+        "An experiment has two of these elsewhere: `model` in each system, and `k` at the top of its file.",
         "",
     ]
     for group in GROUPS:

@@ -69,10 +69,13 @@ class Location:
     """The kind of file, with its article: "an experiment"."""
     table: str = ""
     """The name of the table, such as `training` or `system bm25`; empty for the top level."""
+    header: str = ""
+    """The name of the table as TOML writes it, such as `systems`; the same as `table` unless a table has a number."""
 
-    def inner(self, table: str) -> Location:
+    def inner(self, table: str, header: str = "") -> Location:
         """The location of an inner table of this table."""
-        return Location(self.path, self.what, f"{self.table}.{table}" if self.table else table)
+        named = f"{self.table}.{table}" if self.table else table
+        return Location(self.path, self.what, named, f"{self.header}.{header or table}" if self.header else header or table)
 
     def error(self, message: str) -> InputError:
         """Make an error that names the file and this table."""
@@ -207,7 +210,8 @@ class _ManyTables(_Inner):
             raise location.wrong(key, f"must be tables: write [[{key}]]")
         singular = key.removesuffix("s")
         return tuple(
-            self.keys.read(content, location.inner(f"{singular} {_name_of(content) or number}")) for number, content in enumerate(tables, 1)
+            self.keys.read(content, location.inner(f"{singular} {_name_of(content) or number}", key))
+            for number, content in enumerate(tables, 1)
         )
 
 
@@ -256,7 +260,7 @@ class _FreeTable(_Inner):
 def _table_at(key: str, values: Mapping[str, Any], location: Location) -> Mapping[str, Any]:
     content = values.get(key, {})
     if not isinstance(content, Mapping):
-        raise location.wrong(key, f"must be a table: write [{location.inner(key).table}]")
+        raise location.wrong(key, f"must be a table: write [{location.inner(key).header}]")
     return content
 
 

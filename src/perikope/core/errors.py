@@ -50,6 +50,10 @@ class MissingExtra(PerikopeError):
         super().__init__(f"this needs {package}, which is not installed: pip install 'perikope[{extra}]'")
 
 
+MOST_SHOWN = 60
+"""Characters of a given name that an error repeats."""
+
+
 def unknown(kind: str, name: str, valid: Iterable[str]) -> UsageError:
     """Make the error for an unknown name. Its message suggests the nearest valid name and lists all valid names.
 
@@ -60,4 +64,5 @@ def unknown(kind: str, name: str, valid: Iterable[str]) -> UsageError:
     folded = {known.lower(): known for known in reversed(names)}
     near = difflib.get_close_matches(name.lower(), folded, n=1)
     hint = f" did you mean {folded[near[0]]!r}?" if near else ""
-    return UsageError(f"unknown {kind} {name!r};{hint} valid: {', '.join(names) or '(none)'}")
+    shown = name if len(name) <= MOST_SHOWN else f"{name[:MOST_SHOWN]}…"
+    return UsageError(f"unknown {kind} {shown!r};{hint} valid: {', '.join(dict.fromkeys(names)) or '(none)'}")

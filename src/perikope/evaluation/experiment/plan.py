@@ -17,7 +17,7 @@ from typing import Any
 
 from perikope.build.indexing import BuildOptions
 from perikope.core.configuration import SUFFIX, Location, Table, parse_toml, read_text
-from perikope.core.errors import InputError, PerikopeError, UsageError, unknown
+from perikope.core.errors import InputError, MissingExtra, PerikopeError, UsageError, unknown
 from perikope.evaluation.experiment.kinds import SystemKind, system_kind
 from perikope.evaluation.experiment.outcome import ComparisonSettings, slug
 from perikope.evaluation.experiment.plan_keys import (
@@ -173,12 +173,21 @@ def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | 
         names_sets=bool(keys.collections) or kind is not None,
         kind=keys.kind,
         shared=shared,
-        earlier=folder / keys.values if isinstance(keys, RepeatedExperimentKeys) and keys.values else None,
+        earlier=_earlier(keys, folder),
         content=content,
         source=source,
         path=path,
         given=chosen,
     )
+
+
+def _earlier(keys: ExperimentKeys, folder: Path) -> Path | None:
+    """The folder of an earlier experiment whose finished jobs are reused; None if the file names none."""
+    if not isinstance(keys, RepeatedExperimentKeys) or not keys.values:
+        return None
+    if not (folder / keys.values).is_dir():
+        raise keys.wrong("values", f"is wrong: there is no folder {folder / keys.values}; correct the path, or remove the key")
+    return folder / keys.values
 
 
 def _kind(content: Mapping[str, Any], location: Location) -> SystemKind | None:
@@ -189,6 +198,8 @@ def _kind(content: Mapping[str, Any], location: Location) -> SystemKind | None:
         return None
     try:
         return system_kind(name)
+    except MissingExtra as error:
+        raise location.error(f"kind = {name!r}: {error}") from None
     except UsageError as error:
         raise location.wrong("kind", f"is wrong: {error}") from None
 

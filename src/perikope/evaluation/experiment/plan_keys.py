@@ -22,6 +22,7 @@ from perikope.search.options import RECIPE, SearchOptions, options_on
 from perikope.text.analysis import STEMMERS
 
 MEASURE = Notation(parser="perikope.evaluation.measures:parse_measure")
+REQUIRED_MEASURE = Notation(parser=MEASURE.parser, required=True)
 SEARCH_OPTIONS = tuple(name for name in options_on(RECIPE) if name not in ("model", "k"))
 """The search options that are valid in `[search]` and in the `options` of a system."""
 
@@ -143,7 +144,7 @@ class ExperimentKeys(Table):
     kind: str = option("", Text(), "Kind of the systems without `model`, `recipe` or `run`, such as `neural`.")
     title: str = option("", Text(), "Title of the report.")
     description: str = option("", Text(), "Text below the title of the report.")
-    measures: tuple[str, ...] = option((), ListOf(MEASURE, "measures"), "Measures to report; the first is the main one.")
+    measures: tuple[str, ...] = option((), ListOf(REQUIRED_MEASURE, "measures"), "Measures to report; the first is the main one.")
     k: int = option(1000, Whole(Range(1)), "Number of results per topic.")
     seed: int = option(1, Whole(Range(0)), "Seed of samples, folds and random search.")
     collection: CollectionKeys = table(CollectionKeys, "The documents to search.")

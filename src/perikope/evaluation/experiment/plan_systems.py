@@ -30,8 +30,10 @@ def read_systems(
         raise keys.wrong("systems", "is empty; add at least one table [[systems]]")
     systems: dict[str, SystemPlan] = {}
     for system_keys in keys.systems:
-        if not system_keys.name.strip() or system_keys.name in systems:
-            raise system_keys.wrong("name", "must be given and differ from all other names")
+        if not system_keys.name.strip():
+            raise system_keys.wrong("name", "is missing; give every system a name")
+        if system_keys.name in systems:
+            raise system_keys.wrong("name", "is used twice; give every system a different name")
         if kind is not None and not system_keys.given & {"model", "recipe", "run", "runs"}:
             system = _repeated(system_keys, kind, shared)
         elif system_keys.given & {"run", "runs"} and not system_keys.given & {"model", "recipe"}:
