@@ -190,7 +190,9 @@ def test_files_that_cannot_be_searched_with(index, tmp_path, capsys):
     fails(capsys, "letter.md: is not a patent", "search", index, "--patent", letter)
     several = tmp_path / "several.xml"
     several.write_text("".join(patent.xml for patent in FAMILIES[0].members), encoding="utf-8")
-    fails(capsys, "several documents (EP-900100-A1, EP-900100-B1, US-20020010000-A1)", "search", index, "--patent", several)
+    fails(
+        capsys, "must contain one patent, but contains EP-900100-A1, EP-900100-B1, US-20020010000-A1", "search", index, "--patent", several
+    )
     bare = tmp_path / "bare.xml"
     bare.write_text(patent_xml("EP", "1", "A1", "2001-01-01", titles={"EN": "Pump"}, description=["A pump."]), encoding="utf-8")
     fails(capsys, "bare.xml has neither claims nor an abstract", "search", index, "--patent", bare)
@@ -293,7 +295,7 @@ def test_notes_on_topics(index, tmp_path, capsys):
     topics.write_text("".join(json.dumps({"qid": str(n), "patent": f"EP0900{100 + n}B1"}) + "\n" for n in range(10)))
     code, _, err = run(capsys, "run", index, topics, "--out", tmp_path / "out.run")
     assert code == 0
-    assert "note: topic 0: EP-900100-B1 has no abstract: that of EP-900100-A1 is used" in err
+    assert "note: topic 0: EP-900100-B1 has no abstract: the abstract of EP-900100-A1 is used" in err
 
 
 # Real files

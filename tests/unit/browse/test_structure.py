@@ -92,7 +92,7 @@ def test_mistakes_are_named(index, options, complaint):
 def test_explaining_what_is_no_element(index):
     with pytest.raises(UsageError, match=r"no element '/article\[1\]/sec\[9\]' that can be a result; its elements are /article\[1\],"):
         index.explain("rotor", "report%20%237#/article[1]/sec[9]")
-    with pytest.raises(UsageError, match="it was not fetched"):
+    with pytest.raises(UsageError, match="the document was not fetched"):
         index.explain("rotor", "d2#/document[1]")
     with pytest.raises(UsageError, match=r"has no element '/article\[1\]/p\[1\]'"):
         index.explain("rotor", "report%20%237#/article[1]/p[1]", elements=["sec"])

@@ -166,7 +166,7 @@ def test_filters_as_they_are_written(text, filter):
         ("=a", "at '=a' (character 1): expected the name of a field"),
         ("year", "at the end: expected =, !=, <, <=, >, >= or ~ after the field"),
         ("year!2013", "at '!2013' (character 5): expected =, !="),
-        ("year==2013", "at '=2013' (character 6): one of =, !=, <"),
+        ("year==2013", "at '=2013' (character 6): expected a value after the operator"),
         ("year=", 'at the end: expected a value; write "" for an empty text'),
         ("year=a||b", "at '|b' (character 8): expected a value"),
         ("year=a|", "at the end: expected a value"),

@@ -102,7 +102,7 @@ def test_bm25_equals_bm25s():
     [
         ("bm24", "unknown fetch model 'bm24'; did you mean 'bm25'"),
         ("pl2(c=0)", "must be in \\(0, 1000\\]"),
-        ("bm25(1)", "by name: k1, b, idf"),
+        ("bm25(1)", "as name=value; it has k1, b, idf"),
     ],
 )
 def test_mistakes_are_named(text, complaint):

@@ -316,7 +316,7 @@ def test_overlapping_passages_count_their_words_once():
         ({"fetch_words": 0}, "fetch_words must be"),
         ({"browse_words": "many"}, "browse_words must be"),
         ({"fetch_from": "abstrakt"}, "did you mean 'abstract'"),
-        ({"browse_from": []}, "name a part"),
+        ({"browse_from": []}, "must name at least one part"),
         ({"code_level": "subgroup"}, "level of classification codes"),
         ({"claims": [9]}, "no claim '9'; its claims are claim-1, claim-2"),
         ({"claims": ["/patent-document/claims/claim[3]"]}, "no claim"),
@@ -533,7 +533,7 @@ def test_nothing_of_it_is_in_the_index(index):
 def test_the_abstract_of_a_family_member(index):
     query = index.patent_query("EP1000000B1")
     assert query.fetch == index.patent_query("EP1000000A1").fetch
-    assert any("that of EP-1000000-A1 is used" in note for note in query.notes)
+    assert any("the abstract of EP-1000000-A1 is used" in note for note in query.notes)
     alone = index.patent_query(patent("EP-9-B1", "", ["A clutch."]))
     assert alone.fetch.terms == ("en:clutch",)
     assert any("has no abstract: words are taken from its claims" in note for note in alone.notes)
@@ -560,7 +560,7 @@ def test_a_file_that_is_no_patent(index, tmp_path):
 def test_a_file_of_several_documents(index, tmp_path):
     path = tmp_path / "many.jsonl"
     path.write_text("".join(json.dumps({"id": f"d{i}", "passages": ["A pump."]}) + "\n" for i in range(9)))
-    with pytest.raises(InputError, match=r"several documents \(d0, d1, d2, d3, d4 …\)"):
+    with pytest.raises(InputError, match=r"must contain one patent, but contains d0, d1, d2, d3, d4 …"):
         index.patent_query(path)
     with pytest.raises(InputError, match="is a folder"):
         index.patent_query(tmp_path)
