@@ -127,7 +127,10 @@ def test_one_measure_shows_its_parameters(capsys):
     code, out, _ = run(capsys, "measures", "MAgP")
     assert code == 0
     assert out.startswith("AgP(beta=1.0,t2i=none)\n")
-    assert "  beta=1.0  above 0\n      Weight β of recall in the F of a document; above 1, recall counts more.\n" in out
+    assert (
+        "  beta=1.0  above 0\n      Weight β of recall in the F measure of a document; above 1, recall has more weight than precision.\n"
+        in out
+    )
     assert ">>>" not in out
     fails(capsys, "unknown measure 'MAgQ'; did you mean 'MAgP'?", "measures", "MAgQ")
 

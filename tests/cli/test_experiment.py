@@ -88,7 +88,7 @@ def test_the_surface_is_drawn(files, capsys):
     ("options", "said"),
     [
         (("--model", "qsf_section(gamma)"), "unknown parameter of qsf_section 'gamma'"),
-        (("--model", "psg"), "no parameter to tune"),
+        (("--model", "psg"), "psg has no parameter with a grid"),
         (("--measure", "nDGC@10"), "did you mean 'nDCG'"),
         (("--sweep", "1,x"), "--sweep must be a list of whole numbers"),
         (("--save", "mine.txt"), "ends in .toml"),

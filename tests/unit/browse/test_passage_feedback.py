@@ -80,7 +80,7 @@ def test_all_documents_too(index):
 
 
 def test_elements_and_unknown_names_are_refused(index):
-    with pytest.raises(UsageError, match="where elements or documents are ranked"):
+    with pytest.raises(UsageError, match="if elements or documents are ranked"):
         index.search("rotor", elements=True, model="bm25", browse_expand="bo1")
     with pytest.raises(UsageError, match="unknown expansion"):
         index.search("rotor", browse_expand="bo2")

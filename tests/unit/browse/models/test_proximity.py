@@ -38,7 +38,7 @@ def scores(index, query, model, **options):
         ("prox(logical=nothing)", "unknown table of tags 'nothing'"),
         ("prox(titles=maybe)", "titles"),
         ("prox_h(weights=5)", "weights must be the name of a table"),
-        ("prox_h(weights=tags())", "has no weights; write tags and weights as tags"),
+        ("prox_h(weights=tags())", "contains no weights; write them as tags"),
         ("prox_h(weights=tags(b=-1))", "weight of the tag 'b' must be a number from 0"),
         ('prox_hw(weights=tags(b="x"))', "weight of the tag 'b' must be a number from 0"),
         ("prox_h(weights=absent)", "unknown table of tags 'absent'"),
