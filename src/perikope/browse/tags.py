@@ -110,8 +110,12 @@ class Selection:
     """Tags that get no weight. The paper excludes tags that state the meaning of their words."""
 
     def __post_init__(self) -> None:
-        if not (self.occurrences >= 0 and self.logical_rank >= 0 and 0 <= self.coverage <= 1 and 0 <= self.logical_coverage <= 1):
-            raise UsageError("the minimum occurrences and the logical rank must be at least 0, and both coverages must be in [0, 1]")
+        for name in ("occurrences", "logical_rank"):
+            if not getattr(self, name) >= 0:
+                raise UsageError(f"{name} must be at least 0, not {getattr(self, name)}")
+        for name in ("coverage", "logical_coverage"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UsageError(f"{name} must be a share from 0 to 1, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True)

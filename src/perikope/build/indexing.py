@@ -108,7 +108,7 @@ def build(
     if options.duplicates not in DUPLICATES:
         raise unknown("value of --duplicates", options.duplicates, DUPLICATES)
     if options.duplicates == "first" and (options.workers or 1) > 1:
-        raise UsageError("--duplicates first works with one process only; leave out --workers")
+        raise UsageError("--duplicates=first needs a single process; leave out --workers")
     existed = Path(folder).exists()
     adding = options.append or options.replace or bool(delete) or (options.sync and (Path(folder) / manifests.FILE).exists())
     if adding:

@@ -57,7 +57,7 @@ def command() -> None:
     show_default=True,
     type=click.FloatRange(0, 1),
     metavar="X",
-    help="Minimum share of all words that are inside a tag that gets a weight.",
+    help="A tag gets a weight only if it marks at least this share of all words.",
 )
 @click.option(
     "--logical-coverage",
@@ -65,7 +65,7 @@ def command() -> None:
     show_default=True,
     type=click.FloatRange(0, 1),
     metavar="X",
-    help="Minimum share of all words that are inside a logical tag, such as a section or paragraph.",
+    help="A tag is logical, such as a section or paragraph, only if it marks at least this share of all words.",
 )
 @click.option(
     "--logical-rank",

@@ -271,9 +271,10 @@ class Segment:
         return range(*self._slice("document.first_section", document))
 
     def span_of(self, column: str, document: int, number: int) -> int:
-        """The span that `column` has for a section or passage of a document, or -1 if there is none.
+        """The span of a section or passage of a document, as stored in a column of the segment; -1 if there is none.
 
-        `number` and the returned span are numbered in the segment.
+        `column` has one span per section or passage, such as `passage.span`. `document`, `number` and the returned span
+        are numbers in the segment.
         """
         span = int(self[column][number])
         first, end = self._slice("document.first_span", document)

@@ -240,8 +240,8 @@ class _Planner:
     def layer(self, states: Integers, changed_before: Integers, also: Integers) -> tuple[LayerPlan, Integers]:
         """The plan of one layer that computes `states`, and the states of the previous layer that it needs.
 
-        All arrays are sorted codes of states (n,): `changed_before` differ from BASE in the previous layer, and `also`
-        are added to the states that are returned.
+        All arrays are sorted codes of states (n,). `changed_before`: states whose values in the previous layer differ
+        from those of the variant BASE. `also`: further states to include in the returned ones.
         """
         context, node = self.split(states)
         which, source, relation = self.neighbours.incoming(node)

@@ -82,7 +82,9 @@ class NeuralSystemKeys(RepeatedSystemKeys):
     training: dict[str, Any] = options_table(TrainingOptions, _of_training, "Settings of training that differ from [training].")
     variant: str = option("", Text(), "Variant of graph attention, such as `NO_LB`; if left out, passages are encoded alone.")
     context: dict[str, Any] = options_table(AttentionOptions, _of_attention, "Settings of graph attention that differ from [context].")
-    late_fusion: bool | None = option(None, Switch(), "Whether scores of passage and context are fused; by default in NO_NS and NO_LB_NS.")
+    late_fusion: bool | None = option(
+        None, Switch(), "Whether the scores of passage and context are mixed. Default: true for the variants NO_NS and NO_LB_NS."
+    )
     kept: float = option(1.0, Real(Range(0, 1)), "Share of the trained weights in the encoder; the rest are untrained weights.")
     untrained_shares: tuple[float, ...] = option(
         (),

@@ -105,6 +105,6 @@ class Workplace:
         return {PASSAGES: [*passages], QUERIES: [*queries]}
 
     def set_of(self, name: str) -> tuple[Collection, Topics]:
-        """The collection and the set of topics that `name`, `collection/set`, names."""
+        """The collection and the topics for `name`, which has the form `collection/set`."""
         collection, _, topics = name.partition("/")
         return self.collections[collection], self.collections[collection].topics[topics]

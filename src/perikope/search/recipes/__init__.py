@@ -45,7 +45,7 @@ class RecipeKeys(Table):
     expects: ExpectsKeys = table(ExpectsKeys, "Settings that the index should have been made with; a search warns if they differ.")
     per_query: dict[str, str] = free_table(Text(), "Options that are set per query, each with the value that the recipe expects, in words.")
     models: dict[str, str] = free_table(Text(), "The other models of the paper, by their names in the paper.")
-    protocol: dict[str, str] = free_table(Text(), "Collection, queries and measures of the paper, in words.")
+    protocol: dict[str, str] = free_table(Text(), "How the paper was evaluated, as free text; a search does not use it.")
     sources: dict[str, str] = free_table(Text(), 'Where each value comes from: "published: …" or "decided: …".')
 
 
@@ -68,10 +68,11 @@ class Recipe:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def complaints(self, settings: Mapping[str, Any], given: Iterable[str] = (), has_codes: bool = False) -> list[str]:
-        """One message per difference from the recipe: a setting of the index, or an option that was not given.
+        """One message per requirement of the recipe that is not met.
 
-        `settings` are the settings of the index. `given` are the names of the given options. `has_codes` says whether
-        the documents of the index have classification codes.
+        A requirement is a setting of the index, or an option that belongs to one query and must be given with it.
+        `settings` are the settings of the index. `given` are the names of the given options. If `has_codes` is false,
+        the documents have no classification codes, and options that need them are not required.
         """
         complaints = []
         for setting, expected in self.expects.items():
