@@ -42,24 +42,7 @@ class ListOf(ValueKind):
 
 
 @dataclass(eq=False, repr=False)
-class Anything(ValueKind):
-    """Any value. The code that uses the option checks the value."""
-
-    def describe(self) -> str:
-        """The accepted values, in words."""
-        return "a value"
-
-    def check(self, name: str, value: Any) -> Any:
-        """Return the value unchanged."""
-        return value
-
-    def schema(self) -> dict[str, Any]:
-        """A JSON schema that accepts every value."""
-        return {}
-
-
-@dataclass(eq=False, repr=False)
-class AnyTable(Anything):
+class AnyTable(ValueKind):
     """A table with any content. The code that uses the option checks the content."""
 
     def describe(self) -> str:

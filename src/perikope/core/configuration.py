@@ -19,6 +19,7 @@ Every error names the file, the table and the key, and says which keys or values
 from __future__ import annotations
 
 import tomllib
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -147,12 +148,6 @@ class Table(Declared):
         """The file and the table name that errors show."""
         return cast(Location, self.__dict__["_location"])
 
-    def moved(self: Keys, name: str) -> Keys:
-        """Return a copy of the table that has another name in errors, such as the name of the system it describes."""
-        table: Keys = object.__new__(type(self))
-        table.__dict__.update(self.__dict__, _location=Location(self.location.path, self.location.what, name))
-        return table
-
     def wrong(self, key: str, message: str) -> InputError:
         """Make the error for a key. The message follows the name of the key, as in `must be a table`."""
         return self.location.wrong(key, message)
@@ -166,13 +161,13 @@ class Table(Declared):
 class _Inner(ValueKind):
     """The kind of a key whose value is an inner table, or a list of inner tables."""
 
+    @abstractmethod
     def read(self, key: str, values: Mapping[str, Any], location: Location) -> Any:
         """Read and check the inner table, or inner tables, that `values` has under `key`."""
-        raise NotImplementedError
 
     def check(self, name: str, value: Any) -> Any:
-        """Not used: `read` checks inner tables, since it needs their location."""
-        raise NotImplementedError
+        """Check a table that is not in a file, and return it as `read` does."""
+        return self.read(name, {name: value}, Location(None, "a table"))
 
     def schema(self) -> dict[str, Any]:
         """A JSON schema that accepts every object."""

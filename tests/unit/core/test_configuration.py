@@ -105,7 +105,6 @@ def test_a_check_of_the_caller_names_file_table_and_key():
 
     with pytest.raises(InputError, match=r"^book\.toml: \[page\] width is wrong: no such page$"):
         page.check("width", fail)
-    assert str(page.moved("page 3").wrong("width", "is odd")) == "book.toml: [page 3] width is odd"
     assert page.check("width", lambda: 3) == 3
 
 

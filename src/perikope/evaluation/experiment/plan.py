@@ -24,6 +24,7 @@ from perikope.evaluation.experiment.plan_keys import (
     CollectionKeys,
     ComparisonKeys,
     ExperimentKeys,
+    JudgedTopicsKeys,
     RepeatedExperimentKeys,
     TopicsKeys,
     TrainingKeys,
@@ -294,7 +295,7 @@ def _collection(keys: CollectionKeys, folder: Path, given: Given) -> CollectionP
     return CollectionPlan(folder / keys.index)
 
 
-def _topics(keys: TopicsKeys | TrainingKeys, folder: Path, topics: str, judgements: str) -> TopicsPlan:
+def _topics(keys: JudgedTopicsKeys, folder: Path, topics: str, judgements: str) -> TopicsPlan:
     """The topics of a table. `topics` and `judgements` are paths from the command line, which take precedence."""
     key, prefix = ("file", "") if isinstance(keys, TopicsKeys) else ("topics", "training_")
     file = topics or _located(getattr(keys, key), folder)

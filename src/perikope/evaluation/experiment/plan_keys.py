@@ -41,16 +41,22 @@ class CollectionKeys(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopicsKeys(Table):
-    """`[topics]`: the topics that are reported."""
+class JudgedTopicsKeys(Table):
+    """The keys that all sets of topics have, apart from the file of topics."""
 
-    file: str = option("", Text(), "File of topics.")
     judgements: str = option("", Text(), "File of judgements.")
     form: str = option("auto", OneOf(("auto", *TOPIC_FORMS)), "Format of the topics.")
     field: str = option("", Text(), "Field of a topic to use as the query, such as `title` or `title,desc`.")
     judgement_form: str = option("auto", OneOf(("auto", *JUDGEMENT_FORMS)), "Format of the judgements.")
     sample: int | None = option(None, Whole(Range(1)), "Number of topics to draw at random. If left out, all topics are used.")
     spans: str = option("", Text(), "File of relevant ranges of characters, for measures that count characters.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicsKeys(JudgedTopicsKeys):
+    """`[topics]`: the topics that are reported."""
+
+    file: str = option("", Text(), "File of topics.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +67,7 @@ class NamedCollectionKeys(CollectionKeys):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingKeys(Table):
+class TrainingKeys(JudgedTopicsKeys):
     """`[training]`: the topics to tune and learn on: other folds of the reported topics, or separate topics."""
 
     folds: int = option(5, Whole(Range(2)), "Number of folds of a cross-validation over the reported topics.")
@@ -69,12 +75,6 @@ class TrainingKeys(Table):
         "topics", OneOf(get_args(FoldsBy)), "`documents` puts topics that share a relevant document into the same fold; `topics` does not."
     )
     topics: str = option("", Text(), "File of training topics, in place of folds.")
-    judgements: str = option("", Text(), "File of judgements of the training topics.")
-    form: str = option("auto", OneOf(("auto", *TOPIC_FORMS)), "Format of the training topics.")
-    field: str = option("", Text(), "Field of a training topic to use as the query.")
-    judgement_form: str = option("auto", OneOf(("auto", *JUDGEMENT_FORMS)), "Format of the judgements of the training topics.")
-    sample: int | None = option(None, Whole(Range(1)), "Number of training topics to draw at random. If left out, all are used.")
-    spans: str = option("", Text(), "File of relevant ranges of characters for the training topics.")
     measure: str = option("", MEASURE, "Measure that tuning maximises. If left out, the first of `measures`.")
 
 
