@@ -10,4 +10,5 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m tests.support.lookalikes FOLDER")
     make_patents(Path(sys.argv[1]) / "clef-ip")
-    make_wikipedia(Path(sys.argv[1]) / "inex")
+    make_wikipedia(Path(sys.argv[1]) / "inex-positions", "positions")
+    make_wikipedia(Path(sys.argv[1]) / "inex-tags", "tags")

@@ -5,8 +5,8 @@ Planted effects:
 - **Relevance follows the section tree.** The relevant passages of a document stand side by side in one section of its
   description, whose heading has words of the topic. Each has as many of the topic's words as a decoy that stands alone in
   another section, so that only context tells them apart (Albarede and others 2021 and 2023).
-- **Relevance depends on the position.** `EARLY` of the relevant sections come first in their descriptions (Gobeill and
-  others 2012).
+- **Relevance depends on the position.** `LATE` of the relevant sections come last in their descriptions, where Gobeill and
+  others (2012) found them.
 - **Codes help.** Relevant documents share a full IPC code with the topic; documents with some of its words mostly do not.
 """
 
@@ -21,9 +21,11 @@ from tests.support.lookalikes.words import make_words, sentence, word, written
 from tests.support.lookalikes.xml import XmlWriter
 
 TOPIC_WORDS = 8
+TERMS_OF_FIELD = 40
+"""Words that the topics of a field draw theirs from: topics of one field share some."""
 FIELDS = ("F04D", "G09G", "H02K", "B01J", "C07C", "A61B")
-EARLY = 0.7
-"""Share of the relevant sections that stand first in their description."""
+LATE = 0.7
+"""Share of the relevant sections that stand last in their description."""
 LANGUAGES = ("en", "en", "en", "de", "fr")
 """Languages of topics, in turn; documents are in the language of the topic that they are relevant to."""
 RELEVANT_PASSAGES = 4
@@ -65,7 +67,8 @@ def make_patents(folder: Path, seed: int = 1, topics: int = 30, relevant: int = 
     """
     chance, taken = random.Random(seed), set[str]()
     fields = {code: make_words(60, chance, taken) for code in FIELDS}
-    ideas = [_idea(number, fields, chance, taken) for number in range(2 * topics)]
+    terms = {code: make_words(TERMS_OF_FIELD, chance, taken) for code in FIELDS}
+    ideas = [_idea(number, fields, terms, chance) for number in range(2 * topics)]
     documents, patents = folder / "documents", folder / "topics" / "tfiles"
     for path in (documents, patents):
         path.mkdir(parents=True)
@@ -102,10 +105,10 @@ def make_patents(folder: Path, seed: int = 1, topics: int = 30, relevant: int = 
     return collection
 
 
-def _idea(number: int, fields: dict[str, list[str]], chance: random.Random, taken: set[str]) -> Idea:
+def _idea(number: int, fields: dict[str, list[str]], terms: dict[str, list[str]], chance: random.Random) -> Idea:
     field_code = FIELDS[number % len(FIELDS)]
     codes = [f"{field_code} {chance.randint(1, 99):3d}/{chance.randint(1, 99):02d}" for _ in range(2)]
-    stems = make_words(TOPIC_WORDS, chance, taken)
+    stems = chance.sample(terms[field_code], TOPIC_WORDS)
     return Idea(number, stems, fields[field_code], codes[0], codes[1], LANGUAGES[number % len(LANGUAGES)])
 
 
@@ -231,7 +234,7 @@ def _write_text(xml: XmlWriter, tag: str, idea: Idea, passages: Sequence[str]) -
 def _write_description(xml: XmlWriter, idea: Idea, chance: random.Random, *, relevant: bool) -> list[str]:
     """Write sections of passages; each decoy stands in another section than the relevant passages, alone."""
     sections = list(range(SECTIONS))
-    target = 0 if chance.random() < EARLY else chance.randrange(1, SECTIONS)
+    target = SECTIONS - 1 if chance.random() < LATE else chance.randrange(SECTIONS - 1)
     decoys = {section: chance.randrange(PASSAGES_OF_SECTION) for section in sections if not relevant or section != target}
     paths: list[str] = []
     number = 0

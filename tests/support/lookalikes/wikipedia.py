@@ -1,13 +1,12 @@
 """A collection in the layout of INEX 2009 and 2010: Wikipedia pages with tags, topics, and judgements of characters.
 
-Planted effects:
+Each `Effect` plants what one paper reports:
 
-- **Relevant text has the words of the topic close together.** Each relevant paragraph has them within `CLOSE` words; other
-  paragraphs of the same and of other pages have one at a time (Beigbeder and others 2015).
-- **Tags mark relevant words.** A word of the topic is in `b` with probability `MARKED` in relevant text and `MARKED_ELSEWHERE`
-  outside; `it` is the other way round (Beigbeder and others 2015).
-- **Relevant paragraphs stand side by side**, and the paragraphs around them have words of the topic, too (Carmel and
-  others 2013).
+- `positions` (Carmel and others 2013): relevant text is a run of paragraphs in which words of the topic are frequent. Single
+  paragraphs of it have one word or none; pages that are not relevant have paragraphs with two. So a paragraph alone says
+  little, its document more, and the positions of words around it most.
+- `tags` (Beigbeder and others 2015): the words of the topic stand close together in relevant paragraphs, mostly in `b`. Other
+  paragraphs of the same page have them as close, mostly in `it`, and others far apart.
 """
 
 from __future__ import annotations
@@ -16,17 +15,22 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from tests.support.lookalikes.words import make_words, sentence, word
 from tests.support.lookalikes.xml import XmlWriter
 
+Effect = Literal["positions", "tags"]
 TOPIC_WORDS = 3
 CLOSE = 12
-MARKED, MARKED_ELSEWHERE = 0.5, 0.05
-RELEVANT_PARAGRAPHS = 2
-SECTIONS, PARAGRAPHS = 4, 4
+"""In `tags`, words of the topic stand within so many words of each other."""
+MARKED, MARKED_ELSEWHERE = 0.6, 0.05
+"""Probability that a word of the topic is in a tag where the effect has it, and that any other word is."""
+SECTIONS, PARAGRAPHS = 5, 4
 LENGTH = 45
 """Words of a paragraph."""
+FREQUENT, RARE = 0.6, 0.1
+"""In `positions`, probability that a paragraph has a word of the topic: in relevant text, and elsewhere on the page."""
 
 
 @dataclass
@@ -51,10 +55,12 @@ class WikipediaCollection:
     """Start and end of relevant text, by document by topic."""
 
 
-def make_wikipedia(folder: Path, seed: int = 1, topics: int = 30, relevant: int = 3, decoys: int = 3) -> WikipediaCollection:
+def make_wikipedia(
+    folder: Path, effect: Effect, seed: int = 1, topics: int = 30, relevant: int = 3, decoys: int = 3
+) -> WikipediaCollection:
     """Write a collection with as many training topics (of 2009) as topics (of 2010).
 
-    `relevant` pages have relevant text for each topic; `decoys` pages have its words far apart.
+    `relevant` pages have relevant text for each topic; `decoys` pages have some of its words.
     """
     chance, taken = random.Random(seed), set[str]()
     common = make_words(400, chance, taken)
@@ -79,7 +85,7 @@ def make_wikipedia(folder: Path, seed: int = 1, topics: int = 30, relevant: int 
             ids = [str(next(pages)) for _ in range(relevant + decoys)]
             for position, page in enumerate(ids):
                 is_relevant = position < relevant
-                xml, ranges = _page(page, subject, common, kinds, chance, relevant=is_relevant, others=ids)
+                xml, ranges = _Page(subject, common, kinds, chance, effect, ids).write(page, relevant=is_relevant)
                 (documents / f"{page}.xml").write_text(str(xml), encoding="utf-8")
                 lines.setdefault(year, []).append(_judgement(subject.qid, page, ranges, xml.offset))
                 if is_relevant:
@@ -116,108 +122,118 @@ def _topics(subjects: Sequence[Subject]) -> str:
     return str(xml)
 
 
-def _page(
-    page: str,
-    subject: Subject,
-    common: Sequence[str],
-    kinds: Sequence[str],
-    chance: random.Random,
-    *,
-    relevant: bool,
-    others: Sequence[str],
-) -> tuple[XmlWriter, list[tuple[int, int]]]:
-    """A page and the ranges of its relevant text."""
-    xml = XmlWriter('<?xml version="1.0" encoding="UTF-8"?>\n')
-    target = chance.randrange(SECTIONS) if relevant else -1
-    ranges: list[tuple[int, int]] = []
-    with xml.element("article"):
-        xml.line()
-        title = " ".join(word(stem, "en") for stem in chance.sample(list(common), 2))
-        with xml.element("header"):
-            for tag, text in (("title", title), ("id", page)):
-                xml.leaf(tag, text)
-            with xml.element("categories"):
-                xml.leaf("category", word(chance.choice(kinds), "en"))
-        xml.line()
-        with xml.element("bdy"):
+@dataclass
+class _Page:
+    """Writes one page of a subject."""
+
+    subject: Subject
+    common: Sequence[str]
+    kinds: Sequence[str]
+    chance: random.Random
+    effect: Effect
+    links: Sequence[str]
+    xml: XmlWriter = field(default_factory=XmlWriter)
+
+    def write(self, page: str, *, relevant: bool) -> tuple[XmlWriter, list[tuple[int, int]]]:
+        """The page, and the ranges of its relevant text."""
+        xml, paragraphs = self.xml, self._paragraphs(relevant)
+        ranges: list[tuple[int, int]] = []
+        with xml.element("article"):
             xml.line()
-            for section in range(SECTIONS):
-                ranges += _section(xml, subject, common, kinds, chance, is_target=section == target, links=others)
-    return xml, ranges
-
-
-def _section(
-    xml: XmlWriter,
-    subject: Subject,
-    common: Sequence[str],
-    kinds: Sequence[str],
-    chance: random.Random,
-    *,
-    is_target: bool,
-    links: Sequence[str],
-) -> list[tuple[int, int]]:
-    """Write a section; returns the ranges of its relevant text."""
-    ranges = []
-    first = chance.randrange(PARAGRAPHS - RELEVANT_PARAGRAPHS + 1)
-    with xml.element("sec"):
-        xml.leaf("st", " ".join(word(stem, "en") for stem in chance.sample(list(common), 2)))
-        for position in range(PARAGRAPHS):
-            is_relevant = is_target and first <= position < first + RELEVANT_PARAGRAPHS
-            # One word of the topic is everywhere on the page; around relevant text there are two.
-            planted = subject.stems if is_relevant else chance.sample(subject.stems, 2 if is_target else 1)
-            start = xml.offset
-            _paragraph(xml, planted, common, kinds, chance, is_relevant=is_relevant, link=chance.choice(links))
-            if is_relevant:
-                ranges.append((start, xml.offset))
+            with xml.element("header"):
+                for tag, text in (("title", self._title()), ("id", page)):
+                    xml.leaf(tag, text)
+                with xml.element("categories"):
+                    xml.leaf("category", word(self.chance.choice(self.kinds), "en"))
             xml.line()
-    xml.line()
-    return ranges
+            with xml.element("bdy"):
+                xml.line()
+                for section in range(SECTIONS):
+                    with xml.element("sec"):
+                        xml.leaf("st", self._title())
+                        for paragraph in paragraphs[section * PARAGRAPHS : (section + 1) * PARAGRAPHS]:
+                            start = xml.offset
+                            self._write_paragraph(paragraph)
+                            if paragraph.is_relevant:
+                                ranges.append((start, xml.offset))
+                            xml.line()
+                    xml.line()
+        return xml, ranges
 
+    def _title(self) -> str:
+        return " ".join(word(stem, "en") for stem in self.chance.sample(list(self.common), 2))
 
-def _paragraph(
-    xml: XmlWriter,
-    planted: Sequence[str],
-    common: Sequence[str],
-    kinds: Sequence[str],
-    chance: random.Random,
-    *,
-    is_relevant: bool,
-    link: str,
-) -> None:
-    """Write a paragraph; in relevant text the planted words stand within `CLOSE` words of each other."""
-    if is_relevant:
-        close = sentence(common, planted, CLOSE, "en", chance)
-        before = chance.randrange(LENGTH - CLOSE)
-        words = [
-            *sentence(common, (), before, "en", chance),
-            *close,
-            *sentence(common, (), LENGTH - CLOSE - before, "en", chance),
+    def _paragraphs(self, relevant: bool) -> list[_Paragraph]:
+        """What each paragraph of the page has of the subject."""
+        count = SECTIONS * PARAGRAPHS
+        return self._by_position(count, relevant) if self.effect == "positions" else self._by_tags(count, relevant)
+
+    def _by_position(self, count: int, relevant: bool) -> list[_Paragraph]:
+        first = self.chance.randrange(count - 6) if relevant else count
+        inside = range(first, first + 6)
+        paragraphs = []
+        for number in range(count):
+            has_word = self.chance.random() < (FREQUENT if number in inside else RARE)
+            planted = self.chance.sample(self.subject.stems, 1) if has_word else []
+            paragraphs.append(_Paragraph(planted, is_relevant=number in inside))
+        if not relevant:
+            paragraphs[self.chance.randrange(count)].planted = self.chance.sample(self.subject.stems, 2)
+        return paragraphs
+
+    def _by_tags(self, count: int, relevant: bool) -> list[_Paragraph]:
+        paragraphs = [_Paragraph(self.chance.sample(self.subject.stems, self.chance.choice((0, 1)))) for _ in range(count)]
+        numbers = self.chance.sample(range(count), 6)
+        if relevant:
+            for number in numbers[:2]:
+                paragraphs[number] = _Paragraph(self.subject.stems, is_relevant=True, tag="b", close=True)
+            for number in numbers[2:]:
+                paragraphs[number] = _Paragraph(self.subject.stems, tag="it", close=True)
+        return paragraphs
+
+    def _write_paragraph(self, paragraph: _Paragraph) -> None:
+        words = self._words(paragraph)
+        planted = {word(stem, "en") for stem in paragraph.planted}
+        with self.xml.element("p"):
+            for position, text in enumerate(words):
+                self._write_word(text, paragraph.tag if text in planted else "")
+                self.xml.text("." if position == len(words) - 1 else " ")
+
+    def _words(self, paragraph: _Paragraph) -> list[str]:
+        if not paragraph.close:
+            return sentence(self.common, paragraph.planted, LENGTH, "en", self.chance)
+        before = self.chance.randrange(1, LENGTH - CLOSE)
+        return [
+            *sentence(self.common, (), before, "en", self.chance),
+            *sentence(self.common, paragraph.planted, CLOSE, "en", self.chance),
+            *sentence(self.common, (), LENGTH - CLOSE - before, "en", self.chance),
         ]
-    else:
-        words = sentence(common, planted, LENGTH, "en", chance)
-    targets = {word(stem, "en") for stem in planted}
-    with xml.element("p"):
-        for position, text in enumerate(words):
-            _word(xml, text, chance, is_target=text in targets, is_relevant=is_relevant, kinds=kinds, link=link)
-            xml.text("." if position == len(words) - 1 else " ")
+
+    def _write_word(self, text: str, tag: str) -> None:
+        """Write a word, perhaps in a tag: mostly the one that the effect has for it."""
+        draw = self.chance.random()
+        if tag and draw < MARKED:
+            chosen, attributes = tag, {}
+        elif draw < MARKED_ELSEWHERE:
+            chosen, attributes = self.chance.choice(("b", "it")), {}
+        elif draw < MARKED_ELSEWHERE + 0.02:
+            chosen = "link"
+            attributes = {"xlink:href": f"../{self.chance.choice(self.links)}.xml", "xmlns:xlink": "http://www.w3.org/1999/xlink"}
+        elif draw < MARKED_ELSEWHERE + 0.03:
+            chosen = word(self.chance.choice(self.kinds), "en")
+            attributes = {"wordnetid": str(100_000_000 + self.chance.randrange(9_999_999)), "confidence": "0.8"}
+        else:
+            self.xml.text(text)
+            return
+        with self.xml.element(chosen, **attributes):
+            self.xml.text(text)
 
 
-def _word(xml: XmlWriter, text: str, chance: random.Random, *, is_target: bool, is_relevant: bool, kinds: Sequence[str], link: str) -> None:
-    """Write a word, perhaps in a tag."""
-    bold = MARKED if is_target and is_relevant else MARKED_ELSEWHERE
-    italic = MARKED if is_target and not is_relevant else MARKED_ELSEWHERE
-    draw = chance.random()
-    if draw < bold:
-        with xml.element("b"):
-            xml.text(text)
-    elif draw < bold + italic:
-        with xml.element("it"):
-            xml.text(text)
-    elif draw < bold + italic + 0.02:
-        with xml.element("link", **{"xlink:href": f"../{link}.xml", "xmlns:xlink": "http://www.w3.org/1999/xlink"}):
-            xml.text(text)
-    elif draw < bold + italic + 0.03:
-        with xml.element(word(chance.choice(kinds), "en"), wordnetid=str(100_000_000 + chance.randrange(9_999_999)), confidence="0.8"):
-            xml.text(text)
-    else:
-        xml.text(text)
+@dataclass
+class _Paragraph:
+    """What a paragraph has of the subject."""
+
+    planted: Sequence[str] = ()
+    is_relevant: bool = False
+    tag: str = ""
+    """The tag that mostly marks the words of the subject."""
+    close: bool = False
