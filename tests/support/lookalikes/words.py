@@ -51,7 +51,7 @@ def translate(text: str, source: str, target: str = "en") -> str:
 
 
 def sentence(stems: Sequence[str], planted: Sequence[str], length: int, language: str, chance: random.Random) -> list[str]:
-    """A sentence of about `length` words: small words, words of `stems`, and each of `planted` once at a random position."""
+    """A sentence of about `length` words: small words, words of `stems`, and each of `planted` once."""
     small = SMALL_WORDS[language]
     words = [
         chance.choice(small) if chance.random() < SMALL_SHARE else word(chance.choice(stems), language)

@@ -57,7 +57,7 @@ def fit_judgements(path: str | os.PathLike[str], snapshot: Snapshot, form: str =
     every passage that contains one of them.
     """
     form = judgement_form(path) if form == "auto" else form
-    passages = _Passages(snapshot)
+    passages = _PassagesByName(snapshot)
     judgements = inex_names(path, passages) if form == "inex" else _names(read_judgements(path, form), passages)
     fitted: Judgements = {}
     missing: dict[str, int] = {}
@@ -85,14 +85,14 @@ _Judged = tuple[str, str, list[str] | None, int]
 """Topic, judged name, names in rankings (None where the index has no such thing), grade."""
 
 
-def _names(judgements: Judgements, passages: _Passages) -> Iterator[_Judged]:
+def _names(judgements: Judgements, passages: _PassagesByName) -> Iterator[_Judged]:
     for qid, judged in judgements.items():
         yield qid, "", None, 0
         for name, grade in judged.items():
             yield qid, name, passages.named(name), grade
 
 
-def inex_names(path: str | os.PathLike[str], passages: _Passages) -> Iterator[_Judged]:
+def inex_names(path: str | os.PathLike[str], passages: _PassagesByName) -> Iterator[_Judged]:
     """The passages with relevant characters; a judged document without any adds nothing to its topic."""
     for qid, documents in inex.read_judgements(path).items():
         yield qid, "", None, 0
@@ -114,7 +114,7 @@ def _with_lines(missing: Mapping[str, int], path: str | os.PathLike[str]) -> dic
     """The first line of the file that names the document of each missing name; 0 where that is not found."""
     if not missing or not Path(path).is_file():
         return dict(missing)
-    waiting = {split_name(name)[0]: name for name in reversed(missing)}
+    waiting = {split_name(name)[0]: name for name in reversed(list(missing))}
     lines = dict(missing)
     for number, line in numbered_lines(path):
         for document in [cell for cell in line.replace(",", " ").split() if cell in waiting]:
@@ -124,7 +124,7 @@ def _with_lines(missing: Mapping[str, int], path: str | os.PathLike[str]) -> dic
     return lines
 
 
-class _Passages:
+class _PassagesByName:
     """The passages of documents by every name that judgements have for them; each document is read once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -172,7 +172,7 @@ class _DocumentPassages:
         """Number of characters of the file that the document was read from; of its text where the file is not known."""
         if 0 in self._places:
             return self._places[0][2]
-        return len(self._segment.characters(int(self._segment["document.first_span"][self._local])))
+        return len(self._segment.text(self._local))
 
     @cached_property
     def _paths(self) -> list[str]:
