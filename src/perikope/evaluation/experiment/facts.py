@@ -22,7 +22,7 @@ def facts_of(plan: Plan, parts: Sequence[LexicalSystems], notes: Sequence[str]) 
     for part in parts:
         of_set = _facts_of_set(part)
         facts |= {part.topics.name: "; ".join(f"{name} {value}" for name, value in of_set.items())} if plan.names_sets else of_set
-    facts |= {"results per topic": str(plan.k), "seed": str(plan.seed), "plan": digest(plan.source)[:16]}
+    facts |= {"results per topic": str(plan.depth), "seed": str(plan.seed), "plan": digest(plan.source)[:16]}
     if any(part.topics.training is not None for part in parts) and not plan.kind:
         facts |= _facts_of_training(plan, parts)
     if notes:

@@ -18,6 +18,7 @@ from typing import Any
 from perikope.build.indexing import BuildOptions
 from perikope.core.configuration import SUFFIX, Location, Table, parse_toml, read_text
 from perikope.core.errors import InputError, MissingExtra, PerikopeError, UsageError, unknown
+from perikope.evaluation.depth import Depth, depth_of
 from perikope.evaluation.experiment.kinds import SystemKind, system_kind
 from perikope.evaluation.experiment.outcome import ComparisonSettings, slug
 from perikope.evaluation.experiment.plan_keys import (
@@ -31,6 +32,7 @@ from perikope.evaluation.experiment.plan_keys import (
 )
 from perikope.evaluation.experiment.plan_parts import CollectionPlan, Given, SystemPlan, TopicSet, TopicsPlan, TrainingPlan
 from perikope.evaluation.experiment.plan_systems import read_systems
+from perikope.evaluation.measures import parse_measures
 from perikope.formats import format_named
 from perikope.text.analysis import read_stopwords
 
@@ -47,7 +49,7 @@ class Plan:
     description: str
     measures: tuple[str, ...]
     """The names of the measures to report, the main measure first."""
-    k: int
+    depth: Depth
     """Number of results per topic."""
     seed: int
     """Seed of samples, folds and random search."""
@@ -164,7 +166,7 @@ def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | 
         title=keys.title or Path(path).stem,
         description=keys.description,
         measures=keys.measures,
-        k=keys.k,
+        depth=depth_of(parse_measures(keys.measures), keys.k),
         seed=keys.seed,
         collections=collections,
         sets=sets,

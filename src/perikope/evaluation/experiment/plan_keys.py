@@ -145,7 +145,11 @@ class ExperimentKeys(Table):
     title: str = option("", Text(), "Title of the report.")
     description: str = option("", Text(), "Text below the title of the report.")
     measures: tuple[str, ...] = option((), ListOf(REQUIRED_MEASURE, "measures"), "Measures to report; the first is the main one.")
-    k: int = option(1000, Whole(Range(1)), "Number of results per topic.")
+    k: int | None = option(
+        None,
+        Whole(Range(1)),
+        "Number of results per topic. If left out, 1000, or more if a measure needs more. `PRES@100` needs results of 100 documents.",
+    )
     seed: int = option(1, Whole(Range(0)), "Seed of samples, folds and random search.")
     collection: CollectionKeys = table(CollectionKeys, "The documents to search.")
     topics: TopicsKeys = table(TopicsKeys, "The topics that are reported.")
