@@ -139,9 +139,7 @@ def test_characters_beyond_the_end_do_not_fit(index, tmp_path):
 
 def test_judgements_of_which_none_fits_are_an_error(index, tmp_path):
     path = written(tmp_path, "1 Q0 98 /article/bdy/sec[1] 1", "2 Q0 99 /article/bdy/sec[1] 1", "2 Q0 77 /article/bdy/sec[1] 0")
-    with pytest.raises(
-        InputError, match="none of the 2 relevant judgements fits the index, such as line 1: .* '98'"
-    ):
+    with pytest.raises(InputError, match=r"none of the 2 relevant judgements fits the index, such as line 1: .* '98'"):
         fit_judgements(path, index)
     with pytest.raises(InputError, match="is empty"):
         fit_judgements(written(tmp_path), index)
