@@ -14,6 +14,7 @@ from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.state import digest
 from perikope.query.topic import Topic
 from perikope.search.facade import Index
+from perikope.search.recipes import differences
 
 
 def facts_of(plan: Plan, parts: Sequence[LexicalSystems], notes: Sequence[str]) -> dict[str, str]:
@@ -87,6 +88,15 @@ def notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[s
         return []
     names = ", ".join(repr(system.name) for system in boolean)
     return [f'no topic is written as a Boolean query: words are joined by AND, as syntax = "automatic" does, in {names}']
+
+
+def notes_on_index(plan: Plan, index: Index) -> list[str]:
+    """One note per setting in `[expects]` that an index does not have."""
+    how = " ".join(f"--{name} {value}" for name, value in plan.expects.items())
+    return [
+        f"the experiment {difference}: figures will differ; index the documents with {how}, or give documents in place of the index"
+        for difference in differences(plan.expects, index.settings, index.languages)
+    ]
 
 
 def _is_boolean(topic: Topic, index: Index, language: str) -> bool:

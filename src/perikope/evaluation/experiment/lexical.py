@@ -214,7 +214,7 @@ class LexicalSystems:
     def _notes(self, work: Work) -> list[str]:
         notes = list(work.notes)
         if work.system.recipe:
-            notes += load_recipe(work.system.recipe).complaints(self.index.settings)
+            notes += load_recipe(work.system.recipe).complaints(self.index.settings, languages=self.index.languages)
         return notes
 
     def measure_runs(self, runs: Mapping[str, Run]) -> None:

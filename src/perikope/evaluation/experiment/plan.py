@@ -34,6 +34,7 @@ from perikope.evaluation.experiment.plan_parts import CollectionPlan, Given, Sys
 from perikope.evaluation.experiment.plan_systems import read_systems
 from perikope.evaluation.measures import parse_measures
 from perikope.formats import format_named
+from perikope.search.recipes import ExpectsKeys
 from perikope.text.analysis import read_stopwords
 
 PROTOCOLS = "protocols"
@@ -59,6 +60,8 @@ class Plan:
     documents: tuple[int, ...]
     """Numbers of documents to fetch. All systems run once with each number; such a pass is a sweep."""
     comparison: ComparisonSettings
+    expects: Mapping[str, str]
+    """Settings that indexes should have been made with, by name."""
     systems: tuple[SystemPlan, ...]
     names_sets: bool = False
     """Whether labels and file names contain the names of the sets of topics."""
@@ -172,6 +175,7 @@ def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | 
         sets=sets,
         documents=keys.documents_to_fetch(),
         comparison=_comparison(keys.comparison),
+        expects=keys.expects.values,
         systems=read_systems(keys, folder, sets, kind, shared),
         names_sets=bool(keys.collections) or kind is not None,
         kind=keys.kind,
@@ -210,7 +214,7 @@ def _kind(content: Mapping[str, Any], location: Location) -> SystemKind | None:
 def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: TrainingPlan | None) -> dict[str, CollectionPlan]:
     """The collections of a file, by name."""
     if not keys.collections:
-        alone = _collection(keys.collection, folder, given)
+        alone = _collection(keys.collection, keys.expects, folder, given)
         topics = {TOPICS: _topics(keys.topics, folder, given.topics, given.judgements)}
         if training is not None and training.topics is not None:
             topics[TRAINING] = training.topics
@@ -232,7 +236,7 @@ def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: Tra
         topics = {
             set_name: replace(plan, location=(f"{table}.topics.{set_name}", "file"), options=("", "")) for set_name, plan in topics.items()
         }
-        plans[name] = replace(_collection(collection, folder, Given()), topics=topics, table=table)
+        plans[name] = replace(_collection(collection, keys.expects, folder, Given()), topics=topics, table=table)
     return plans
 
 
@@ -270,7 +274,8 @@ def check_sets(keys: Table, key: str, names: tuple[str, ...], collections: Mappi
             raise keys.wrong(key, f"is wrong: {unknown('set of topics', name, known)}{hint}")
 
 
-def _collection(keys: CollectionKeys, folder: Path, given: Given) -> CollectionPlan:
+def _collection(keys: CollectionKeys, expects: ExpectsKeys, folder: Path, given: Given) -> CollectionPlan:
+    """The plan of a collection. `expects` has the settings of the index that the collection does not give."""
     form = str(folder / keys.format) if keys.format.endswith(SUFFIX) else keys.format
     if form != "auto":
         keys.check("format", lambda: format_named(form))
@@ -278,7 +283,11 @@ def _collection(keys: CollectionKeys, folder: Path, given: Given) -> CollectionP
     if stopwords not in ("", "default", "none"):
         keys.check("stopwords", lambda: read_stopwords(stopwords))
     build = BuildOptions(
-        format=form, language=keys.language or None, stemmer=keys.stemmer or None, stopwords=stopwords or None, segment=keys.segment
+        format=form,
+        language=keys.language or expects.language or None,
+        stemmer=keys.stemmer or expects.stemmer or None,
+        stopwords=stopwords or expects.stopwords or None,
+        segment=keys.segment,
     )
     if given.index and given.documents:
         raise UsageError("give --index or --documents, not both")

@@ -19,6 +19,7 @@ from perikope.evaluation.io.topics import TOPIC_FORMS
 from perikope.evaluation.learning.validation import FoldsBy, Method
 from perikope.evaluation.tuning.space import Search
 from perikope.search.options import RECIPE, SearchOptions, options_on
+from perikope.search.recipes import ExpectsKeys
 from perikope.text.analysis import STEMMERS
 
 MEASURE = Notation(parser="perikope.evaluation.measures:parse_measure")
@@ -159,6 +160,11 @@ class ExperimentKeys(Table):
     report_on: tuple[str, ...] = option((), TEXTS, "Sets of topics that are reported, as `collection/set`.")
     train_on: tuple[str, ...] = option((), TEXTS, "Sets of topics to tune and learn on, as `collection/set`.")
     training: TrainingKeys = table(TrainingKeys, "The topics to tune and learn on.")
+    expects: ExpectsKeys = table(
+        ExpectsKeys,
+        "Settings of the index that the figures depend on. Documents are indexed with them unless the collection says otherwise, and the "
+        "report warns about an index that differs.",
+    )
     search: dict[str, Any] = options_table(SearchOptions, lambda: SEARCH_OPTIONS, "Search options of all systems.")
     sweep: SweepKeys = table(SweepKeys, "Settings that are varied for all systems.")
     comparison: ComparisonKeys = table(ComparisonKeys, "How systems are compared.")
