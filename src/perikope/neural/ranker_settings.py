@@ -16,6 +16,7 @@ from perikope.neural.encoder import keeping_random_state
 from perikope.neural.hgat import HGAT, LATE_FUSION, OWN_FORM
 from perikope.neural.system_keys import NeuralKeys, NeuralSystemKeys
 from perikope.neural.training import TrainingSettings
+from perikope.search.options import SearchOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,7 @@ def fingerprint(plan: Plan, system: SystemPlan) -> str:
         dict(shared.training), dict(shared.context), plan.measures, reported, ranker.train_on or shared.train_on, shared.encoder,
     ]  # fmt: skip
     common += [shared.documents] if shared.documents else []
+    common += [{"options": SearchOptions.of(system.options).plain()}] if system.options else []
     common += [{"k": str(plan.depth)}] if plan.depth != _FIRST_DEPTH else []
     names = (system.name, *system.derived)
     fused = [[fusion.name, other.name, *fusion.of] for name in names for fusion, other in plan.fusions_of(name)]

@@ -100,7 +100,9 @@ class NeuralKeys(RepeatedExperimentKeys):
     """The whole file of an experiment with neural rankers."""
 
     encoder: str = option(DEFAULT, Text(), "Encoder: the name of a downloaded model, or a folder.")
-    documents: int = option(0, Whole(Range(0)), "Number of documents per topic, by BM25, whose passages are ranked; 0 ranks all passages.")
+    documents: int = option(
+        0, Whole(Range(0)), "Number of fetched documents per topic whose passages are ranked; 0 ranks all passages that the filters allow."
+    )
     ranked_by: str = option(
         "qsf_v_title",
         Notation(parser="perikope.browse.models:parse_model", required=True),

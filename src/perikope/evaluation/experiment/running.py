@@ -147,7 +147,7 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
         materials[reported.name] = fit_material(plan, reported, read.materials[reported.name], snapshot)
     if plan.kind:
         qids = system_kind(plan.kind).prepare(plan, {name: index.folder for name, index in indexes.items()}, folder, on_step)
-        materials = {name: material.only(qids[name]) for name, material in materials.items()}
+        materials = {name: _usable(material, qids[name]) for name, material in materials.items()}
     parts = _parts(plan, folder, indexes, materials, read.runs, on_progress)
     if plan.kind:
         _copy_runs(plan, parts, read.runs)
@@ -177,6 +177,17 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
     for part in parts:
         add_seconds(seconds, part.seconds)
     return Done(outcome, problems, seconds, sum(part.resumed for part in parts), notes)
+
+
+def _usable(material: Material, qids: Sequence[str]) -> Material:
+    """The material of the topics that rankers can use. The other topics are named as problems."""
+    usable = set(qids)
+    left_out = [topic.qid for topic in material.topics if topic.qid not in usable]
+    problems = [
+        f"topic {qid}: left out for all systems, because no query can be made of it, or nothing in the index is relevant"
+        for qid in left_out
+    ]
+    return replace(material.only(usable), problems=(*material.problems, *problems))
 
 
 def _parts(
