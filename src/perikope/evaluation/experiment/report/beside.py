@@ -137,8 +137,15 @@ def _cells(cell: PublishedCell | None, own: Ours | None, published: PublishedTab
     if cell is None or own is None:
         return [theirs, mine, None]
     gap = own.value - cell.value
-    text = _number(gap, published.percent) if published.beside == MEASURES else f"{gap:.4g}"
-    return [theirs, mine, Figure(gap, text if text.startswith("-") or float(text) == 0 else f"+{text}")]
+    return [theirs, mine, Figure(gap, _gap_text(gap, cell, published))]
+
+
+def _gap_text(gap: float, cell: PublishedCell, published: PublishedTable) -> str:
+    """A difference with its sign, in the unit of the published cell."""
+    share = "%" if "%" in cell.text else ""
+    text = _number(gap, published.percent) if published.beside == MEASURES else f"{gap * (100 if published.percent or share else 1):.4g}"
+    sign = "" if text.startswith("-") or float(text) == 0 else "+"
+    return f"{sign}{text}{share}"
 
 
 def _changes(cell: PublishedCell | None, own: Ours | None) -> list[Figure | None]:
