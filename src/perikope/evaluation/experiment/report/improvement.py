@@ -20,10 +20,10 @@ def improvement_tables(outcome: Outcome) -> list[ExtraTable]:
         return []
     heads = [head for measure in outcome.measures for head in (measure, f"{measure}: change")]
     how = (
-        f"Change of the mean over topics against {name}, in percent. "
+        f"Change of the mean over topics against “{name}”, in percent. "
         f"{STAR} marks a system that is significantly better: {described_test(outcome.comparison, 'comparisons with it')}."
     )
-    return [ExtraTable(f"Improvement over {name}", how, tuple(heads), tuple(rows))]
+    return [ExtraTable(f"Improvement over “{name}”", how, tuple(heads), tuple(rows))]
 
 
 def _rows(outcome: Outcome, sweep: Sweep) -> list[tuple[str, str, tuple[Figure | None, ...]]]:
