@@ -80,8 +80,8 @@ def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:
     topics = _topics(tables, outcome.measures)
     legend = _legend(outcome, topics, any(table.rows for table in tables))
     systems = [(sweep.label, system) for sweep in outcome.sweeps for system in sweep.systems]
-    learned = _merged([(label, system.name, table) for label, system in systems for table in system.tables])
-    drawn = _merged([(label, system.name, drawing) for label, system in systems for drawing in system.figures])
+    learned = _merged([(sweep, system.name, table) for sweep, system in systems for table in system.tables])
+    drawn = _merged([(sweep, system.name, drawing) for sweep, system in systems for drawing in system.figures])
     others = [
         *repetition_tables(outcome), *improvement_tables(outcome), *chosen_tables(outcome), *learned, *extra, *outcome.tables,
     ]  # fmt: skip
@@ -108,16 +108,16 @@ def _merged(learned: Sequence[tuple[str, str, Shown]]) -> list[Shown]:
     learned different things in several sweeps, the label of the first sweep.
     """
     merged: list[tuple[Shown, str, list[str]]] = []
-    for label, name, shown in learned:
+    for sweep, name, shown in learned:
         same = next((names for other, _, names in merged if other == shown), None)
         if same is None:
-            merged.append((shown, label, [name]))
+            merged.append((shown, sweep, [name]))
         elif name not in same:
             same.append(name)
     titles = [f"{shown.title}: {'; '.join(names)}" for shown, _, names in merged]
     return [
-        replace(shown, title=title if titles.count(title) == 1 else f"{title}, {label}")
-        for title, (shown, label, _) in zip(titles, merged, strict=True)
+        replace(shown, title=title if titles.count(title) == 1 else f"{title}, {sweep}")
+        for title, (shown, sweep, _) in zip(titles, merged, strict=True)
     ]
 
 
