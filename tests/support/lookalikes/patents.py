@@ -15,8 +15,8 @@ Planted effects:
   2012, Figure 2).
 - `codes`: relevant documents share a full IPC code with the topic; most decoys do not.
 - `parts`: relevant documents have words of the topic in title, abstract and claims, and often its applicant and an
-  inventor; decoys have more words of the topic, all of them in their descriptions. So the representation of Gobeill and Ruch
-  ranks them better.
+  inventor; decoys have more words of the topic, all of them in their descriptions. So the parts that Gobeill and Ruch
+  index rank them better.
 """
 
 from __future__ import annotations
