@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perikope.cli.options import GivenSearch, GroupedCommand, search_options, topic_options
-from perikope.cli.output import count, show_problems
+from perikope.cli.output import count, show_problems, show_warning
 from perikope.search.options import OPTIONS, RECIPE
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class _Tuned:
     "--sweep",
     default="",
     metavar="N,…",
-    help="Numbers of fetched documents (--documents) to tune together with the model, with commas between them.",
+    help="Tune the number of fetched documents too: values of --documents to try, with commas between them.",
 )
 @click.option("--save", default="", metavar="RECIPE.toml", help="Write the best setting to this file, as a recipe for the option --recipe.")
 @click.option("--plot", default="", metavar="FILE.svg", help="Write a plot of the scores of all tried settings to this file.")
@@ -139,10 +139,13 @@ def _tune(
     index: str, topics: str, qrels: str, search: GivenSearch, space: Space, sweep: list[Any], options: dict[str, Any]
 ) -> tuple[_Tuned, list[str]]:
     """Tune with a progress bar; returns the outcome and one message per skipped topic."""
+    from perikope.evaluation.io.fitting import fit_judgements
     from perikope.evaluation.io.topics import read_topics
-    from perikope.evaluation.measures.files import judgements_in
     from perikope.evaluation.tuning.tuner import tune
+    from perikope.index.reader import Snapshot
 
+    judgements = fit_judgements(qrels, Snapshot.open(Path(index)))
+    show_warning(judgements.warning)
     with click.progressbar(length=100, label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         shown = [0]
 
@@ -154,7 +157,7 @@ def _tune(
         outcome, problems = tune(
             Path(index),
             search.with_candidates(read_topics(topics, options["topic_format"], options["topic_field"])),
-            judgements_in(qrels),
+            judgements.names,
             space,
             options["measure"],
             search.options,
