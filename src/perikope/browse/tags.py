@@ -8,19 +8,19 @@ Source: Beigbeder, Géry and Largeron 2015, sections 3.3 and 4.5.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from perikope.browse.structure import DocumentOutline, read_spans
-from perikope.core.arrays import Array, Integers
-from perikope.core.errors import UsageError
+from perikope.browse.structure import DocumentOutline, known_tags, read_spans
+from perikope.core.arrays import Array, Integers, Mask
+from perikope.core.errors import UsageError, unknown
 from perikope.core.names import is_element_path, split_name
-from perikope.document.tree import Kind
+from perikope.document.tree import Kind, Place
 from perikope.index.reader import Snapshot
-from perikope.index.saved_tables import SavedTable
+from perikope.index.saved_tables import SavedTable, read_table, table_names
 from perikope.index.segments import Segment
 from perikope.kernels.elements import count_marked
 
@@ -86,6 +86,27 @@ def tag_table(table: SavedTable) -> TagTable:
     return TagTable(rows, tuple(logical), queries if isinstance(queries, int) else 0)
 
 
+def tags_of_elements(snapshot: Snapshot, names: Iterable[str]) -> frozenset[str]:
+    """The tags that names of elements stand for: a table of tags stands for its logical tags, any other name for itself.
+
+    Raises `UsageError` for a name that is neither a table nor a tag of elements in the index, and for a table whose
+    logical tags all lack in the index.
+    """
+    known = frozenset(known_tags(snapshot))
+    tags: set[str] = set()
+    for name in names:
+        try:
+            logical = tag_table(read_table(name, KIND, snapshot.folder)).logical
+        except UsageError:
+            if name not in known:
+                raise unknown("tag of elements", name, sorted({*known, *table_names(KIND, snapshot.folder)})) from None
+            logical = (name,)
+        if known.isdisjoint(logical):
+            raise UsageError(f"no logical tag of the table {name!r} occurs in the index; name tags of elements, or learn a table here")
+        tags |= known.intersection(logical)
+    return frozenset(tags)
+
+
 def is_weight(value: object) -> TypeGuard[float]:
     """Whether a value is a number from 0 to `LARGEST`, as weights of tags are."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= LARGEST
@@ -107,7 +128,9 @@ class Selection:
     logical_rank: int = 25
     """A tag is logical only if it is one of this number of tags with the most elements that contain relevant text."""
     excluded: Collection[str] = ()
-    """Tags that get no weight. The paper excludes tags that state the meaning of their words."""
+    """Tags that get no weight and are not logical."""
+    semantic: bool = False
+    """Whether tags that state the meaning of their words (`semantic_tags`) can get a weight and be logical."""
 
     def __post_init__(self) -> None:
         for name in ("occurrences", "logical_rank"):
@@ -116,6 +139,16 @@ class Selection:
         for name in ("coverage", "logical_coverage"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{name} must be a share from 0 to 1, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class RelevantCharacters:
+    """The characters of documents that are relevant to one query."""
+
+    ranges: Mapping[str, Sequence[tuple[int, int]]]
+    """Start and end (exclusive) of each range, by the id of its document."""
+    of_file: bool
+    """Whether characters count from the beginning of the source file, as in INEX; else from that of the document's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +164,7 @@ class LearnedTags:
 
 def learn_tags(
     snapshot: Snapshot,
-    judgements: Mapping[str, Mapping[str, int]],
+    judgements: Mapping[str, Mapping[str, int]] | Mapping[str, RelevantCharacters],
     *,
     selection: Selection | None = None,
     smoothing: float = 0.5,
@@ -145,7 +178,7 @@ def learn_tags(
     and s is `smoothing`. The weight of a tag is the mean of w(q) over all queries with relevant tokens.
 
     `judgements` has, for each query id, a grade for names of passages, elements or documents. A grade of at least
-    `grade` means relevant.
+    `grade` means relevant. Or it has the relevant characters of documents (`RelevantCharacters`).
     """
     if not 0 < smoothing < math.inf:
         raise UsageError(f"smoothing must be above 0, not {smoothing:g}")
@@ -153,11 +186,16 @@ def learn_tags(
     tags: dict[str, int] = {}
     total, marked, occurrences, elements = _count_collection(snapshot, tags)
     names = list(tags)
+    excluded = {"", *thresholds.excluded, *(() if thresholds.semantic else semantic_tags(snapshot))}
+    allowed: Mask = np.array([tag not in excluded for tag in names], bool)
     locator = _TokenRanges(snapshot)
     sums, relevant_elements = np.zeros(len(tags)), np.zeros(len(tags), np.int64)
     without: list[str] = []
     for query, judged in judgements.items():
-        ranges = locator.of(name for name, judged_grade in judged.items() if judged_grade >= grade)
+        if isinstance(judged, RelevantCharacters):
+            ranges = locator.of_characters(judged)
+        else:
+            ranges = locator.of(name for name, judged_grade in judged.items() if judged_grade >= grade)
         relevant = sum(end - first for ranges_of_document in ranges.values() for first, end in ranges_of_document)
         if not relevant:
             without.append(query)
@@ -169,8 +207,7 @@ def learn_tags(
     if not queries:
         raise UsageError("no query has relevant text in the index; check that the judgements belong to this collection")
     coverage = marked / total
-    weighted = (occurrences >= max(thresholds.occurrences, 1)) & (coverage >= thresholds.coverage)
-    weighted &= np.array([tag != "" and tag not in thresholds.excluded for tag in names], bool)
+    weighted = allowed & (occurrences >= max(thresholds.occurrences, 1)) & (coverage >= thresholds.coverage)
     if not weighted.any():
         raise UsageError("no tag is frequent enough to be weighted; lower --min-occurrences or --min-coverage")
     weights = sums / queries
@@ -180,8 +217,9 @@ def learn_tags(
     }
     # Tags with equally many elements are ordered by name, so that every machine learns the same table.
     relevant_tags = [i for i in sorted(range(len(names)), key=lambda i: (-relevant_elements[i], names[i])) if relevant_elements[i] > 0]
-    enough = (coverage >= thresholds.logical_coverage) & (elements > 0)
-    logical = [names[i] for i in relevant_tags[: thresholds.logical_rank] if enough[i] and names[i] in rows]
+    # The occurrences do not matter here. In the paper's collection, a tag of this coverage has far more than 1000 of them.
+    enough = allowed & (coverage >= thresholds.logical_coverage) & (elements > 0)
+    logical = [names[i] for i in relevant_tags[: thresholds.logical_rank] if enough[i]]
     return LearnedTags(TagTable(rows, tuple(sorted(logical)), queries), tuple(without), tuple(locator.unknown))
 
 
@@ -198,6 +236,34 @@ def weigh(relevant_marked: Any, relevant: float, marked: Any, total: float, smoo
     """
     irrelevant = total - relevant
     return ((relevant_marked + smoothing) / (relevant + smoothing)) / ((marked - relevant_marked + smoothing) / (irrelevant + smoothing))
+
+
+SEMANTIC = "semantic"
+"""Field of metadata in which a document lists its semantic tags. The INEX profile fills it from `wordnetid`."""
+
+
+def semantic_tags(snapshot: Snapshot) -> frozenset[str]:
+    """The tags that are semantic wherever they occur: every document with such a tag lists it under `SEMANTIC`.
+
+    A name that also occurs without the attribute, such as a parameter of a template, is not semantic.
+    """
+    listed: set[str] = set()
+    plain: set[str] = set()
+    for segment in snapshot.segments:
+        facets = segment.facets
+        keys = np.array(facets.keys(SEMANTIC), np.int64)
+        names = [facets.values.text(key) for key in keys.tolist()]
+        documents_of_key = [facets.documents(keys[i : i + 1]).astype(np.int64) for i in range(keys.size)]
+        listed |= {*names}
+        for documents in _batches(segment, np.flatnonzero(segment.alive)):
+            tags: dict[str, int] = {name: number for number, name in enumerate(names)}
+            spans = read_spans(segment, documents, tags)
+            pairs = np.unique(np.repeat(documents, spans["count"]) * len(tags) + spans["tag"])
+            semantic = [documents_with * len(tags) + number for number, documents_with in enumerate(documents_of_key)]
+            others = np.setdiff1d(pairs, np.concatenate([np.zeros(0, np.int64), *semantic]))
+            ordered = list(tags)
+            plain |= {ordered[number] for number in np.unique(others % len(tags)).tolist()}
+    return frozenset(listed - plain)
 
 
 def _count_collection(snapshot: Snapshot, tags: dict[str, int]) -> tuple[int, Integers, Integers, Integers]:
@@ -267,6 +333,7 @@ class _TokenRanges:
         self._snapshot = snapshot
         self._passages: dict[int, dict[str, tuple[int, int]]] = {}
         self._outlines: dict[int, DocumentOutline] = {}
+        self._characters: dict[tuple[int, bool], list[tuple[int, int, int, int]]] = {}
 
     def of(self, names: Iterator[str]) -> dict[int, list[tuple[int, int]]]:
         """The ranges of tokens (end exclusive) that the names stand for, by the number of their document.
@@ -283,6 +350,48 @@ class _TokenRanges:
             elif tokens[0] < tokens[1]:
                 ranges.setdefault(number, []).append(tokens)
         return {number: _united(ranges_of_document) for number, ranges_of_document in ranges.items()}
+
+    def of_characters(self, judged: RelevantCharacters) -> dict[int, list[tuple[int, int]]]:
+        """The ranges of tokens with relevant characters, by the number of their document, merged as in `of`.
+
+        The index does not know at which character of the file a word begins. Where a passage or title is relevant in
+        part, its tokens are taken to be equally long.
+        """
+        ranges: dict[int, list[tuple[int, int]]] = {}
+        for document, characters in judged.ranges.items():
+            number = self._snapshot.find_document(document)
+            if number < 0:
+                self.unknown[document] = None
+            elif characters and (tokens := self._tokens(number, characters, judged.of_file)):
+                ranges[number] = _united(tokens)
+        return ranges
+
+    def _tokens(self, number: int, characters: Sequence[tuple[int, int]], of_file: bool) -> list[tuple[int, int]]:
+        tokens = []
+        for start, end, first_token, end_token in self._texts(number, of_file):
+            for first, stop in characters:
+                low, high = max(first, start), min(stop, end)
+                if low < high:
+                    per_character = (end_token - first_token) / (end - start)
+                    begin = first_token + math.floor((low - start) * per_character)
+                    tokens.append((begin, max(begin + 1, first_token + math.ceil((high - start) * per_character))))
+        return tokens
+
+    def _texts(self, number: int, of_file: bool) -> list[tuple[int, int, int, int]]:
+        """Start and end in characters, first and end token of each passage and title of a document that has tokens."""
+        if (number, of_file) not in self._characters:
+            segment, local = self._snapshot.locate(number)
+            outline, places = DocumentOutline(segment, local), segment.places(local) if of_file else {}
+            first_span = int(segment["document.first_span"][local])
+            texts = []
+            for span in np.flatnonzero(np.isin(outline.kind, (int(Kind.PASSAGE), int(Kind.TITLE)))).tolist():
+                first_token, end_token = int(outline.first_token[span]), int(outline.end_token[span])
+                place = places.get(span) if of_file else segment.characters(first_span + span)
+                if place is not None and first_token < end_token:
+                    start, end = (place.start, place.end) if isinstance(place, Place) else (place.start, place.stop)
+                    texts += [(start, end, first_token, end_token)] if start < end else []
+            self._characters[number, of_file] = texts
+        return self._characters[number, of_file]
 
     def _range(self, number: int, passage: str) -> tuple[int, int] | None:
         """First and end token (exclusive) of a passage or element of a document, or None if it is unknown.

@@ -76,29 +76,37 @@ def command() -> None:
     help="Number of tags, those that contain relevant text most often, that can be logical tags.",
 )
 @click.option("--exclude", default="", metavar="TAG,…", help="Tags that get no weight, with commas between them.")
+@click.option(
+    "--semantic",
+    is_flag=True,
+    help="Also weigh tags that state the meaning of their words, such as INEX tags that have a wordnetid wherever they occur.",
+)
 def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoothing: float, exclude: str, **thresholds: Any) -> int:
     """Learn one weight per tag: how much more often the tag marks relevant than irrelevant text.
 
-    QRELS judge passages (document#passage), elements (document#/article[1]/sec[2]) or documents.
+    QRELS judge passages (document#passage), elements (document#/article[1]/sec[2]), documents, or ranges of characters
+    (INEX). The table also lists the logical tags. A search takes the name of the table for them: elements with these
+    tags can be results, and limit the influence of words.
 
     \b
     Example:
       perikope learn tags idx topics.tsv qrels.txt --name my-tags --min-occurrences 10
       perikope search idx "composer museum" --model 'prox_h(weights="my-tags")'
+      perikope search idx "composer museum" --model 'prox_h(weights="my-tags",logical="my-tags")' --elements=my-tags --no-overlap
     """
     from pathlib import Path
 
     from perikope.browse.tags import KIND, Selection, learn_tags
     from perikope.cli.table_output import lines_of_tags
     from perikope.core.errors import UsageError
-    from perikope.evaluation.io.judgements import read_judgements
     from perikope.evaluation.io.topics import read_topics
+    from perikope.evaluation.measures.files import JudgementFile
     from perikope.index.reader import Snapshot
     from perikope.index.saved_tables import check_name, write_table
 
     check_name(name)
     known_topics = read_topics(topics)
-    judged = read_judgements(qrels)
+    judged = JudgementFile(qrels, index=index)
     if not known_topics:
         raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")
     selection = Selection(
@@ -107,8 +115,9 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
         thresholds["logical_coverage"],
         thresholds["logical_rank"],
         frozenset(exclude.split(",")),
+        thresholds["semantic"],
     )
-    judgements = {topic.qid: judged.get(topic.qid, {}) for topic in known_topics}
+    judgements = judged.relevant(topic.qid for topic in known_topics)
     learned = learn_tags(Snapshot.open(Path(index)), judgements, selection=selection, smoothing=smoothing, grade=grade)
     path = write_table(Path(index), name, KIND, learned.table.values())
     click.echo("\n".join(lines_of_tags(learned.table)))

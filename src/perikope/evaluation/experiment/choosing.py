@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perikope.browse.models import Model, parse_model
-from perikope.browse.tags import Selection, learn_tags
+from perikope.browse.tags import RelevantCharacters, Selection, learn_tags
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, parse
 from perikope.evaluation.experiment.indexes import OnProgress
@@ -23,6 +23,8 @@ from perikope.evaluation.learning.examples import Group, JudgedTopics
 from perikope.evaluation.learning.prior import learn_prior_of_run
 from perikope.evaluation.learning.validation import NORMALIZATION, Learner
 from perikope.evaluation.measures import parse_measure
+from perikope.evaluation.measures.files import JudgementFile
+from perikope.evaluation.measuring import TextFile
 from perikope.evaluation.pool import Pool
 from perikope.evaluation.tuning.outcome import TuningOutcome
 from perikope.evaluation.tuning.scores import outcome_of
@@ -30,6 +32,8 @@ from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 from perikope.search.facade import Index
 
+LOGICAL_ONLY = "prox"
+"""The model that has no weights of tags: with `learn = "tags"`, only its logical tags are learned."""
 TRAINING_CHUNK = 5
 """Training topics per task. Tasks are small because every setting of every system scores each topic."""
 
@@ -57,11 +61,23 @@ class Choosing:
     """Chooses the rankers of systems on the training topics of one set of topics."""
 
     def __init__(
-        self, plan: Plan, tuning_measure: str, index: Index, material: Material, seconds: dict[str, float], on_progress: OnProgress
+        self,
+        plan: Plan,
+        tuning_measure: str,
+        index: Index,
+        material: Material,
+        training_text: TextFile,
+        seconds: dict[str, float],
+        on_progress: OnProgress,
     ) -> None:
-        """`seconds` is updated in place with the time of each stage, summed over all processes."""
+        """`training_text` is the file that says which text is relevant to the training topics.
+
+        `seconds` is updated in place with the time of each stage, summed over all processes.
+        """
         self.plan, self.tuning_measure, self.index, self.material = plan, tuning_measure, index, material
         self.seconds, self.on_progress = seconds, on_progress
+        self.training_text = training_text
+        self._text: JudgementFile | None = None
 
     def choose(self, works: list[Work], documents: int, pool: Pool[Any, Any], label: str) -> None:
         """Choose the rankers of each system and set `rankers`, `tuned` and `notes` of its `Work`."""
@@ -163,31 +179,47 @@ class Choosing:
         """Learn weights of tags or of positions. The ranker of a fold learns from the topics of all other folds."""
         chosen = work.state.read("chosen")
         if chosen is None:
-            models, notes = [], []
+            rankers, notes = [], []
             learn = self._learned_tags if work.system.learn == "tags" else self._learned_prior
             for number in range(self.material.folds or 1):
                 taught = [
                     topic for topic in self.material.training_topics if not self.material.fold or self.material.fold[topic.qid] != number
                 ]
-                model, note = learn(work.system, taught, documents)
-                models.append(model)
+                ranker, note = learn(work.system, taught, documents)
+                rankers.append(ranker)
                 notes.append(note)
-            chosen = {"rankers": [RankerSpec(model).written() for model in models], "notes": list(dict.fromkeys(notes))}
+            chosen = {"rankers": [ranker.written() for ranker in rankers], "notes": list(dict.fromkeys(notes))}
             work.state.write("chosen", chosen)
         work.rankers = tuple(RankerSpec(**ranker) for ranker in chosen["rankers"])
         work.notes += chosen["notes"]
 
-    def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[str, str]:
-        judged = {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
+    def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[RankerSpec, str]:
+        """Weights of tags and, if the system ranks all elements, the logical tags: only their elements may be results."""
+        judged = self._relevant(topics)
         table = learn_tags(Snapshot.open(self.index.folder), judged, selection=Selection(occurrences=system.min_occurrences)).table
-        weights = {tag: float(f"{weight:.6g}") for tag, weight in table.weights.items()}
-        call = parse(system.model)
-        usable = {tag: weight for tag, weight in weights.items() if _can_be_written(tag)}
-        model = replace(call, arguments={**call.arguments, "weights": Call("tags", usable)})
-        heaviest = ", ".join(f"{tag} {weight:.2f}" for tag, weight in list(usable.items())[:5])
-        return str(parse_model(model)), f"weights of {len(usable)} tags learned from judgements, the heaviest: {heaviest}"
+        call, notes = parse(system.model), []
+        arguments, options = dict(call.arguments), dict[str, Any]()
+        if call.name != LOGICAL_ONLY:
+            weights = {tag: float(f"{weight:.6g}") for tag, weight in table.weights.items() if _can_be_written(tag)}
+            arguments["weights"] = Call("tags", weights)
+            heaviest = ", ".join(f"{tag} {weight:.2f}" for tag, weight in list(weights.items())[:5])
+            notes.append(f"weights of {len(weights)} tags learned from judgements, the heaviest: {heaviest}")
+        if system.options.get("elements") is True and table.logical:
+            arguments.setdefault("logical", table.logical)
+            options["elements"] = list(table.logical)
+            notes.append(f"results have one of the learned logical tags: {', '.join(table.logical)}")
+        model = parse_model(replace(call, arguments=arguments))
+        return RankerSpec(str(model), options=options), "; ".join(notes)
 
-    def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[str, str]:
+    def _relevant(self, topics: Sequence[Topic]) -> Mapping[str, Mapping[str, int]] | Mapping[str, RelevantCharacters]:
+        """What is relevant to each topic: characters if a file of judgements or spans names them, else passages."""
+        if self._text is None:
+            self._text = JudgementFile(*self.training_text, str(self.index.folder))
+        if self._text.form in ("inex", "spans"):
+            return self._text.relevant(topic.qid for topic in topics)
+        return {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
+
+    def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[RankerSpec, str]:
         model = parse_model(system.model)
         base = model.parameters["base"]
         assert isinstance(base, Model)
@@ -195,15 +227,18 @@ class Choosing:
         learned = learn_prior_of_run(JudgedTopics(self.index.snapshot, tuple(topics), self.material.training_judgements, options))
         weights = tuple(float(f"{weight:.6g}") for weight in learned.weights)
         shown = " ".join(f"{weight:.2f}" for weight in weights)
-        return str(replace(model, parameters={**model.parameters, "weights": weights})), f"weights of the tenths: {shown}"
+        ranker = RankerSpec(str(replace(model, parameters={**model.parameters, "weights": weights})))
+        return ranker, f"weights of the tenths: {shown}"
 
     def _put_together(self, work: Work, parts: Sequence[Work]) -> None:
         call = parse(work.system.model)
         count = max(len(part.rankers) for part in parts)
         for number in range(count):
-            models = tuple(parse(part.rankers[number if len(part.rankers) > 1 else 0].model) for part in parts)
+            chosen = [part.rankers[number if len(part.rankers) > 1 else 0] for part in parts]
+            models = tuple(parse(ranker.model) for ranker in chosen)
             model = parse_model(replace(call, arguments={**call.arguments, "models": models}))
-            work.rankers = (*work.rankers, RankerSpec(str(model)))
+            options = {name: value for ranker in chosen for name, value in ranker.options.items()}
+            work.rankers = (*work.rankers, RankerSpec(str(model), options=options))
         work.notes.append(f"fuses {', '.join(work.system.of)}, each with its chosen parameters")
 
 

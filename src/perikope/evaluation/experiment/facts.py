@@ -83,16 +83,17 @@ def uses_trees(plan: Plan) -> bool:
 def notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[str]:
     """A list of one note if a system has `syntax = "boolean"` and no topic is a Boolean query, else an empty list."""
     boolean = [system for system in plan.systems if system.options.get("syntax") == "boolean"]
-    if not boolean or any(_is_boolean(topic, index, boolean[0].options.get("language", "")) for topic in topics):
+    if not boolean or any(_is_boolean(topic, index, system) for topic in topics for system in boolean):
         return []
     names = ", ".join(repr(system.name) for system in boolean)
     return [f'no topic is written as a Boolean query: words are joined by AND, as syntax = "automatic" does, in {names}']
 
 
-def _is_boolean(topic: Topic, index: Index, language: str) -> bool:
-    """Whether a topic means something else as a Boolean query than its words joined by AND."""
+def _is_boolean(topic: Topic, index: Index, system: SystemPlan) -> bool:
+    """Whether the text of a topic that a system scores with means something else than its words joined by AND."""
+    text, language = topic.fields.get(system.browse_field) or topic.query, system.options.get("language", "")
     try:
-        trees = [index.check_query(topic.query, language=language, syntax=syntax).tree for syntax in ("boolean", "automatic")]
+        trees = [index.check_query(text, language=language, syntax=syntax).tree for syntax in ("boolean", "automatic")]
     except UsageError:
         return False
     return trees[0] != trees[1]

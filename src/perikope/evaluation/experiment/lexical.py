@@ -27,7 +27,7 @@ from perikope.evaluation.figures import RECALL_POINTS, precision_curve
 from perikope.evaluation.io.judgements import disagreement
 from perikope.evaluation.io.runs import Run
 from perikope.evaluation.measures import parse_measures, ranked_names
-from perikope.evaluation.measuring import Measuring, TopicFigures
+from perikope.evaluation.measuring import Measuring, TextFile, TopicFigures
 from perikope.evaluation.pool import Pool
 from perikope.evaluation.tuning.outcome import TuningOutcome
 from perikope.evaluation.views import Looking
@@ -55,7 +55,7 @@ class LexicalSystems:
         self.resumed = 0
         training = topics.training
         self.tuning_measure = training.measure if training is not None and training.measure else plan.measures[0]
-        self._choosing = Choosing(plan, self.tuning_measure, index, material, self.seconds, on_progress)
+        self._choosing = Choosing(plan, self.tuning_measure, index, material, self._training_text, self.seconds, on_progress)
         self._measured: dict[str, SystemOutcome] = {}
         self._keys: dict[tuple[str, int], str] = {}
         self._common = [
@@ -85,8 +85,14 @@ class LexicalSystems:
             self.plan.k,
             self.plan.seed,
             self.topics.topics.text,
-            None if training is None else (training.topics or self.topics.topics).text,
+            None if training is None else self._training_text,
         )
+
+    @property
+    def _training_text(self) -> TextFile:
+        """The file that says which text is relevant to the training topics, which may be the reported topics."""
+        training = self.topics.training
+        return (training.topics if training is not None and training.topics else self.topics.topics).text
 
     def key(self, system: SystemPlan, documents: int) -> str:
         """The key of the `State` of a system in a sweep.
@@ -98,7 +104,7 @@ class LexicalSystems:
             space, run = system.space, system.runs.get(self.topics.name)
             settings = [
                 system.name, system.model, sorted(system.options.items()), None if space is None else [list(space.values), space.settings],
-                system.learn, system.method, system.min_occurrences, [self.key(by_name[other], documents) for other in system.of],
+                system.learn, system.method, system.min_occurrences, system.browse_field, [self.key(by_name[other], documents) for other in system.of],
                 "" if run is None else file_digest(run), documents,
             ]  # fmt: skip
             self._keys[system.name, documents] = f"{documents}-{slug(system.name)}-{digest([self._common, settings])[:16]}"
@@ -201,7 +207,7 @@ class LexicalSystems:
             model = str(work.state.read("chosen")["best"])
         else:
             model = ranker.model or f"{work.system.model}, {work.system.method}"
-        options = {**work.system.options, "documents": documents}
+        options = {**work.system.options, **ranker.options, "documents": documents}
         varies = " (of the first fold)" if len(work.rankers) > 1 and work.tuned is None and ranker.model else ""
         return "; ".join([f"model {model}{varies}", *(f"{name} {value}" for name, value in sorted(options.items()) if value)])
 

@@ -97,6 +97,8 @@ class SystemPlan:
     method: Method = "linear"
     min_occurrences: int = 10
     of: tuple[str, ...] = ()
+    browse_field: str = ""
+    """The field of a topic whose text scores passages. Empty if the query of the topic does."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The search options of [search], the recipe and the system, without `model`, `k` and `documents`."""
     ranker: Any = None

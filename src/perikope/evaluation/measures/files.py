@@ -17,6 +17,7 @@ from perikope.evaluation.measures.declaration import Level, Measure, parse_measu
 from perikope.evaluation.measures.evaluation import Evaluation, evaluate, merge, ranked_names
 
 if TYPE_CHECKING:
+    from perikope.browse.tags import RelevantCharacters
     from perikope.evaluation.io.spans import PassageRanges
 
 
@@ -60,6 +61,23 @@ class JudgementFile:
             return inex.read_judgements(self.path)
         judged_spans = spans.read_spans(self.path) if self.form == "spans" else spans.spans_of_judgements(self.names)
         return spans.relevant_text(judged_spans, self.ranges, self.path)
+
+    def relevant(self, qids: Iterable[str]) -> dict[str, Mapping[str, int]] | dict[str, RelevantCharacters]:
+        """What is relevant to each of the queries, for learning: characters if the file names characters, else grades."""
+        from perikope.browse.tags import RelevantCharacters
+
+        if self.form not in ("inex", "spans"):
+            return {qid: self.names.get(qid, {}) for qid in qids}
+        return {
+            qid: RelevantCharacters(
+                {
+                    document: [(start, start + length) for start, length in text.ranges]
+                    for document, text in self.text.get(qid, {}).items()
+                },
+                self.form == "inex",
+            )
+            for qid in qids
+        }
 
     def run(self, path: str, form: str = "auto") -> RunFile:
         """Read a run that will be measured against these judgements."""

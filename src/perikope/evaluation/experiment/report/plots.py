@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from perikope.browse.signals import Curve
 from perikope.evaluation.experiment.outcome import SystemOutcome
 from perikope.evaluation.experiment.report.drawing import (
     SIZE,
@@ -253,6 +254,22 @@ def tuning_pictures(tuned: TuningOutcome, title: str) -> list[Picture]:
         _profile_plot(tuned, tuned.parameters[number], columns[number], profile, y, title, description)
         for number, profile in zip(shown, profiles, strict=True)
     ]
+
+
+def curve_pictures(curves: Sequence[Curve], title: str) -> list[Picture]:
+    """One plot per curve over tokens, all with the same scale. Of more than `HIGHLIGHTED` curves, the last ones are drawn."""
+    shown = curves[-HIGHLIGHTED:]
+    y = numeric_axis([value for curve in shown for value in curve.values], with_zero=True, marks=4)
+    pictures = []
+    for curve in shown:
+        positions = range(curve.first_token, curve.first_token + len(curve.values))
+        x = numeric_axis([positions[0], positions[-1]] if positions else [], "token", is_tight=True)
+        points = [(x.place(position), y.down(value)) for position, value in zip(positions, curve.values, strict=True)]
+        shapes = line(_straightened(points), "curve c1", curve.label) if points else ""
+        highest = max(curve.values, default=0.0)
+        description = f"{title}: influence on {counted(len(points), 'token')}, at most {figure(highest)}"
+        pictures.append(Picture(shapes, x, replace(y, name=curve.label), curve.label, description, "small"))
+    return pictures
 
 
 def _order(value: object) -> tuple[int, float, str]:

@@ -1,13 +1,17 @@
-"""Plots of tuned settings and their scores as one SVG file that needs no style sheet, for a paper or a slide."""
+"""Plots as one SVG file that needs no style sheet, for a paper or a slide: tuned settings, and curves over tokens."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from textwrap import wrap
 
+from perikope.browse.signals import Curve
 from perikope.core.files import replacing
 from perikope.evaluation.experiment.report.drawing import LABEL, SIZE, Axis, Picture, escape, grid, number
-from perikope.evaluation.experiment.report.plots import SHADES, opacity, tuning_pictures
+from perikope.evaluation.experiment.report.plots import SHADES, curve_pictures, opacity, tuning_pictures
 from perikope.evaluation.experiment.report.tables import clean
 from perikope.evaluation.tuning.outcome import TuningOutcome
 
@@ -37,8 +41,11 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 def surface_svg(tuned: TuningOutcome, title: str) -> str:
     """The SVG text with all plots of a tuning, one below the other, and a title; empty if there is nothing to draw."""
     pictures = tuning_pictures(tuned, title)
-    if not pictures:
-        return ""
+    return pictures_svg(pictures, title) if pictures else ""
+
+
+def pictures_svg(pictures: Sequence[Picture], title: str) -> str:
+    """The SVG text with at least one plot, one below the other, below a title and the description of the first plot."""
     down: float = SIDE + LINE
     parts = [_text(SIDE, SIDE + 12, title, kind="title")]
     for line in wrap(clean(pictures[0].description), (WIDTH - 2 * SIDE) // CHARACTER):
@@ -60,9 +67,30 @@ def write_surface(path: Path, tuned: TuningOutcome, title: str) -> bool:
     """Write the plots of a tuning to an SVG file. Returns False, without writing, if there is nothing to draw."""
     text = surface_svg(tuned, title)
     if text:
-        with replacing(path) as file:
-            file.write(text)
+        _write(path, text)
     return bool(text)
+
+
+def write_curves(path: Path, curves: Sequence[Curve], title: str) -> None:
+    """Write curves over tokens to a file: as plots to an SVG file, or as a table to a CSV file.
+
+    The table has one row per token and one column per curve. All curves must be over the same tokens.
+    """
+    if path.suffix == ".svg":
+        _write(path, pictures_svg(curve_pictures(curves, title), title))
+        return
+    text = StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["token", *(curve.label for curve in curves)])
+    rows.writerows(
+        [curves[0].first_token + number, *values] for number, values in enumerate(zip(*(curve.values for curve in curves), strict=True))
+    )
+    _write(path, text.getvalue())
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as file:
+        file.write(text)
 
 
 def _placed(picture: Picture, top: float) -> tuple[str, float]:
