@@ -11,6 +11,7 @@ from perikope.core.errors import UsageError
 from perikope.evaluation.experiment.lexical import LexicalSystems
 from perikope.evaluation.experiment.material import topics_digest
 from perikope.evaluation.experiment.plan import Plan
+from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.experiment.state import digest
 from perikope.query.topic import Topic
 from perikope.search.facade import Index
