@@ -8,7 +8,7 @@ Source: Beigbeder, Géry and Largeron 2015, sections 3.3 and 4.5.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -18,7 +18,7 @@ from perikope.browse.structure import DocumentOutline, known_tags, read_spans
 from perikope.core.arrays import Array, Integers, Mask
 from perikope.core.errors import UsageError, unknown
 from perikope.core.names import is_element_path, split_name
-from perikope.document.tree import Kind, Place
+from perikope.document.tree import Kind
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import SavedTable, read_table, table_names
 from perikope.index.segments import Segment
@@ -142,16 +142,6 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class RelevantCharacters:
-    """The characters of documents that are relevant to one query."""
-
-    ranges: Mapping[str, Sequence[tuple[int, int]]]
-    """Start and end (exclusive) of each range, by the id of its document."""
-    of_file: bool
-    """Whether characters count from the beginning of the source file, as in INEX; else from that of the document's text."""
-
-
-@dataclass(frozen=True, slots=True)
 class LearnedTags:
     """A learned table, and the judgements that could not be used for it."""
 
@@ -164,8 +154,9 @@ class LearnedTags:
 
 def learn_tags(
     snapshot: Snapshot,
-    judgements: Mapping[str, Mapping[str, int]] | Mapping[str, RelevantCharacters],
+    judgements: Mapping[str, Mapping[str, int]],
     *,
+    tokens: Mapping[str, Mapping[int, list[tuple[int, int]]]] | None = None,
     selection: Selection | None = None,
     smoothing: float = 0.5,
     grade: int = 1,
@@ -178,7 +169,8 @@ def learn_tags(
     and s is `smoothing`. The weight of a tag is the mean of w(q) over all queries with relevant tokens.
 
     `judgements` has, for each query id, a grade for names of passages, elements or documents. A grade of at least
-    `grade` means relevant. Or it has the relevant characters of documents (`RelevantCharacters`).
+    `grade` means relevant. If `tokens` is given, it says instead which tokens are relevant to a query: ranges of tokens
+    by the number of their document, as `relevant_tokens` reads them from judgements of characters.
     """
     if not 0 < smoothing < math.inf:
         raise UsageError(f"smoothing must be above 0, not {smoothing:g}")
@@ -192,10 +184,10 @@ def learn_tags(
     sums, relevant_elements = np.zeros(len(tags)), np.zeros(len(tags), np.int64)
     without: list[str] = []
     for query, judged in judgements.items():
-        if isinstance(judged, RelevantCharacters):
-            ranges = locator.of_characters(judged)
+        if tokens is None:
+            ranges: Mapping[int, list[tuple[int, int]]] = locator.of(name for name, judged_grade in judged.items() if judged_grade >= grade)
         else:
-            ranges = locator.of(name for name, judged_grade in judged.items() if judged_grade >= grade)
+            ranges = {number: relevant_ranges for number, relevant_ranges in tokens.get(query, {}).items() if relevant_ranges}
         relevant = sum(end - first for ranges_of_document in ranges.values() for first, end in ranges_of_document)
         if not relevant:
             without.append(query)
@@ -333,7 +325,6 @@ class _TokenRanges:
         self._snapshot = snapshot
         self._passages: dict[int, dict[str, tuple[int, int]]] = {}
         self._outlines: dict[int, DocumentOutline] = {}
-        self._characters: dict[tuple[int, bool], list[tuple[int, int, int, int]]] = {}
 
     def of(self, names: Iterator[str]) -> dict[int, list[tuple[int, int]]]:
         """The ranges of tokens (end exclusive) that the names stand for, by the number of their document.
@@ -350,48 +341,6 @@ class _TokenRanges:
             elif tokens[0] < tokens[1]:
                 ranges.setdefault(number, []).append(tokens)
         return {number: _united(ranges_of_document) for number, ranges_of_document in ranges.items()}
-
-    def of_characters(self, judged: RelevantCharacters) -> dict[int, list[tuple[int, int]]]:
-        """The ranges of tokens with relevant characters, by the number of their document, merged as in `of`.
-
-        The index does not know at which character of the file a word begins. Where a passage or title is relevant in
-        part, its tokens are taken to be equally long.
-        """
-        ranges: dict[int, list[tuple[int, int]]] = {}
-        for document, characters in judged.ranges.items():
-            number = self._snapshot.find_document(document)
-            if number < 0:
-                self.unknown[document] = None
-            elif characters and (tokens := self._tokens(number, characters, judged.of_file)):
-                ranges[number] = _united(tokens)
-        return ranges
-
-    def _tokens(self, number: int, characters: Sequence[tuple[int, int]], of_file: bool) -> list[tuple[int, int]]:
-        tokens = []
-        for start, end, first_token, end_token in self._texts(number, of_file):
-            for first, stop in characters:
-                low, high = max(first, start), min(stop, end)
-                if low < high:
-                    per_character = (end_token - first_token) / (end - start)
-                    begin = first_token + math.floor((low - start) * per_character)
-                    tokens.append((begin, max(begin + 1, first_token + math.ceil((high - start) * per_character))))
-        return tokens
-
-    def _texts(self, number: int, of_file: bool) -> list[tuple[int, int, int, int]]:
-        """Start and end in characters, first and end token of each passage and title of a document that has tokens."""
-        if (number, of_file) not in self._characters:
-            segment, local = self._snapshot.locate(number)
-            outline, places = DocumentOutline(segment, local), segment.places(local) if of_file else {}
-            first_span = int(segment["document.first_span"][local])
-            texts = []
-            for span in np.flatnonzero(np.isin(outline.kind, (int(Kind.PASSAGE), int(Kind.TITLE)))).tolist():
-                first_token, end_token = int(outline.first_token[span]), int(outline.end_token[span])
-                place = places.get(span) if of_file else segment.characters(first_span + span)
-                if place is not None and first_token < end_token:
-                    start, end = (place.start, place.end) if isinstance(place, Place) else (place.start, place.stop)
-                    texts += [(start, end, first_token, end_token)] if start < end else []
-            self._characters[number, of_file] = texts
-        return self._characters[number, of_file]
 
     def _range(self, number: int, passage: str) -> tuple[int, int] | None:
         """First and end token (exclusive) of a passage or element of a document, or None if it is unknown.

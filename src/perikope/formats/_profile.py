@@ -88,7 +88,9 @@ class ProfileKeys(Table):
         "", Text(), "Attribute; an XML element that has it becomes a mark, or an element if it holds blocks, whatever its tag."
     )
     others: bool = option(
-        False, Switch(), "Whether a tag that no other key names becomes a mark, or an element if it holds blocks. Otherwise it leaves no trace."
+        False,
+        Switch(),
+        "Whether a tag that no other key names becomes a mark, or an element if it holds blocks. Otherwise it leaves no trace.",
     )
     sections: tuple[str, ...] = option((), TEXTS, "Tags of sections, which can have a title.")
     elements: tuple[str, ...] = option(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perikope.browse.models import Model, parse_model
-from perikope.browse.tags import RelevantCharacters, Selection, learn_tags
+from perikope.browse.tags import Selection, learn_tags
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, parse
 from perikope.evaluation.experiment.indexes import OnProgress
@@ -19,11 +19,11 @@ from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.experiment.state import State
 from perikope.evaluation.experiment.topics import CANDIDATES, RankerSpec, TrainingTask, add_seconds
+from perikope.evaluation.io.fitting import relevant_tokens
 from perikope.evaluation.learning.examples import Group, JudgedTopics
 from perikope.evaluation.learning.prior import learn_prior_of_run
 from perikope.evaluation.learning.validation import NORMALIZATION, Learner
 from perikope.evaluation.measures import parse_measure
-from perikope.evaluation.measures.files import JudgementFile
 from perikope.evaluation.measuring import TextFile
 from perikope.evaluation.pool import Pool
 from perikope.evaluation.tuning.outcome import TuningOutcome
@@ -66,18 +66,16 @@ class Choosing:
         tuning_measure: str,
         index: Index,
         material: Material,
-        training_text: TextFile,
+        text: TextFile | None,
         seconds: dict[str, float],
         on_progress: OnProgress,
     ) -> None:
-        """`training_text` is the file that says which text is relevant to the training topics.
+        """`text` is the file that says which text is relevant to the training topics; None without training topics.
 
         `seconds` is updated in place with the time of each stage, summed over all processes.
         """
-        self.plan, self.tuning_measure, self.index, self.material = plan, tuning_measure, index, material
+        self.plan, self.tuning_measure, self.index, self.material, self._text = plan, tuning_measure, index, material, text
         self.seconds, self.on_progress = seconds, on_progress
-        self.training_text = training_text
-        self._text: JudgementFile | None = None
 
     def choose(self, works: list[Work], documents: int, pool: Pool[Any, Any], label: str) -> None:
         """Choose the rankers of each system and set `rankers`, `tuned` and `notes` of its `Work`."""
@@ -195,8 +193,10 @@ class Choosing:
 
     def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[RankerSpec, str]:
         """Weights of tags and, if the system ranks all elements, the logical tags: only their elements may be results."""
-        judged = self._relevant(topics)
-        table = learn_tags(Snapshot.open(self.index.folder), judged, selection=Selection(occurrences=system.min_occurrences)).table
+        judged = {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
+        snapshot = Snapshot.open(self.index.folder)
+        tokens = None if self._text is None else relevant_tokens(self._text[0], snapshot, self._text[1])
+        table = learn_tags(snapshot, judged, tokens=tokens, selection=Selection(occurrences=system.min_occurrences)).table
         call, notes = parse(system.model), []
         arguments, options = dict(call.arguments), dict[str, Any]()
         if call.name != LOGICAL_ONLY:
@@ -210,14 +210,6 @@ class Choosing:
             notes.append(f"results have one of the learned logical tags: {', '.join(table.logical)}")
         model = parse_model(replace(call, arguments=arguments))
         return RankerSpec(str(model), options=options), "; ".join(notes)
-
-    def _relevant(self, topics: Sequence[Topic]) -> Mapping[str, Mapping[str, int]] | Mapping[str, RelevantCharacters]:
-        """What is relevant to each topic: characters if a file of judgements or spans names them, else passages."""
-        if self._text is None:
-            self._text = JudgementFile(*self.training_text, str(self.index.folder))
-        if self._text.form in ("inex", "spans"):
-            return self._text.relevant(topic.qid for topic in topics)
-        return {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
 
     def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[RankerSpec, str]:
         model = parse_model(system.model)
