@@ -87,9 +87,9 @@ def tag_table(table: SavedTable) -> TagTable:
 
 
 def tags_of_elements(snapshot: Snapshot, names: Iterable[str]) -> frozenset[str]:
-    """The tags that names of elements stand for: a table of tags stands for its logical tags, any other name for itself.
+    """The tags that names of elements stand for.
 
-    Raises `UsageError` for a name that is neither a table nor a tag of elements in the index, and for a table whose
+    The name of a table of tags stands for its logical tags, and any other name for itself. Raises `UsageError` for a name that is neither a table nor a tag of elements in the index, and for a table whose
     logical tags all lack in the index.
     """
     known = frozenset(known_tags(snapshot))
@@ -209,7 +209,7 @@ def learn_tags(
     }
     # Tags with equally many elements are ordered by name, so that every machine learns the same table.
     relevant_tags = [i for i in sorted(range(len(names)), key=lambda i: (-relevant_elements[i], names[i])) if relevant_elements[i] > 0]
-    # The occurrences do not matter here. In the paper's collection, a tag of this coverage has far more than 1000 of them.
+    # The number of occurrences does not matter here: in the paper's collection, any tag with this coverage is frequent.
     enough = allowed & (coverage >= thresholds.logical_coverage) & (elements > 0)
     logical = [names[i] for i in relevant_tags[: thresholds.logical_rank] if enough[i]]
     return LearnedTags(TagTable(rows, tuple(sorted(logical)), queries), tuple(without), tuple(locator.unknown))

@@ -92,7 +92,7 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
     Example:
       perikope learn tags idx topics.tsv qrels.txt --name my-tags --min-occurrences 10
       perikope search idx "composer museum" --model 'prox_h(weights="my-tags")'
-      perikope search idx "composer museum" --model 'prox_h(weights="my-tags",logical="my-tags")' --elements=my-tags --no-overlap
+      perikope search idx "composer museum" --model 'prox_h(weights="my-tags",logical="my-tags")' --elements=my-tags
     """
     from pathlib import Path
 

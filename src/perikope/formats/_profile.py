@@ -90,7 +90,7 @@ class ProfileKeys(Table):
     others: bool = option(
         False,
         Switch(),
-        "Whether a tag that no other key names becomes a mark, or an element if it holds blocks. Otherwise it leaves no trace.",
+        "Whether a tag that no other key names becomes a mark, or an element if it holds blocks.",
     )
     sections: tuple[str, ...] = option((), TEXTS, "Tags of sections, which can have a title.")
     elements: tuple[str, ...] = option(

@@ -36,8 +36,9 @@ def first_section(signals: Signals) -> Column:
     d, or if d has no sections. The score of any other passage is `doc(d)`, so these follow after all passages of first
     sections. doc is the fetch score. Passages of a document with equal scores stay in reading order.
 
-    With `--elements`, the result is the first section as one element, with the score `doc(d) + 1 + max doc - 2 min doc`.
-    All other elements score 0, so `--no-overlap` leaves them out. A document without sections is the result itself.
+    With `--elements`, the result is the first section as one element, with the score
+    `doc(d) + 1 + max doc - 2 min doc`. All other elements score 0, so `--no-overlap` leaves them out. A document
+    without sections is the result itself.
     """
     return signals["chosen"] + signals["document"]
 
@@ -79,9 +80,9 @@ def first_matching_section(signals: Signals) -> Column:
 
 
 def _first_element(matches: Matches, eligible: Mask) -> Integers:
-    """The row of each document's first eligible section directly below the document, or -1; `eligible` has one flag per row.
+    """The row of each document's first eligible section directly below the document, or -1 if there is none.
 
-    If a document has no such section at all, this is the row of the document itself.
+    `eligible` has one flag per row. If a document has no sections at all, this is the row of the document itself.
     """
     structure = matches.structure()
     span = structure.first_span_of_document[matches.document_of_passage] + matches.span_of_passage

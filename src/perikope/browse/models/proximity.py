@@ -441,9 +441,10 @@ def _words_of_matches(evaluation: BooleanEvaluator, tree: QueryTree) -> Mask:
 
 
 def _with_rarest(matches: Matches, rarest: int) -> QueryTree:
-    """The query with only the `rarest` operands of its AND that occur in the fewest documents, apart from those with NOT.
+    """The query with only the `rarest` operands of its AND, those that occur in the fewest documents.
 
-    Operands that occur in no document are left out, unless all do. The order of the operands does not change.
+    Operands with NOT stay. Operands that occur in no document are left out, unless all do. The order of the operands
+    does not change.
     """
     tree = matches.query.boolean
     if not isinstance(tree, And):

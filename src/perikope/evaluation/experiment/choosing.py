@@ -192,7 +192,7 @@ class Choosing:
         work.notes += chosen["notes"]
 
     def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[RankerSpec, str]:
-        """Weights of tags and, if the system ranks all elements, the logical tags: only their elements may be results."""
+        """Learn weights of tags and, if the system ranks all elements, which logical tags results may have."""
         judged = {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
         snapshot = Snapshot.open(self.index.folder)
         tokens = None if self._text is None else relevant_tokens(self._text[0], snapshot, self._text[1])

@@ -69,6 +69,30 @@ class LexicalSystems:
         training = self.topics.training.topics if self.topics.training is not None else None
         return [topics.spans for topics in (self.topics.topics, training) if topics is not None and topics.spans]
 
+    @property
+    def _training_text(self) -> TextFile | None:
+        """The file that says which text is relevant to the training topics; None without training topics."""
+        training = self.topics.training
+        return None if training is None else (training.topics or self.topics.topics).text
+
+    @property
+    def setup(self) -> Setup:
+        """The arguments with which each worker process starts."""
+        return Setup(
+            self.index.folder,
+            self.plan.systems,
+            self.material.topics,
+            self.material.judgements,
+            self.material.training_topics,
+            self.material.training_judgements,
+            self.plan.measures,
+            self.tuning_measure,
+            self.plan.k,
+            self.plan.seed,
+            self.topics.topics.text,
+            self._training_text,
+        )
+
     def key(self, system: SystemPlan, documents: int) -> str:
         """The key of the `State` of a system in a sweep.
 
@@ -79,7 +103,8 @@ class LexicalSystems:
             space, run = system.space, system.runs.get(self.topics.name)
             settings = [
                 system.name, system.model, sorted(system.options.items()), None if space is None else [list(space.values), space.settings],
-                system.learn, system.method, system.min_occurrences, system.browse_field, [self.key(by_name[other], documents) for other in system.of],
+                system.learn, system.method, system.min_occurrences, system.browse_field,
+                [self.key(by_name[other], documents) for other in system.of],
                 "" if run is None else file_digest(run), documents,
             ]  # fmt: skip
             self._keys[system.name, documents] = f"{documents}-{slug(system.name)}-{digest([self._common, settings])[:16]}"

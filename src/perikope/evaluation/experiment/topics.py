@@ -176,7 +176,7 @@ class TopicWork:
         return {system_number: self.setup.systems[system_number].search_options(documents, self.setup.k) for system_number in systems}
 
     def _options_of_topic(self, topic: Topic, options: Mapping[int, SearchOptions]) -> dict[int, SearchOptions]:
-        """The search options of each system for one topic: with the text of the system's `browse_field`, if it has one."""
+        """The search options of each system for one topic, with the text of the system's `browse_field`."""
         texts = {number: topic.fields.get(self.setup.systems[number].browse_field, "") for number in options}
         return {number: given.updated({"browse_query": texts[number]}) if texts[number] else given for number, given in options.items()}
 

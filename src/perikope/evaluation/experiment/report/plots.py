@@ -257,7 +257,7 @@ def tuning_pictures(tuned: TuningOutcome, title: str) -> list[Picture]:
 
 
 def curve_pictures(curves: Sequence[Curve], title: str) -> list[Picture]:
-    """One plot per curve over tokens, all with the same scale. Of more than `HIGHLIGHTED` curves, the last ones are drawn."""
+    """One plot per curve over tokens, all with the same scale. Only the last `HIGHLIGHTED` curves are drawn."""
     shown = curves[-HIGHLIGHTED:]
     y = numeric_axis([value for curve in shown for value in curve.values], with_zero=True, marks=4)
     pictures = []
