@@ -89,8 +89,8 @@ def tag_table(table: SavedTable) -> TagTable:
 def tags_of_elements(snapshot: Snapshot, names: Iterable[str]) -> frozenset[str]:
     """The tags that names of elements stand for.
 
-    The name of a table of tags stands for its logical tags, and any other name for itself. Raises `UsageError` for a name that is neither a table nor a tag of elements in the index, and for a table whose
-    logical tags all lack in the index.
+    The name of a table of tags stands for its logical tags, and any other name for itself. Raises `UsageError` for a
+    name that is neither a table nor a tag of elements in the index, and for a table with no logical tag of the index.
     """
     known = frozenset(known_tags(snapshot))
     tags: set[str] = set()
