@@ -60,7 +60,7 @@ def _draw(path: Path, node: Node, query: str) -> None:
     """Write the curves of an explanation to a file. An explanation without curves is an error."""
     from perikope.browse.explanation import curves_of
     from perikope.core.errors import UsageError
-    from perikope.evaluation.experiment.report.surface import write_curves
+    from perikope.evaluation.experiment.report.influence import write_curves
 
     if not (curves := curves_of(node)):
         raise UsageError("the model has no curves to plot; use prox, prox_h or prox_hw, or leave --plot out")

@@ -177,8 +177,7 @@ class TopicWork:
 
     def _options_of_topic(self, topic: Topic, options: Mapping[int, SearchOptions]) -> dict[int, SearchOptions]:
         """The search options of each system for one topic, with the text of the system's `browse_field`."""
-        texts = {number: topic.fields.get(self.setup.systems[number].browse_field, "") for number in options}
-        return {number: given.updated({"browse_query": texts[number]}) if texts[number] else given for number, given in options.items()}
+        return {number: self.setup.systems[number].for_topic(topic, given) for number, given in options.items()}
 
     def _rank(self, task: RankingTask) -> RankedTopics:
         looking = Looking(self.snapshot, self.setup.judgements, self.names)

@@ -1,22 +1,19 @@
-"""Plots as one SVG file that needs no style sheet, for a paper or a slide: tuned settings, and curves over tokens."""
+"""Plots as one SVG file that needs no style sheet, for a paper or a slide: tuned settings, or figures of a report."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
-from io import StringIO
 from pathlib import Path
 from textwrap import wrap
 
-from perikope.browse.signals import Curve
 from perikope.core.files import replacing
 from perikope.evaluation.experiment.report.drawing import LABEL, SIZE, Axis, Picture, escape, grid, number
-from perikope.evaluation.experiment.report.plots import SHADES, curve_pictures, opacity, tuning_pictures
+from perikope.evaluation.experiment.report.plots import SHADES, opacity, tuning_pictures
 from perikope.evaluation.experiment.report.tables import clean
 from perikope.evaluation.tuning.outcome import TuningOutcome
 
 WIDTH = 640
-HEIGHTS = {"heat": 320, "small": 200}
+HEIGHTS = {"heat": 320, "small": 200, "large": 320}
 CHARACTER = 7
 """Approximate width of a character in pixels, which is used to estimate the width of texts."""
 LINE = 18
@@ -32,6 +29,11 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 .cell { fill: #1f5fbf; shape-rendering: crispEdges; }
 .chosen { stroke: #d97a1c; stroke-width: 2.5; }
 .curve { stroke: #2b74c9; stroke-width: 2; stroke-linejoin: round; }
+.c2 { stroke: #1f77d0; } .c3 { stroke: #d2691e; } .c4 { stroke: #148f6a; } .c5 { stroke: #b0338f; }
+.c6 { stroke: #8a6d00; } .c7 { stroke: #6250c9; } .c8 { stroke: #c2323a; }
+.mark { stroke-width: 6; }
+.bar { stroke: none; } .bar.c2 { fill: #1f77d0; } .bar.c3 { fill: #d2691e; } .bar.c4 { fill: #148f6a; } .bar.c5 { fill: #b0338f; }
+.bar.c6 { fill: #8a6d00; } .bar.c7 { fill: #6250c9; } .bar.c8 { fill: #c2323a; }
 .dots { stroke-linecap: round; }
 .tried { stroke: #2b74c9; stroke-width: 5; }
 .picked { stroke: #d97a1c; stroke-width: 10; }
@@ -41,24 +43,28 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 def surface_svg(tuned: TuningOutcome, title: str) -> str:
     """The SVG text with all plots of a tuning, one below the other, and a title; empty if there is nothing to draw."""
     pictures = tuning_pictures(tuned, title)
-    return pictures_svg(pictures, title) if pictures else ""
+    return standalone(title, pictures[0].description, pictures) if pictures else ""
 
 
-def pictures_svg(pictures: Sequence[Picture], title: str) -> str:
-    """The SVG text with at least one plot, one below the other, below a title and the description of the first plot."""
+def standalone(title: str, description: str, pictures: Sequence[Picture], legend: Sequence[tuple[str, str]] = ()) -> str:
+    """An SVG text with plots one below the other. `legend` has names of curves, each with the CSS class of a colour."""
     down: float = SIDE + LINE
     parts = [_text(SIDE, SIDE + 12, title, kind="title")]
-    for line in wrap(clean(pictures[0].description), (WIDTH - 2 * SIDE) // CHARACTER):
+    for line in wrap(clean(description), (WIDTH - 2 * SIDE) // CHARACTER):
         parts.append(_text(SIDE, down + 12, line))
         down += LINE
     for picture in pictures:
         drawn, picture_height = _placed(picture, down + LINE // 2)
         parts.append(drawn)
         down += picture_height + LINE // 2
+    for name, colour in legend:
+        down += LINE
+        parts.append(f'<path class="curve {colour}" d="M{SIDE} {number(down - 4)}h24"/>')
+        parts.append(_text(SIDE + 32, down, name))
     height = number(down + SIDE)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img">'
-        f"<title>{escape(title)}</title><desc>{escape(pictures[0].description)}</desc><style>{STYLE}</style>"
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc><style>{STYLE}</style>"
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
@@ -67,30 +73,9 @@ def write_surface(path: Path, tuned: TuningOutcome, title: str) -> bool:
     """Write the plots of a tuning to an SVG file. Returns False, without writing, if there is nothing to draw."""
     text = surface_svg(tuned, title)
     if text:
-        _write(path, text)
+        with replacing(path) as file:
+            file.write(text)
     return bool(text)
-
-
-def write_curves(path: Path, curves: Sequence[Curve], title: str) -> None:
-    """Write curves over tokens to a file: as plots to an SVG file, or as a table to a CSV file.
-
-    The table has one row per token and one column per curve. All curves must be over the same tokens.
-    """
-    if path.suffix == ".svg":
-        _write(path, pictures_svg(curve_pictures(curves, title), title))
-        return
-    text = StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["token", *(curve.label for curve in curves)])
-    rows.writerows(
-        [curves[0].first_token + number, *values] for number, values in enumerate(zip(*(curve.values for curve in curves), strict=True))
-    )
-    _write(path, text.getvalue())
-
-
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as file:
-        file.write(text)
 
 
 def _placed(picture: Picture, top: float) -> tuple[str, float]:
