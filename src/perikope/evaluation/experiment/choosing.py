@@ -231,7 +231,8 @@ class Choosing:
             options["elements"] = list(table.logical)
             notes.append(f"results have one of the learned logical tags: {', '.join(table.logical)}")
         model = parse_model(replace(call, arguments=arguments))
-        return Learned(RankerSpec(str(model), options=options), "; ".join(notes), tables=(tag_table(table),) if "weights" in arguments else ())
+        tables = (tag_table(table),) if "weights" in arguments else ()
+        return Learned(RankerSpec(str(model), options=options), "; ".join(notes), tables)
 
     def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> Learned:
         model = parse_model(system.model)
