@@ -102,6 +102,11 @@ def test_the_report_has_the_tables_of_the_paper(outcome, finished):
     weights = next(table for table in systems["prox-h, automatic"].tables if table.title == "Tag weights")
     weight_of = {name: cells[0].mean for _, name, cells in weights.rows}
     assert weight_of["b"] > 1.5 > 1 > weight_of["it"]
+    for name in ("prox, automatic", "prox-h, automatic", "prox-hw, automatic"):
+        [figure] = systems[name].figures
+        assert len(figure.series) == 4, "three words and the query"
+        *words, query = ([y for _, y in series.points] for series in figure.series)
+        assert query == [min(values) for values in zip(*words, strict=True)]
     # The tags with a wordnetid mark as many words as the threshold asks for, but are semantic.
     assert all(name in ("b", "it", "link", "p", "sec", "title") for name in weight_of)
 

@@ -1,7 +1,4 @@
-"""Curves of influence over the tokens of a passage, as a figure or as a table.
-
-Source: Beigbeder, Géry and Largeron 2015, Figures 6, 7 and 9.
-"""
+"""Writes curves of influence over the tokens of a passage, as a figure or as a table."""
 
 from __future__ import annotations
 
@@ -11,16 +8,8 @@ from pathlib import Path
 
 from perikope.browse.signals import Curve
 from perikope.core.files import replacing
-from perikope.evaluation.experiment.extras import ExtraFigure, Series
+from perikope.evaluation.experiment.influence import influence_figure
 from perikope.evaluation.experiment.report.extra_figures import figure_svg
-
-
-def influence_figure(curves: Sequence[Curve], title: str) -> ExtraFigure:
-    """The figure with one line per curve: the influence of each word of the query, and of the query itself."""
-    series = tuple(
-        Series(curve.label, tuple((curve.first_token + number, value) for number, value in enumerate(curve.values))) for curve in curves
-    )
-    return ExtraFigure(title, "token", "influence", series)
 
 
 def write_curves(path: Path, curves: Sequence[Curve], title: str) -> None:
