@@ -16,7 +16,7 @@ from perikope.document.tree import Kind
 
 
 def first_section_signals(matches: Matches) -> Signals:
-    """The fetch score of each passage's document, and a bonus for passages in the document's first section.
+    """The signals `document`, the fetch score, and `chosen`, a bonus for passages in the document's first section.
 
     If elements are ranked, only the element that is this section has a score other than 0.
     """
@@ -44,9 +44,10 @@ def first_section(signals: Signals) -> Column:
 
 
 def first_matching_section_signals(matches: Matches) -> Signals:
-    """The fetch score of each passage's document, and a bonus for passages in its first section with a query term.
+    """The signals `document`, the fetch score, and `chosen`, a bonus for the first section with a query term.
 
-    If elements are ranked, only the element that is this section has a score other than 0.
+    All passages in this section of a document have the bonus. If elements are ranked, only the element that is this
+    section has a score other than 0.
     """
     label = "in the first section with a query term"
     if matches.units == "elements":
