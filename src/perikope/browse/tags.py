@@ -171,6 +171,8 @@ def learn_tags(
     `judgements` has, for each query id, a grade for names of passages, elements or documents. A grade of at least
     `grade` means relevant. If `tokens` is given, it says instead which tokens are relevant to a query: ranges of tokens
     by the number of their document, as `relevant_tokens` reads them from judgements of characters.
+
+    The table has no weights if no tag is frequent enough.
     """
     if not 0 < smoothing < math.inf:
         raise UsageError(f"smoothing must be above 0, not {smoothing:g}")
@@ -200,8 +202,6 @@ def learn_tags(
         raise UsageError("no query has relevant text in the index; check that the judgements belong to this collection")
     coverage = marked / total
     weighted = allowed & (occurrences >= max(thresholds.occurrences, 1)) & (coverage >= thresholds.coverage)
-    if not weighted.any():
-        raise UsageError("no tag is frequent enough to be weighted; lower --min-occurrences or --min-coverage")
     weights = sums / queries
     rows = {
         names[i]: TagRow(float(weights[i]), float(coverage[i]), int(occurrences[i]))

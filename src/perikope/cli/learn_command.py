@@ -121,6 +121,8 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
     )
     judgements = {topic.qid: judged.names.get(topic.qid, {}) for topic in known_topics}
     learned = learn_tags(snapshot, judgements, tokens=tokens, selection=selection, smoothing=smoothing, grade=grade)
+    if not learned.table.rows:
+        raise UsageError("no tag is frequent enough to be weighted; lower --min-occurrences or --min-coverage")
     path = write_table(Path(index), name, KIND, learned.table.values())
     click.echo("\n".join(lines_of_tags(learned.table)))
     click.echo(f"{count(len(learned.table.rows), 'tag')} learned from {count(learned.table.queries, 'topic')} into {path}")

@@ -36,6 +36,8 @@ from perikope.search.facade import Index
 
 LOGICAL_ONLY = "prox"
 """The model that has no weights of tags: with `learn = "tags"`, only its logical tags are learned."""
+DOCUMENT = "document"
+"""The tag of documents in formats that have no tags."""
 TRAINING_CHUNK = 5
 """Training topics per task. Tasks are small because every setting of every system scores each topic."""
 
@@ -223,9 +225,13 @@ class Choosing:
         arguments, options = dict(call.arguments), dict[str, Any]()
         if call.name != LOGICAL_ONLY:
             weights = {tag: float(f"{weight:.6g}") for tag, weight in table.weights.items() if _can_be_written(tag)}
-            arguments["weights"] = Call("tags", weights)
             heaviest = ", ".join(f"{tag} {weight:.2f}" for tag, weight in list(weights.items())[:5])
             notes.append(f"weights of {len(weights)} tags learned from judgements, the heaviest: {heaviest}")
+            if not weights:
+                # The notation of weights cannot be empty. A single weight of 1 changes no score.
+                weights = {DOCUMENT: 1.0}
+                notes[0] = f"no tag occurs {system.min_occurrences} times, so all words have weight 1; set min_occurrences lower"
+            arguments["weights"] = Call("tags", weights)
         if system.options.get("elements") is True and table.logical:
             arguments.setdefault("logical", table.logical)
             options["elements"] = list(table.logical)
