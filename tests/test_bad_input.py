@@ -118,7 +118,7 @@ def test_what_the_index_does_not_have_is_named(index, options, complaint):
 
 
 NEEDS_PASSAGES = {
-    "first_section", "first_matching_section", "learned", "psg_neighbor", "qsf_section", "qsf_section_propagate", "qsf_passage_propagate",
+    "learned", "psg_neighbor", "qsf_section", "qsf_section_propagate", "qsf_passage_propagate",
 }  # fmt: skip
 
 

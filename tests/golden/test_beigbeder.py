@@ -1,5 +1,6 @@
 """The worked example of Beigbeder, Géry and Largeron 2015 (Figures 5 to 10) and weights of tags, by commands."""
 
+import csv
 import json
 import math
 
@@ -89,6 +90,36 @@ def test_explanation(index, capsys):
     assert shown.startswith("0.0750  mean influence of the query  [0.0417 × …]\n  1.8000  influence added up over 24 tokens")
     assert "1.4000  weight of <b>" in shown
     assert "'composer' at 15 in <p>, 3 away" in shown
+
+
+@pytest.mark.parametrize(
+    ("model", "highest"), [("prox(k=7)", 2 / 7), (f"prox_h(k=7,{WEIGHTS})", 0.9 * 3 / 7), (f"prox_hw(k=7,{WEIGHTS})", 3.3 / 7)]
+)
+def test_curves_of_influence(index, tmp_path, model, highest):
+    """Figures 6, 7 and 9: the influence of both words and of the query on each token of the first paragraph."""
+    for file in ("influence.csv", "influence.svg"):
+        plot = ["--plot", str(tmp_path / file)]
+        with pytest.raises(SystemExit) as done:
+            cli.main(["explain", str(index), "composer AND museum", FIRST, "--syntax", "boolean", "--model", model, "--elements", *plot])
+        assert done.value.code == 0
+    head, *rows = list(csv.reader((tmp_path / "influence.csv").read_text().splitlines()))
+    assert head == ["token", "'composer'", "'museum'", "('composer' AND 'museum')"]
+    assert [int(row[0]) for row in rows] == list(range(3, 27))
+    values = {int(token): tuple(map(float, row)) for token, *row in rows}
+    assert all(query == min(composer, museum) for composer, museum, query in values.values())
+    if model == "prox(k=7)":
+        assert values[15][0] == values[6][1] == 1.0
+        assert [round(7 * values[token][2], 9) for token in range(8, 14)] == [0.0, 1.0, 2.0, 2.0, 1.0, 0.0]
+    assert max(query for *_, query in values.values()) == pytest.approx(highest)
+    assert "composer" in (tmp_path / "influence.svg").read_text()
+
+
+def test_a_model_without_curves_has_no_plot(index, tmp_path, capsys):
+    with pytest.raises(SystemExit) as done:
+        cli.main(["explain", str(index), "museum", FIRST, "--model", "bm25", "--elements", "--plot", str(tmp_path / "x.svg")])
+    assert done.value.code == 2
+    assert "the model has no curves to plot; use prox" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_weights_of_tags():

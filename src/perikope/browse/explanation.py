@@ -6,7 +6,7 @@ the node names.
 
 from __future__ import annotations
 
-from perikope.browse.signals import Node
+from perikope.browse.signals import Curve, Node
 
 
 def render(node: Node, indent: str = "") -> str:
@@ -34,6 +34,11 @@ def as_dict(node: Node) -> dict[str, object]:
     if node.children:
         result["children"] = [as_dict(child) for child in node.children]
     return result
+
+
+def curves_of(node: Node) -> tuple[Curve, ...]:
+    """The curves of the first node that has any, from the root down; empty if no node has any."""
+    return node.curves or next((curves for child in node.children if (curves := curves_of(child))), ())
 
 
 def _operation(node: Node) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -28,6 +28,16 @@ Operation = Literal["fact", "sum", "product", "min", "max", "affine", "exp"]
 
 
 @dataclass(frozen=True, slots=True)
+class Curve:
+    """A value on each of several consecutive tokens of a document, for a plot."""
+
+    label: str
+    first_token: int
+    """Position of the first value in the document."""
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """A node of an explanation: a labelled value, and the operation that computes it from the node's children.
 
@@ -40,6 +50,8 @@ class Node:
     children: tuple[Node, ...] = ()
     slope: float = 1.0
     intercept: float = 0.0
+    curves: tuple[Curve, ...] = ()
+    """The values by token from which the node's value was computed; empty for nodes that have none."""
 
     def recomputed(self) -> float:
         """The value, computed again from the children. Tests compare it with `value`."""
@@ -111,7 +123,7 @@ class Column:
 
         def explain(i: int) -> Node:
             node = of_column(i)
-            return Node(label, node.value, node.operation, node.children, node.slope, node.intercept)
+            return replace(node, label=label)
 
         return Column(label, self.values, explain)
 

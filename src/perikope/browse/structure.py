@@ -5,14 +5,13 @@ They tell which element contains each token, and which elements may be results.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 
 from perikope.core.arrays import Array, Integers, Integers32, Mask
-from perikope.core.errors import unknown
 from perikope.core.names import element_path
 from perikope.document.tree import Kind
 from perikope.index.reader import Snapshot
@@ -244,13 +243,6 @@ def _tags_of_elements(segment: Segment, _: str) -> list[int]:
     if count.size > len(segment.labels):
         raise segment.columns.damaged("has a damaged column (span.tag)")
     return np.flatnonzero(count).tolist()
-
-
-def check_tags(snapshot: Snapshot, tags: Sequence[str]) -> None:
-    """Raise `UsageError` unless every given tag is the tag of an element of the index."""
-    for tag in tags:
-        if tag not in (known := known_tags(snapshot)):
-            raise unknown("tag of elements", tag, known)
 
 
 class DocumentOutline:

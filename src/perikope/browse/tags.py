@@ -8,19 +8,19 @@ Source: Beigbeder, Géry and Largeron 2015, sections 3.3 and 4.5.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from perikope.browse.structure import DocumentOutline, read_spans
-from perikope.core.arrays import Array, Integers
-from perikope.core.errors import UsageError
+from perikope.browse.structure import DocumentOutline, known_tags, read_spans
+from perikope.core.arrays import Array, Integers, Mask
+from perikope.core.errors import UsageError, unknown
 from perikope.core.names import is_element_path, split_name
 from perikope.document.tree import Kind
 from perikope.index.reader import Snapshot
-from perikope.index.saved_tables import SavedTable
+from perikope.index.saved_tables import SavedTable, read_table, table_names
 from perikope.index.segments import Segment
 from perikope.kernels.elements import count_marked
 
@@ -86,6 +86,27 @@ def tag_table(table: SavedTable) -> TagTable:
     return TagTable(rows, tuple(logical), queries if isinstance(queries, int) else 0)
 
 
+def tags_of_elements(snapshot: Snapshot, names: Iterable[str]) -> frozenset[str]:
+    """The tags that names of elements stand for.
+
+    The name of a table of tags stands for its logical tags, and any other name for itself. Raises `UsageError` for a
+    name that is neither a table nor a tag of elements in the index, and for a table with no logical tag of the index.
+    """
+    known = frozenset(known_tags(snapshot))
+    tags: set[str] = set()
+    for name in names:
+        try:
+            logical = tag_table(read_table(name, KIND, snapshot.folder)).logical
+        except UsageError:
+            if name not in known:
+                raise unknown("tag of elements", name, sorted({*known, *table_names(KIND, snapshot.folder)})) from None
+            logical = (name,)
+        if known.isdisjoint(logical):
+            raise UsageError(f"no logical tag of the table {name!r} occurs in the index; name tags of elements, or learn a table here")
+        tags |= known.intersection(logical)
+    return frozenset(tags)
+
+
 def is_weight(value: object) -> TypeGuard[float]:
     """Whether a value is a number from 0 to `LARGEST`, as weights of tags are."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= LARGEST
@@ -107,7 +128,9 @@ class Selection:
     logical_rank: int = 25
     """A tag is logical only if it is one of this number of tags with the most elements that contain relevant text."""
     excluded: Collection[str] = ()
-    """Tags that get no weight. The paper excludes tags that state the meaning of their words."""
+    """Tags that get no weight and are not logical."""
+    semantic: bool = False
+    """Whether tags that state the meaning of their words (`semantic_tags`) can get a weight and be logical."""
 
     def __post_init__(self) -> None:
         for name in ("occurrences", "logical_rank"):
@@ -148,6 +171,8 @@ def learn_tags(
     `judgements` has, for each query id, a grade for names of passages, elements or documents. A grade of at least
     `grade` means relevant. If `tokens` is given, it says instead which tokens are relevant to a query: ranges of tokens
     by the number of their document, as `relevant_tokens` reads them from judgements of characters.
+
+    The table has no weights if no tag is frequent enough.
     """
     if not 0 < smoothing < math.inf:
         raise UsageError(f"smoothing must be above 0, not {smoothing:g}")
@@ -155,6 +180,8 @@ def learn_tags(
     tags: dict[str, int] = {}
     total, marked, occurrences, elements = _count_collection(snapshot, tags)
     names = list(tags)
+    excluded = {"", *thresholds.excluded, *(() if thresholds.semantic else semantic_tags(snapshot))}
+    allowed: Mask = np.array([tag not in excluded for tag in names], bool)
     locator = _TokenRanges(snapshot)
     sums, relevant_elements = np.zeros(len(tags)), np.zeros(len(tags), np.int64)
     without: list[str] = []
@@ -174,10 +201,7 @@ def learn_tags(
     if not queries:
         raise UsageError("no query has relevant text in the index; check that the judgements belong to this collection")
     coverage = marked / total
-    weighted = (occurrences >= max(thresholds.occurrences, 1)) & (coverage >= thresholds.coverage)
-    weighted &= np.array([tag != "" and tag not in thresholds.excluded for tag in names], bool)
-    if not weighted.any():
-        raise UsageError("no tag is frequent enough to be weighted; lower --min-occurrences or --min-coverage")
+    weighted = allowed & (occurrences >= max(thresholds.occurrences, 1)) & (coverage >= thresholds.coverage)
     weights = sums / queries
     rows = {
         names[i]: TagRow(float(weights[i]), float(coverage[i]), int(occurrences[i]))
@@ -185,8 +209,9 @@ def learn_tags(
     }
     # Tags with equally many elements are ordered by name, so that every machine learns the same table.
     relevant_tags = [i for i in sorted(range(len(names)), key=lambda i: (-relevant_elements[i], names[i])) if relevant_elements[i] > 0]
-    enough = (coverage >= thresholds.logical_coverage) & (elements > 0)
-    logical = [names[i] for i in relevant_tags[: thresholds.logical_rank] if enough[i] and names[i] in rows]
+    # The number of occurrences does not matter here: in the paper's collection, any tag with this coverage is frequent.
+    enough = allowed & (coverage >= thresholds.logical_coverage) & (elements > 0)
+    logical = [names[i] for i in relevant_tags[: thresholds.logical_rank] if enough[i]]
     return LearnedTags(TagTable(rows, tuple(sorted(logical)), queries), tuple(without), tuple(locator.unknown))
 
 
@@ -203,6 +228,34 @@ def weigh(relevant_marked: Any, relevant: float, marked: Any, total: float, smoo
     """
     irrelevant = total - relevant
     return ((relevant_marked + smoothing) / (relevant + smoothing)) / ((marked - relevant_marked + smoothing) / (irrelevant + smoothing))
+
+
+SEMANTIC = "semantic"
+"""Field of metadata in which a document lists its semantic tags. The INEX profile fills it from `wordnetid`."""
+
+
+def semantic_tags(snapshot: Snapshot) -> frozenset[str]:
+    """The tags that are semantic wherever they occur: every document with such a tag lists it under `SEMANTIC`.
+
+    A name that also occurs without the attribute, such as a parameter of a template, is not semantic.
+    """
+    listed: set[str] = set()
+    plain: set[str] = set()
+    for segment in snapshot.segments:
+        facets = segment.facets
+        keys = np.array(facets.keys(SEMANTIC), np.int64)
+        names = [facets.values.text(key) for key in keys.tolist()]
+        documents_of_key = [facets.documents(keys[i : i + 1]).astype(np.int64) for i in range(keys.size)]
+        listed |= {*names}
+        for documents in _batches(segment, np.flatnonzero(segment.alive)):
+            tags: dict[str, int] = {name: number for number, name in enumerate(names)}
+            spans = read_spans(segment, documents, tags)
+            pairs = np.unique(np.repeat(documents, spans["count"]) * len(tags) + spans["tag"])
+            semantic = [documents_with * len(tags) + number for number, documents_with in enumerate(documents_of_key)]
+            others = np.setdiff1d(pairs, np.concatenate([np.zeros(0, np.int64), *semantic]))
+            ordered = list(tags)
+            plain |= {ordered[number] for number in np.unique(others % len(tags)).tolist()}
+    return frozenset(listed - plain)
 
 
 def _count_collection(snapshot: Snapshot, tags: dict[str, int]) -> tuple[int, Integers, Integers, Integers]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,26 +11,57 @@ from perikope.cli.options import GivenSearch, GroupedCommand, search_options
 from perikope.cli.output import printable
 from perikope.search.options import OPTIONS, PATENTS
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perikope.browse.signals import Node
+
 
 @click.command(name="explain", cls=GroupedCommand)
 @click.argument("index", metavar="INDEX")
 @click.argument("query", metavar="QUERY")
 @click.argument("passage", metavar="DOCUMENT#PASSAGE")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the explanation as a tree.")
+@click.option(
+    "--plot",
+    default="",
+    metavar="FILE.svg|FILE.csv",
+    help="Write the influence of the query and of each of its words on the tokens of the passage to this file, as plots or as a table. "
+    "Only models of proximity (prox, prox_h, prox_hw) have such curves.",
+)
 @search_options(without={"candidates", "k", *(name for name, option in OPTIONS.items() if option.group == PATENTS)})
-def command(index: str, query: str, passage: str, as_json: bool, search: GivenSearch) -> int:
+def command(index: str, query: str, passage: str, as_json: bool, plot: str, search: GivenSearch) -> int:
     """Explain the score of a passage for a query, step by step.
 
     \b
     Example:
       perikope explain idx "magnetic coupling" "EP1130000B1#claim-1"
+      perikope explain idx "composer museum" "1707709#/article[1]/bdy[1]" --elements --model prox --plot influence.svg
     """
+    from pathlib import Path
+
     from perikope.browse.explanation import as_dict, render
     from perikope.search.facade import Index
+    from perikope.search.recipe_files import check_target
 
+    if plot:
+        check_target(Path(plot), "a plot", ".csv" if plot.endswith(".csv") else ".svg")
     node = Index.open(index).explain(query, passage, **search.keywords)
+    if plot:
+        _draw(Path(plot), node, query)
     if as_json:
         click.echo(json.dumps(as_dict(node), ensure_ascii=False))
     else:
         click.echo("\n".join(" " * (len(line) - len(line.lstrip())) + printable(line.lstrip()) for line in render(node).split("\n")))
     return 0
+
+
+def _draw(path: Path, node: Node, query: str) -> None:
+    """Write the curves of an explanation to a file. An explanation without curves is an error."""
+    from perikope.browse.explanation import curves_of
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.experiment.report.influence import write_curves
+
+    if not (curves := curves_of(node)):
+        raise UsageError("the model has no curves to plot; use prox, prox_h or prox_hw, or leave --plot out")
+    write_curves(path, curves, query)

@@ -76,15 +76,23 @@ def command() -> None:
     help="A tag is logical only if it is one of this number of tags with the most elements that contain relevant text.",
 )
 @click.option("--exclude", default="", metavar="TAG,…", help="Tags that get no weight, with commas between them.")
+@click.option(
+    "--semantic",
+    is_flag=True,
+    help="Also weigh tags that state the meaning of their words, such as INEX tags that have a wordnetid wherever they occur.",
+)
 def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoothing: float, exclude: str, **thresholds: Any) -> int:
     """Learn one weight per tag: how much more often the tag marks relevant than irrelevant text.
 
     QRELS judge passages (document#passage), elements (document#/article[1]/sec[2]), documents, or ranges of characters.
+    The table also lists the logical tags. A search takes the name of the table for them: elements with these
+    tags can be results, and limit the influence of words.
 
     \b
     Example:
       perikope learn tags idx topics.tsv qrels.txt --name my-tags --min-occurrences 10
       perikope search idx "composer museum" --model 'prox_h(weights="my-tags")'
+      perikope search idx "composer museum" --model 'prox_h(weights="my-tags",logical="my-tags")' --elements=my-tags
     """
     from pathlib import Path
 
@@ -109,9 +117,12 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
         thresholds["logical_coverage"],
         thresholds["logical_rank"],
         frozenset(exclude.split(",")),
+        thresholds["semantic"],
     )
     judgements = {topic.qid: judged.names.get(topic.qid, {}) for topic in known_topics}
     learned = learn_tags(snapshot, judgements, tokens=tokens, selection=selection, smoothing=smoothing, grade=grade)
+    if not learned.table.rows:
+        raise UsageError("no tag is frequent enough to be weighted; lower --min-occurrences or --min-coverage")
     path = write_table(Path(index), name, KIND, learned.table.values())
     click.echo("\n".join(lines_of_tags(learned.table)))
     click.echo(f"{count(len(learned.table.rows), 'tag')} learned from {count(learned.table.queries, 'topic')} into {path}")

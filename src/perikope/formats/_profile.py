@@ -23,7 +23,7 @@ from perikope.core.composed_values import TEXTS, FilledText
 from perikope.core.configuration import Location, Table, free_table, parse_toml, read_text, table
 from perikope.core.options import option
 from perikope.core.parameters import Range
-from perikope.core.values import Notation, Text, Whole
+from perikope.core.values import Notation, Switch, Text, Whole
 from perikope.formats._patent_keys import PatentKeys
 from perikope.formats._source import language_or_nothing
 from perikope.formats._xpaths import FIELD, FIELDS, XPATH, Element, Field, Pattern, attribute_name
@@ -88,6 +88,11 @@ class ProfileKeys(Table):
     ids: tuple[str, ...] = option(("id", "xml:id"), TEXTS, "Attributes that hold the id of an XML element.")
     semantic: str = option(
         "", Text(), "Name of an attribute. An XML element that has it becomes a mark, or an element if it holds blocks, whatever its tag."
+    )
+    others: bool = option(
+        False,
+        Switch(),
+        "Whether a tag that no other key names becomes a mark, or an element if it holds blocks.",
     )
     sections: tuple[str, ...] = option((), TEXTS, "Tags of sections, which can have a title.")
     elements: tuple[str, ...] = option(
@@ -192,6 +197,7 @@ class Profile:
     languages: tuple[str, ...]
     ids: tuple[str, ...]
     semantic: str
+    others: bool
     rules: Rules
     """By tag: pairs of the tags around it, innermost first, and the rule that then applies. `*` stands for other tags.
 
@@ -223,7 +229,7 @@ class Profile:
                 parent = parent.getparent()
             else:
                 return rule, is_general and len(around) < 2
-        return NOTHING, is_general
+        return SEMANTIC if self.others else NOTHING, is_general
 
     def found(self, key: str, root: Element) -> list[str]:
         """The values that the fields of a key find in the document with this root.
@@ -282,6 +288,7 @@ def parse(content: Mapping[str, Any], name: str, path: object = None) -> Profile
         languages=tuple(map(attribute_name, keys.languages)),
         ids=tuple(map(attribute_name, keys.ids)),
         semantic=keys.semantic,
+        others=keys.others,
         rules=rules,
         tags=keys.tags,
         metadata=keys.metadata,

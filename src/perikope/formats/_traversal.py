@@ -53,7 +53,7 @@ class _Traversal:
         self._keeps_blocks = self._keeps_space = self._in_cell = False
         self._lifted_here: list[tuple[Element, int]] = []
         self._held: list[str] = []
-        self._with_blocks = _around_blocks(self._profile, self._root) if self._profile.semantic else set()
+        self._with_blocks = _around_blocks(self._profile, self._root) if self._profile.semantic or self._profile.others else set()
         self._around: list[_Container] = []
         self._titles: dict[str, str] | None = None
         """Titles of elements by the ids of the elements; None until the first title is needed."""

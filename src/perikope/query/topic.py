@@ -29,3 +29,5 @@ class Topic:
 
     They take precedence over the options for all topics, but `filter` and `ids` apply in addition to those.
     """
+    fields: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """All texts of the topic by the names of their fields, such as `title` and `narrative`; empty without fields."""

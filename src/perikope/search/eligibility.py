@@ -10,7 +10,8 @@ from perikope.browse.matches import Matches
 from perikope.browse.ranking import Presentation, Ranking, rank
 from perikope.browse.satisfaction import satisfied
 from perikope.browse.signals import Column
-from perikope.browse.structure import Units, check_tags
+from perikope.browse.structure import Units
+from perikope.browse.tags import tags_of_elements
 from perikope.core.arrays import Integers, Mask
 from perikope.core.errors import UsageError, unknown
 from perikope.fetch.filters import known_parts, known_tags, passage_mask
@@ -52,8 +53,7 @@ class Eligibility:
                     )
         if options.elements and tags is not None:
             raise UsageError("tag restricts passages, not elements; to restrict elements, write elements=['sec', 'p'] or --elements=sec,p")
-        element_tags = frozenset(options.elements) if isinstance(options.elements, tuple) else None
-        check_tags(snapshot, sorted(element_tags or ()))
+        element_tags = tags_of_elements(snapshot, options.elements) if isinstance(options.elements, tuple) else None
         if options.drop_unmatched and not options.no_overlap:
             raise UsageError("drop_unmatched needs no_overlap (--no-overlap); add no_overlap, or leave drop_unmatched out")
         presentation = Presentation(options.no_overlap, options.group_by_document, options.drop_unmatched, options.one_per)

@@ -112,7 +112,7 @@ class SearchKeywords(PatentKeywords, total=False):
     elements: bool | str | Sequence[str]
     """
     Rank elements instead of passages: sections, lists, passages and whole documents, or only elements with these
-    tags.
+    tags. The name of a table that `perikope learn tags` saved stands for its logical tags.
     """
     no_overlap: bool
     """Leave out results that overlap a better result."""

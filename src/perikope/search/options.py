@@ -152,7 +152,8 @@ class SearchOptions(Options):
     k: int = option(10, Whole(Range(1)), "Number of results to return.", group=RESULTS, flag="-k", metavar="N", surfaces=[RECIPE])
     elements: bool | tuple[str, ...] = option(
         False, NamesOrAll(","),
-        "Rank elements instead of passages: sections, lists, passages and whole documents, or only elements with these tags.",
+        "Rank elements instead of passages: sections, lists, passages and whole documents, or only elements with these tags. "
+        "The name of a table that `perikope learn tags` saved stands for its logical tags.",
         group=RESULTS, metavar="[TAG,…]", surfaces=[RECIPE],
     )  # fmt: skip
     no_overlap: bool = option(False, Switch(), "Leave out results that overlap a better result.", group=RESULTS, surfaces=[RECIPE])

@@ -1,15 +1,19 @@
 """Learned weights of tags equal those of a plain count over all tokens of the collection."""
 
+from dataclasses import replace
+
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perikope.browse.tags import KIND, Selection, learn_tags, tag_table
+from perikope.browse.tags import KIND, Selection, learn_tags, semantic_tags, tag_table
 from perikope.cli.learn_command import command
 from perikope.core.errors import UsageError
 from perikope.document.tree import Kind
-from perikope.index.saved_tables import read_table
+from perikope.formats import Source
+from perikope.formats import documents as read_documents
+from perikope.index.saved_tables import read_table, write_table
 from tests.support.collections import index_of, plain_document
 from tests.support.proximity import PlainInfluence, structured_documents
 
@@ -96,15 +100,15 @@ def test_selection():
     judgements = {"q1": {"d1#@1": 1, "d2#@2": 0}}
     learned = learn_tags(snapshot, judgements, selection=Selection(occurrences=3, logical_coverage=0.5))
     assert set(learned.table.rows) == {"p"}
-    assert learned.table.logical == ("p",)
+    # A logical tag needs coverage, but not many occurrences.
+    assert learned.table.logical == ("document", "p")
     everything = learn_tags(snapshot, judgements, selection=EVERYTHING).table
     assert set(everything.rows) == {"p", "title", "document"}
     # Titles contain nothing relevant, so their tag is not among those that contain relevant text most often.
     assert everything.logical == ("document", "p")
     assert learn_tags(snapshot, judgements, selection=Selection(0, 0, 0, 1)).table.logical == ("document",)
     assert set(learn_tags(snapshot, judgements, selection=Selection(0, 0, excluded={"p"})).table.rows) == {"title", "document"}
-    with pytest.raises(UsageError, match="lower --min-occurrences"):
-        learn_tags(snapshot, judgements)
+    assert learn_tags(snapshot, judgements).table.rows == {}
     with pytest.raises(UsageError, match="smoothing must be above 0"):
         learn_tags(snapshot, judgements, smoothing=0)
 
@@ -132,6 +136,8 @@ def test_the_command_saves_a_table_that_models_use(tmp_path):
         "--min-occurrences",
         "1",
     ]
+    with pytest.raises(UsageError, match="lower --min-occurrences"):
+        CliRunner().invoke(command, arguments[:-2], catch_exceptions=False)
     done = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert "document    1.00   100.00%            2  x" in done.output
     assert "3 tags learned from 1 topic into" in done.output
@@ -143,3 +149,31 @@ def test_the_command_saves_a_table_that_models_use(tmp_path):
     assert by_name.names() == index.search("magnet rotor", model=f"prox_h(k=5,weights=tags({inline}))").names()
     with pytest.raises(UsageError, match="unknown table of tags 'min'; did you mean 'mine'"):
         index.search("magnet rotor", model="prox_h(weights=min)")
+
+
+PAGE = "<article><header><title>T</title><id>{}</id></header><bdy><sec><st>S</st><p>{}</p></sec></bdy></article>"
+
+
+def test_a_tag_that_has_a_wordnetid_wherever_it_occurs_gets_no_weight():
+    texts = (
+        'the <city wordnetid="1">town</city> of <b>trade</b> and <event wordnetid="2">fair</event>',
+        "an <event>event</event> without a number, in <b>bold</b>",
+    )
+    pages = [Source(f"{i}.xml", f"{i}.xml", format="inex", content=PAGE.format(i, text).encode()) for i, text in enumerate(texts)]
+    snapshot = index_of([document for page in pages for document in read_documents(page)], [1])._snapshot
+    assert semantic_tags(snapshot) == {"city"}
+    tags = {"article", "bdy", "sec", "p", "title", "b", "event"}
+    assert learn_tags(snapshot, {"q": {"0": 1}}, selection=EVERYTHING).table.weights.keys() == tags
+    with_semantic = learn_tags(snapshot, {"q": {"0": 1}}, selection=replace(EVERYTHING, semantic=True)).table
+    assert with_semantic.weights.keys() == {*tags, "city"}
+
+
+def test_a_table_names_the_elements_that_may_be_results():
+    index = index_of(documents())
+    write_table(index.folder, "mine", KIND, {"tags": {"p": 2.0}, "logical": ["p", "absent"]})
+    assert index.search("magnet", elements="mine").names() == index.search("magnet", elements=["p"]).names()
+    with pytest.raises(UsageError, match="unknown tag of elements 'mines'; did you mean 'mine'"):
+        index.search("magnet", elements="mines")
+    write_table(index.folder, "other", KIND, {"tags": {}, "logical": ["absent"]})
+    with pytest.raises(UsageError, match="no logical tag of the table 'other' occurs in the index"):
+        index.search("magnet", elements="other")

@@ -56,6 +56,16 @@ def test_a_semantic_tag_is_semantic_whatever_its_name() -> None:
     assert tags(document, Kind.MARK) == ["list", "p"]
 
 
+def test_a_tag_that_the_profile_does_not_name_is_kept() -> None:
+    document = article(
+        "<template><parameters><direction>north</direction><p>At <tt>x</tt> <weblink>w</weblink>.</p></parameters></template>"
+        f"<p>A <city {SEMANTIC}>c</city> and a <city>d</city>.</p>"
+    )
+    assert tags(document, Kind.ELEMENT) == ["bdy", "template", "parameters"]
+    assert tags(document, Kind.MARK) == ["direction", "tt", "weblink", "city", "city"]
+    assert document.metadata["semantic"] == "city"
+
+
 def test_sections_lists_and_tables() -> None:
     document = article(
         "Loose.<sec><st>One</st><p>p</p><ss1><st>Two</st><list><entry>e<list><entry>f</entry></list></entry></list><ss2><st>Three</st>"
@@ -75,7 +85,11 @@ def test_links_cite_the_article_they_lead_to() -> None:
 
 def test_metadata() -> None:
     [document] = read(LIGHTHOUSE)
-    assert document.metadata == {"category": ["Lighthouses", "Towers of brick"], "date": "2008-10-03"}
+    assert document.metadata == {
+        "semantic": ["structure", "artifact", "body_of_water", "person", "event"],
+        "category": ["Lighthouses", "Towers of brick"],
+        "date": "2008-10-03",
+    }
 
 
 def plain_text(data: str) -> str:

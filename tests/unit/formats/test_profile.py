@@ -119,6 +119,15 @@ class TestKeys:
             "passage p 'by Bob'",
         ]
 
+    def test_others(self, tmp_path: Path) -> None:
+        content = "<r><who><p>by <em>Ann</em></p></who></r>"
+        assert outline(tmp_path, 'others = true\npassages = ["p"]', content) == [
+            "element who",
+            "  passage p 'by Ann'",
+            "    mark em 'Ann'",
+        ]
+        assert outline(tmp_path, 'passages = ["p"]', content) == ["passage p 'by Ann'"]
+
     def test_sections_elements_and_titles(self, tmp_path: Path) -> None:
         profile = 'sections = ["s"]\nelements = ["l"]\ntitles = ["h", "s/@t"]\npassages = ["p"]'
         content = '<r><s t="A"><h>B</h></s><s><h>C</h><h>D</h><p>x</p><l><h>E</h><p>y</p></l></s></r>'

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from perikope.browse.signals import Node
+from perikope.browse.signals import Curve, Node
 from perikope.browse.structure import Runs
 from perikope.core.arrays import Array, Floats, Integers
 from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word
@@ -136,8 +136,9 @@ def explain(influence: Influence, row: int, value: float) -> Node:
     unit = _Unit(influence, row)
     size = unit.end - unit.first
     decided = unit.decided(influence.tree)
+    curves = _curves(unit, decided)
     if not size or not decided.values.any():
-        return Node(f"{LABEL}: it reaches none of the {size} tokens", value)
+        return Node(f"{LABEL}: it reaches none of the {size} tokens", value, curves=curves)
     best = int(decided.values.argmax())
     highest = _at(unit, influence.tree, best)
     nodes = [Node(f"token {unit.first + best}, where it is highest", highest.value, "max", (highest,))]
@@ -152,7 +153,16 @@ def explain(influence: Influence, row: int, value: float) -> Node:
     if rest := order[LISTED:]:
         nodes.append(Node(f"{sum(len(groups[key]) for key in rest)} more tokens together", math.fsum(sums[key] for key in rest)))
     total = Node(f"influence added up over {size} tokens", math.fsum(node.value for node in nodes), "sum", tuple(nodes))
-    return Node(LABEL, value, "affine", (total,), 1 / size)
+    return Node(LABEL, value, "affine", (total,), 1 / size, curves=curves)
+
+
+def _curves(unit: _Unit, decided: _Decided) -> tuple[Curve, ...]:
+    """The influence on the tokens of a unit: of each leaf of the query, and of the query itself if it is not a leaf."""
+    influence = unit.influence
+    curves = [(_name(leaf), of_leaf.values) for leaf, of_leaf in zip(influence.leaves, unit.of_leaf, strict=True)]
+    if influence.tree not in influence.leaves:
+        curves.append((_name(influence.tree), decided.values))
+    return tuple(Curve(name, unit.first, tuple(values.tolist())) for name, values in curves)
 
 
 def _group(unit: _Unit, key: tuple[int, ...], tokens: list[int], value: float) -> Node:

@@ -43,7 +43,7 @@ from perikope.kernels.proximity import (
     group_occurrences,
     mean_influence,
 )
-from perikope.query.boolean import And, Near, Not, Or, QueryTree, Same, Word, words_of
+from perikope.query.boolean import And, Near, Not, Or, QueryTree, Same, Word, all_of, children_of, words_of
 
 ALL = "all"
 """Value of the parameter `logical` that selects all logical elements."""
@@ -118,15 +118,21 @@ Weights = Annotated[
     Grid(("beigbeder2015",)),
     "Weights of tags; words inside a tag with a larger weight have more influence.",
 ]
+Rarest = Annotated[
+    int,
+    Range(0, 1000),
+    Grid((0,)),
+    "Number of operands that an AND of the whole query keeps, those in the fewest documents; 0 keeps all, as in the paper.",
+]
 PUBLISHED = "beigbeder2015"
 """Name of the table with the published weights, which comes with the program."""
 
 
 def proximity_signals(
-    matches: Matches, *, k: Width = 200, shape: ShapeName = "triangle", logical: Logical = ALL, titles: Titles = False
+    matches: Matches, *, k: Width = 200, shape: ShapeName = "triangle", logical: Logical = ALL, titles: Titles = False, rarest: Rarest = 0
 ) -> Signals:
     """The signal `influence`: the mean influence of the query on the tokens of each unit."""
-    return {"influence": Influence(matches, Shape(shape, k, "none"), logical, titles, {}).column()}
+    return {"influence": Influence(matches, Shape(shape, k, "none"), logical, titles, {}, rarest).column()}
 
 
 def _needs_elements(parameters: Mapping[str, object]) -> Iterator[Need]:
@@ -157,6 +163,10 @@ def prox(signals: Signals) -> Column:
     or the elements with certain tags. With `titles`, a word in a title has its full influence on the whole element with
     that title.
 
+    A long query in natural language matches nearly nowhere, because AND needs all its words close together. With
+    `rarest`, an AND of the whole query keeps only this number of its operands: those that occur in the fewest
+    documents. Operands that occur nowhere are left out, and operands with NOT stay.
+
     `shape` selects how influence decreases with y = distance ÷ k. `triangle` is `max(0, 1 - y)`, as in the paper, and
     `gauss` is `exp(-y² / 2)`. For y up to 1, `cosine` is `(1 + cos πy) / 2`, `circle` is `√(1 - y²)` and `rectangle` is
     1; beyond, these three are 0.
@@ -175,9 +185,10 @@ def _weighed(weighs: Literal["height", "both"]) -> Callable[..., Signals]:
         shape: ShapeName = "triangle",
         logical: Logical = ALL,
         titles: Titles = False,
+        rarest: Rarest = 0,
     ) -> Signals:
         """The signal `influence`: the mean influence of the query on the tokens of each unit, with weights of tags."""
-        return {"influence": Influence(matches, Shape(shape, k, weighs), logical, titles, _weights(matches, weights)).column()}
+        return {"influence": Influence(matches, Shape(shape, k, weighs), logical, titles, _weights(matches, weights), rarest).column()}
 
     return signals
 
@@ -274,10 +285,12 @@ class Influence:
     `…_of_occurrence` have one value per occurrence of a query term.
     """
 
-    def __init__(self, matches: Matches, shape: Shape, logical: object, titles: bool, weights: Mapping[str, float]) -> None:
+    def __init__(
+        self, matches: Matches, shape: Shape, logical: object, titles: bool, weights: Mapping[str, float], rarest: int = 0
+    ) -> None:
         self.matches = matches.with_negated()
         self.shape = shape
-        self.tree = matches.query.boolean
+        self.tree = _with_rarest(self.matches, rarest) if rarest else matches.query.boolean
         self.structure = matches.structure()
         self.elements = self.structure.runs(self.structure.logical(_logical_tags(matches, logical)))
         self.leaves = list(dict.fromkeys(_leaves(self.tree)))
@@ -425,6 +438,34 @@ def _words_of_matches(evaluation: BooleanEvaluator, tree: QueryTree) -> Mask:
     for stretches in evaluation.widest(tree) if isinstance(tree, Near) else [evaluation.stretches(tree)]:
         marked |= covered(stretches, evaluation.occurrences(), counts)
     return marked
+
+
+def _with_rarest(matches: Matches, rarest: int) -> QueryTree:
+    """The query with only the `rarest` operands of its AND, those that occur in the fewest documents.
+
+    Operands with NOT stay. Operands that occur in no document are left out, unless all do. The order of the operands
+    does not change.
+    """
+    tree = matches.query.boolean
+    if not isinstance(tree, And):
+        return tree
+    frequency = dict(zip(matches.query.terms, matches.statistics.document_frequency.tolist(), strict=True))
+    wanted = [child for child in dict.fromkeys(tree.children) if not isinstance(child, Not)]
+    known = {child: documents for child in wanted if (documents := _document_frequency(child, frequency))}
+    if not known:
+        return tree
+    kept = {*sorted(known, key=lambda child: (known[child], wanted.index(child)))[:rarest]}
+    return all_of(tuple(child for child in dict.fromkeys(tree.children) if isinstance(child, Not) or child in kept))
+
+
+def _document_frequency(tree: QueryTree, frequency: Mapping[str, int]) -> int:
+    """The largest number of documents that a tree without NOT can match, from the frequencies of its terms."""
+    match tree:
+        case Word(terms):
+            return sum(frequency.get(term, 0) for term in terms)
+        case Or(children):
+            return sum(_document_frequency(child, frequency) for child in children)
+    return min((_document_frequency(child, frequency) for child in children_of(tree) if not isinstance(child, Not)), default=0)
 
 
 def _leaves(tree: QueryTree) -> Iterator[QueryTree]:

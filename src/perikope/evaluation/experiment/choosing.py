@@ -34,6 +34,10 @@ from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 from perikope.search.facade import Index
 
+LOGICAL_ONLY = "prox"
+"""The model that has no weights of tags: with `learn = "tags"`, only its logical tags are learned."""
+DOCUMENT = "document"
+"""The tag of documents in formats that have no tags."""
 TRAINING_CHUNK = 5
 """Training topics per task. Tasks are small because every setting of every system scores each topic."""
 
@@ -58,9 +62,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A model with learned weights, and what the report says about them."""
+    """A model with learned weights and search options, and what the report says about them."""
 
-    model: str
+    ranker: RankerSpec
     note: str
     tables: tuple[ExtraTable, ...] = ()
     figures: tuple[ExtraFigure, ...] = ()
@@ -199,7 +203,7 @@ class Choosing:
                 ]
                 learned.append(learn(work.system, taught, documents))
             chosen = {
-                "rankers": [RankerSpec(one.model).written() for one in learned],
+                "rankers": [one.ranker.written() for one in learned],
                 "notes": list(dict.fromkeys(one.note for one in learned)),
                 # The report shows what the first fold has learned, because folds differ little.
                 "tables": plain(learned[0].tables),
@@ -212,17 +216,29 @@ class Choosing:
         work.figures += figures_of(chosen.get("figures", ()))
 
     def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> Learned:
+        """Learn weights of tags and, if the system ranks all elements, which logical tags results may have."""
         judged = {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
         snapshot = Snapshot.open(self.index.folder)
         tokens = None if self._text is None else relevant_tokens(self._text[0], snapshot, self._text[1])
         table = learn_tags(snapshot, judged, tokens=tokens, selection=Selection(occurrences=system.min_occurrences)).table
-        weights = {tag: float(f"{weight:.6g}") for tag, weight in table.weights.items()}
-        call = parse(system.model)
-        usable = {tag: weight for tag, weight in weights.items() if _can_be_written(tag)}
-        model = replace(call, arguments={**call.arguments, "weights": Call("tags", usable)})
-        heaviest = ", ".join(f"{tag} {weight:.2f}" for tag, weight in list(usable.items())[:5])
-        note = f"weights of {len(usable)} tags learned from judgements, the heaviest: {heaviest}"
-        return Learned(str(parse_model(model)), note, tables=(tag_table(table),))
+        call, notes = parse(system.model), []
+        arguments, options = dict(call.arguments), dict[str, Any]()
+        if call.name != LOGICAL_ONLY:
+            weights = {tag: float(f"{weight:.6g}") for tag, weight in table.weights.items() if _can_be_written(tag)}
+            heaviest = ", ".join(f"{tag} {weight:.2f}" for tag, weight in list(weights.items())[:5])
+            notes.append(f"weights of {len(weights)} tags learned from judgements, the heaviest: {heaviest}")
+            if not weights:
+                # The notation of weights cannot be empty. A single weight of 1 changes no score.
+                weights = {DOCUMENT: 1.0}
+                notes[0] = f"no tag occurs {system.min_occurrences} times, so all words have weight 1; set min_occurrences lower"
+            arguments["weights"] = Call("tags", weights)
+        if system.options.get("elements") is True and table.logical:
+            arguments.setdefault("logical", table.logical)
+            options["elements"] = list(table.logical)
+            notes.append(f"results have one of the learned logical tags: {', '.join(table.logical)}")
+        model = parse_model(replace(call, arguments=arguments))
+        tables = (tag_table(table),) if "weights" in arguments else ()
+        return Learned(RankerSpec(str(model), options=options), "; ".join(notes), tables)
 
     def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> Learned:
         model = parse_model(system.model)
@@ -233,15 +249,17 @@ class Choosing:
         weights = tuple(float(f"{weight:.6g}") for weight in learned.weights)
         shown = " ".join(f"{weight:.2f}" for weight in weights)
         weighted = str(replace(model, parameters={**model.parameters, "weights": weights}))
-        return Learned(weighted, f"weights of the tenths: {shown}", (prior_table(learned),), (prior_figure(learned),))
+        return Learned(RankerSpec(weighted), f"weights of the tenths: {shown}", (prior_table(learned),), (prior_figure(learned),))
 
     def _put_together(self, work: Work, parts: Sequence[Work]) -> None:
         call = parse(work.system.model)
         count = max(len(part.rankers) for part in parts)
         for number in range(count):
-            models = tuple(parse(part.rankers[number if len(part.rankers) > 1 else 0].model) for part in parts)
+            chosen = [part.rankers[number if len(part.rankers) > 1 else 0] for part in parts]
+            models = tuple(parse(ranker.model) for ranker in chosen)
             model = parse_model(replace(call, arguments={**call.arguments, "models": models}))
-            work.rankers = (*work.rankers, RankerSpec(str(model)))
+            options = {name: value for ranker in chosen for name, value in ranker.options.items()}
+            work.rankers = (*work.rankers, RankerSpec(str(model), options=options))
         work.notes.append(f"fuses {', '.join(work.system.of)}, each with its chosen parameters")
 
 

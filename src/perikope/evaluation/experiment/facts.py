@@ -11,6 +11,7 @@ from perikope.core.errors import UsageError
 from perikope.evaluation.experiment.lexical import LexicalSystems
 from perikope.evaluation.experiment.material import topics_digest
 from perikope.evaluation.experiment.plan import Plan
+from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.experiment.state import digest
 from perikope.query.topic import Topic
 from perikope.search.batch import notes_on_topics, prepare_topic
@@ -85,7 +86,7 @@ def uses_trees(plan: Plan) -> bool:
 def notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[str]:
     """A list of one note if a system has `syntax = "boolean"` and no topic is a Boolean query, else an empty list."""
     boolean = [system for system in plan.systems if system.options.get("syntax") == "boolean"]
-    if not boolean or any(_is_boolean(topic, index, boolean[0].options.get("language", "")) for topic in topics):
+    if not boolean or any(_is_boolean(topic, index, system) for topic in topics for system in boolean):
         return []
     names = ", ".join(repr(system.name) for system in boolean)
     return [f'no topic is written as a Boolean query: words are joined by AND, as syntax = "automatic" does, in {names}']
@@ -111,10 +112,11 @@ def notes_on_queries(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[
     return [note for note in dict.fromkeys(notes) if note]
 
 
-def _is_boolean(topic: Topic, index: Index, language: str) -> bool:
-    """Whether a topic means something else as a Boolean query than its words joined by AND."""
+def _is_boolean(topic: Topic, index: Index, system: SystemPlan) -> bool:
+    """Whether the text of a topic that a system scores with means something else than its words joined by AND."""
+    text, language = topic.fields.get(system.browse_field) or topic.query, system.options.get("language", "")
     try:
-        trees = [index.check_query(topic.query, language=language, syntax=syntax).tree for syntax in ("boolean", "automatic")]
+        trees = [index.check_query(text, language=language, syntax=syntax).tree for syntax in ("boolean", "automatic")]
     except UsageError:
         return False
     return trees[0] != trees[1]

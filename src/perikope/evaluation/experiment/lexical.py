@@ -17,7 +17,9 @@ from perikope.browse.models import parse_model
 from perikope.browse.models.features import VERSION as FEATURES_VERSION
 from perikope.core.errors import PerikopeError
 from perikope.evaluation.experiment.choosing import Choosing, Work, chunks
+from perikope.evaluation.experiment.extras import ExtraFigure
 from perikope.evaluation.experiment.indexes import OnProgress
+from perikope.evaluation.experiment.influence import example_of_influence
 from perikope.evaluation.experiment.material import Material, topics_digest
 from perikope.evaluation.experiment.outcome import Sweep, SystemOutcome, slug, system_facts, system_of
 from perikope.evaluation.experiment.plan import Plan
@@ -105,7 +107,8 @@ class LexicalSystems:
             space, run = system.space, system.runs.get(self.topics.name)
             settings = [
                 system.name, system.model, sorted(system.options.items()), None if space is None else [list(space.values), space.settings],
-                system.learn, system.method, system.min_occurrences, [self.key(by_name[other], documents) for other in system.of],
+                system.learn, system.method, system.min_occurrences, system.browse_field,
+                [self.key(by_name[other], documents) for other in system.of],
                 "" if run is None else file_digest(run), documents,
             ]  # fmt: skip
             self._keys[system.name, documents] = f"{documents}-{slug(system.name)}-{digest([self._common, settings])[:16]}"
@@ -185,11 +188,24 @@ class LexicalSystems:
         numbers = range(len(chunks(len(self.material.topics), CHUNK)))
         figures = [TopicFigures(*row) for chunk in numbers for row in work.state.read(f"figures-{chunk}")["topics"]]
         outcome = self._outcome(work.system.name, self._settings(work, documents), figures, work.tuned, self._notes(work))
-        outcome = replace(outcome, model=work.system.model, tables=tuple(work.tables), figures=tuple(work.figures))
+        outcome = replace(
+            outcome, model=work.system.model, tables=tuple(work.tables), figures=(*work.figures, *self._example(work, documents))
+        )
         run = work.state.join_runs(numbers, self.run_path(work.system, documents))
         work.state.write("done", {"run": run, "system": system_facts(outcome), "values": outcome.values})
         work.state.keep_only(KEPT)
         return outcome
+
+    def _example(self, work: Work, documents: int) -> list[ExtraFigure]:
+        """A figure of the influence of a query, if the model of the system has such curves."""
+        if not work.rankers[0].model:
+            return []
+        # With folds, the ranker of the first fold ranks the example.
+        topics = [topic for topic in self.material.topics if len(work.rankers) == 1 or self.material.fold[topic.qid] == 0]
+        options = work.system.search_options(documents, self.plan.depth.results).updated(work.rankers[0].options)
+        asked = ((topic, work.system.for_topic(topic, options)) for topic in topics)
+        figure = example_of_influence(self.index.snapshot, work.rankers[0].model, asked)
+        return [figure] if figure is not None else []
 
     def _outcome(
         self, name: str, settings: str, figures: Sequence[TopicFigures], tuned: TuningOutcome | None, notes: Iterable[str]
@@ -209,7 +225,7 @@ class LexicalSystems:
             model = str(work.state.read("chosen")["best"])
         else:
             model = ranker.model or f"{work.system.model}, {work.system.method}"
-        options = {**work.system.options, "documents": documents}
+        options = {**work.system.options, **ranker.options, "documents": documents}
         varies = " (of the first fold)" if len(work.rankers) > 1 and work.tuned is None and ranker.model else ""
         return "; ".join([f"model {model}{varies}", *(f"{name} {value}" for name, value in sorted(options.items()) if value)])
 

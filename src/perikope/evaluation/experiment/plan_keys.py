@@ -146,6 +146,12 @@ class SystemKeys(Table):
     of: tuple[str, ...] = option(
         (), TEXTS, "With the model `fuse` or `rrf`: names of systems above this one, whose tuned models are fused."
     )
+    browse_field: str = option(
+        "",
+        Text(),
+        "Field of a topic whose text scores passages, such as `castitle`, or `boolean` for a query written by hand. "
+        "A topic without this field is scored by its query, which also fetches documents.",
+    )
     options: dict[str, Any] = options_table(
         SearchOptions,
         lambda: SEARCH_OPTIONS,

@@ -10,6 +10,7 @@ from typing import Any
 from perikope.build.indexing import BuildOptions
 from perikope.evaluation.learning.validation import FoldsBy, Method
 from perikope.evaluation.tuning.space import Space
+from perikope.query.topic import Topic
 from perikope.search.options import SearchOptions
 
 
@@ -98,6 +99,8 @@ class SystemPlan:
     method: Method = "linear"
     min_occurrences: int = 10
     of: tuple[str, ...] = ()
+    browse_field: str = ""
+    """The field of a topic whose text scores passages. Empty if the query of the topic does."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The search options of [search], the recipe and the system, without `model`, `k` and `documents`."""
     ranker: Any = None
@@ -122,6 +125,11 @@ class SystemPlan:
     def fuses(self) -> bool:
         """Whether the system is the fusion of a ranker with a system that has a run."""
         return bool(self.of) and not self.model
+
+    def for_topic(self, topic: Topic, options: SearchOptions) -> SearchOptions:
+        """The search options of the system for one topic: `options`, with the text of the topic's `browse_field`."""
+        text = topic.fields.get(self.browse_field, "") if self.browse_field else ""
+        return options.updated({"browse_query": text}) if text else options
 
     def search_options(self, documents: int, k: int) -> SearchOptions:
         """The search options of the system with a number of fetched documents and of results, without its model."""

@@ -134,7 +134,11 @@ def _searching(keys: SystemKeys, folder: Path, common: Mapping[str, Any]) -> Sys
     options = {**common, **of_recipe, **keys.options}
     model = keys.model or str(options.get("model", ""))
     return SystemPlan(
-        keys.name, model, recipe, options={name: options[name] for name in options if name not in ("model", "k", "documents")}
+        keys.name,
+        model,
+        recipe,
+        browse_field=keys.browse_field.strip().lower(),
+        options={name: options[name] for name in options if name not in ("model", "k", "documents")},
     )
 
 
@@ -176,7 +180,7 @@ def _put_together(keys: SystemKeys, system: SystemPlan, others: Mapping[str, Sys
     return replace(system, of=keys.of)
 
 
-_LEARNERS = {"fusion": ("learned",), "prior": ("position_prior",), "tags": ("prox_h", "prox_hw")}
+_LEARNERS = {"fusion": ("learned",), "prior": ("position_prior",), "tags": ("prox", "prox_h", "prox_hw")}
 """The models whose weights can be learned, by the value of `learn`."""
 
 
@@ -188,6 +192,8 @@ def _learned(keys: SystemKeys, system: SystemPlan, trains: bool) -> SystemPlan:
     name, models = parse(system.model).name, _LEARNERS[keys.learn]
     if name not in models:
         raise keys.wrong("model", f"must be {' or '.join(models)} with learn = {keys.learn!r}, not {name}")
+    if name == "prox" and system.options.get("elements") is not True:
+        raise keys.wrong("learn", "learns only the elements that may be results for prox; write elements = true in its options")
     for key, learn in (("method", "fusion"), ("min_occurrences", "tags")):
         if key in keys.given and keys.learn != learn:
             raise keys.wrong(key, f"is only for learn = {learn!r}; remove it")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from perikope.evaluation.experiment.extras import ExtraTable, Figure
 from perikope.evaluation.experiment.lexical import LexicalSystems
+from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.views import Looking
 from perikope.query.boolean import words_of
 from perikope.query.terms import Query
@@ -58,18 +59,18 @@ def _spread(name: str, values: Sequence[int]) -> StatisticsRow:
 
 def _queries(part: LexicalSystems) -> Iterable[StatisticsRow]:
     """Rows with the number of words per query: one per group of systems that read the topics in the same way."""
-    read: list[tuple[SearchOptions, list[str]]] = []
+    read: list[tuple[SearchOptions, list[SystemPlan]]] = []
     for system in part.systems:
         if system.searches:
             options = system.search_options(1, part.plan.depth.results)
-            same = next((names for other, names in read if other == options), None)
+            same = next((known for other, known in read if (other, known[0].browse_field) == (options, system.browse_field)), None)
             if same is None:
-                read.append((options, [system.name]))
+                read.append((options, [system]))
             else:
-                same.append(system.name)
+                same.append(system)
     groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[str]] = {}
-    for options, names in read:
-        groups.setdefault(_lengths(part, options), []).extend(names)
+    for options, systems in read:
+        groups.setdefault(_lengths(part, options, systems[0]), []).extend(system.name for system in systems)
     for (fetch, browse), names in groups.items():
         of_systems = f" ({', '.join(names)})" if len(groups) > 1 else ""
         if fetch == browse:
@@ -79,13 +80,14 @@ def _queries(part: LexicalSystems) -> Iterable[StatisticsRow]:
             yield _spread(f"words per query that scores passages{of_systems}", browse)
 
 
-def _lengths(part: LexicalSystems, options: SearchOptions) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _lengths(part: LexicalSystems, options: SearchOptions, system: SystemPlan) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers of words of the queries that fetch, and of those that score.
 
     Topics without a usable query are left out.
     """
     looking = Looking(part.index.snapshot, {})
-    asked = [prepared for topic in part.material.topics if not (prepared := looking.prepare(topic, options)).problem]
+    prepared = (looking.prepare(topic, system.for_topic(topic, options)) for topic in part.material.topics)
+    asked = [topic for topic in prepared if not topic.problem]
     return tuple(_words(topic.prepared.fetch) for topic in asked), tuple(_words(topic.prepared.scoring) for topic in asked)
 
 

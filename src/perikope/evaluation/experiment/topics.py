@@ -64,10 +64,12 @@ class RankerSpec:
     """The notation of the model; empty for a learned combination."""
     combination: Mapping[str, Any] | None = None
     """The values of a learned combination; None for a model."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Search options that were learned with the model. They take precedence over the options of the system."""
 
     def written(self) -> dict[str, Any]:
         """The fields as an object for JSON."""
-        return {"model": self.model, "combination": self.combination}
+        return {"model": self.model, "combination": self.combination, "options": dict(self.options)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +147,11 @@ class TopicWork:
 
     def _train(self, task: TrainingTask) -> Trained:
         looking = Looking(self.snapshot, self.setup.training_judgements, self.names)
-        options = self._options(task.systems, task.documents)
+        of_systems = self._options(task.systems, task.documents)
         result = Trained()
         for number in task.numbers:
             topic = self.setup.training_topics[number]
-            views = _Views(looking, topic, options, result.seconds)
+            views = _Views(looking, topic, self._options_of_topic(topic, of_systems), result.seconds)
             for system_number in task.systems:
                 system = self.setup.systems[system_number]
                 if system.space is not None:
@@ -180,22 +182,32 @@ class TopicWork:
             for system_number in systems
         }
 
+    def _options_of_topic(self, topic: Topic, options: Mapping[int, SearchOptions]) -> dict[int, SearchOptions]:
+        """The search options of each system for one topic, with the text of the system's `browse_field`."""
+        return {number: self.setup.systems[number].for_topic(topic, given) for number, given in options.items()}
+
     def _rank(self, task: RankingTask) -> RankedTopics:
         looking = Looking(self.snapshot, self.setup.judgements, self.names)
-        options = self._options(task.systems, task.documents)
+        of_systems = self._options(task.systems, task.documents)
         result = RankedTopics()
-        rankers = {system_number: [_ready(spec) for spec in specs] for system_number, specs in task.systems.items()}
+        rankers = {
+            system_number: [(_ready(spec), of_systems[system_number].updated(spec.options)) for spec in specs]
+            for system_number, specs in task.systems.items()
+        }
         rankings: dict[int, list[tuple[str, list[tuple[str, float]]]]] = {system_number: [] for system_number in task.systems}
         for number in task.numbers:
             topic = self.setup.topics[number]
+            chosen = {
+                system_number: of_folds[task.fold[topic.qid] if len(of_folds) > 1 else 0] for system_number, of_folds in rankers.items()
+            }
+            options = self._options_of_topic(topic, {system_number: of_ranker for system_number, (_, of_ranker) in chosen.items()})
             views = _Views(looking, topic, options, result.seconds)
-            for system_number, of_folds in rankers.items():
+            for system_number, (ranker, _) in chosen.items():
                 ranking: list[tuple[str, float]] = []
                 if problem := views.problem(system_number):
                     result.problems.append(f"topic {topic.qid}: {problem}")
                 else:
-                    chosen = of_folds[task.fold[topic.qid] if len(of_folds) > 1 else 0]
-                    ranking = self._ranking(views, system_number, chosen, result.seconds)
+                    ranking = self._ranking(views, system_number, ranker, result.seconds)
                     result.problems += [] if ranking else [f"topic {topic.qid}: {NOTHING_FOUND}"]
                 rankings[system_number].append((topic.qid, ranking))
                 with _timed(result.seconds, "measures"):

@@ -81,7 +81,7 @@ def read_topics(path: Path, field: str) -> Iterator[Numbered]:
             for name in ("castitle", "phrasetitle"):
                 # Not every topic has these fields. The title then expresses the same query.
                 texts[name] = texts.get(name) or texts.get("title", "")
-            yield Numbered(line, Topic(qid, from_fields(field or "title", texts, qid)))
+            yield Numbered(line, Topic(qid, from_fields(field or "title", texts, qid), fields=texts))
         except PerikopeError as error:
             raise at_line(error, path, line) from error
 

@@ -143,7 +143,8 @@ def _from_json(line: str, folder: Path) -> Topic:
     texts["patent"] = clef_ip.patent_of(texts["patent"], folder)
     claims = clef_ip.claims_of(_words(record, "claims"))
     family = tuple(map(clef_ip.document_of, _words(record, "family")))
-    return Topic(**texts, claims=claims, family=family, options=_options(record))
+    fields = {name: text_in(record, name) for name in record if isinstance(record[name], str) and name not in (*_KEYS, *OPTIONS, "browse")}
+    return Topic(**texts, claims=claims, family=family, options=_options(record), fields=fields)
 
 
 _KEYS = ("qid", "query", "patent", "claims", "family")

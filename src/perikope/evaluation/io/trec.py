@@ -34,7 +34,7 @@ def read_topics(path: Path, field: str) -> Iterator[Numbered]:
         try:
             # Leading zeros are removed because TREC judgements of topic 051 use the id 51.
             qid = number.lstrip("0") or "0" if number.isdecimal() else number
-            yield Numbered(line, Topic(qid, from_fields(asked, texts, qid)))
+            yield Numbered(line, Topic(qid, from_fields(asked, texts, qid), fields=texts))
         except PerikopeError as error:
             raise at_line(error, path, line) from error
 

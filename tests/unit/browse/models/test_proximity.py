@@ -135,3 +135,35 @@ def test_shapes_begin_at_their_height_and_fall(name):
                 assert (np.diff(table) <= 0).all()
                 assert (table > 0).all()
     assert Shape(name, 100_000, "both").table(1e6, 50).size == 50
+
+
+@pytest.fixture(scope="module")
+def by_frequency():
+    """`common` occurs in four documents, `middle` in three, `rare` in two, and `single` in one."""
+    words = ["common", "middle", "rare", "single"]
+    return index_of([plain_document(f"d{count}", "", " ".join(words[:count])) for count in range(1, 5)], stemmer="none")
+
+
+@pytest.mark.parametrize("model", ["prox(k=20{})", "prox_h(k=20,weights=tags(p=2){})", "prox_hw(k=20,weights=tags(p=2){})"])
+def test_the_rarest_operands_of_and(by_frequency, model):
+    strict, soft = model.format(""), model.format(",rarest={}")
+    query = "common AND rare AND middle AND absent"
+    # All documents are browsed, whatever the query fetches.
+    everywhere = {"candidates": {f"d{count}": 1.0 for count in range(1, 5)}}
+    assert scores(by_frequency, query, strict, **everywhere) == {}
+    for count, kept in ((1, "rare"), (2, "rare AND middle"), (9, "common AND rare AND middle")):
+        expected = scores(by_frequency, kept, strict, **everywhere)
+        assert scores(by_frequency, query, soft.format(count), **everywhere) == expected != {}
+        without = scores(by_frequency, f"{kept} AND NOT single", strict, **everywhere)
+        assert scores(by_frequency, f"{query} AND NOT single", soft.format(count), **everywhere) == without != {}
+
+
+@pytest.mark.parametrize("query", ["rare OR middle", "rare", "absent AND nowhere"])
+def test_the_rarest_operands_of_a_query_that_is_no_and_of_known_words(by_frequency, query):
+    assert scores(by_frequency, query, "prox(rarest=1)") == scores(by_frequency, query, "prox")
+
+
+def test_the_rarest_operand_may_be_a_phrase_or_an_or(by_frequency):
+    query = 'common AND (rare OR single) AND "rare single"'
+    for count, kept in ((1, '"rare single"'), (2, '(rare OR single) AND "rare single"')):
+        assert scores(by_frequency, query, f"prox(rarest={count})") == scores(by_frequency, kept, "prox") != {}

@@ -637,3 +637,23 @@ def test_systems_are_tuned_on_the_training_topics_of_the_same_collection(plan_fi
     _, done = run(plan_file, "out")
     assert done.outcome.sweeps[0].systems[1].tuned.topics == 10
     assert len(done.outcome.sweeps[0].systems[0].values["AP"]) == 15
+
+
+def test_a_field_of_the_topics_scores_passages(plan_file):
+    """Topics with a field `boolean` are scored by it, others by their query; both are fetched by their query."""
+    files = plan_file.parent
+    topics = [line.split("\t") for line in (files / "topics.tsv").read_text().splitlines()]
+    records = [
+        {"qid": qid, "query": text} | ({"boolean": "rotor AND seal"} if number % 2 else {}) for number, (qid, text) in enumerate(topics)
+    ]
+    (files / "topics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (files / "browse.jsonl").write_text(
+        "".join(json.dumps({**record, "browse_query": record.get("boolean", "")}) + "\n" for record in records)
+    )
+    system = '\n[[systems]]\nname = "by hand"\nmodel = "prox"\noptions = {{ syntax = "boolean" }}\n{}'
+    runs = []
+    for name, key in (("topics.jsonl", 'browse_field = "boolean"\n'), ("browse.jsonl", "")):
+        plan_file.write_text(PLAN.replace("topics.tsv", name) + system.format(key))
+        folder, _ = run(plan_file, f"results-{name}")
+        runs.append(read_run(folder / "runs" / "100-by-hand.run.gz"))
+    assert runs[0] == runs[1]
