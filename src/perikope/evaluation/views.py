@@ -16,7 +16,7 @@ from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 from perikope.search.asking import Prepared
 from perikope.search.batch import PreparedTopic, prepare_topic
-from perikope.search.eligibility import matching
+from perikope.search.eligibility import by_documents, matching
 from perikope.search.naming import PassageNames, names_of, rows_of
 from perikope.search.options import SearchOptions
 from perikope.search.steps import Search
@@ -49,7 +49,8 @@ class View:
 
     def rank(self, score: Column, k: int, *, matching_only: bool) -> Ranking:
         """The best `k` passages by a score, in the order of a search with the same options."""
-        return self.search.eligibility.rank(self.matches, score, k, self.eligible(matching_only), self._groups)
+        score, eligible = by_documents(self.matches, score, self.eligible(matching_only))
+        return self.search.eligibility.rank(self.matches, score, k, eligible, self._groups)
 
     def judged_ranks(self, score: Column, k: int, *, matching_only: bool) -> JudgedRanks:
         """The ranks of judged passages among the best `k` passages by a score."""
@@ -61,7 +62,8 @@ class View:
             order = np.empty(document_order.size, np.int64)
             order[np.argsort(document_order, kind="stable")] = np.arange(document_order.size)
             self._order = order
-        return count_ranks(score.values, self.judged, self._order, self.eligible(matching_only), k)
+        score, eligible = by_documents(self.matches, score, self.eligible(matching_only))
+        return count_ranks(score.values, self.judged, self._order, eligible, k)
 
     def names(self, ranking: Ranking) -> list[str]:
         """The names of the passages of a ranking, in its order."""

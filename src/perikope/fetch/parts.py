@@ -3,6 +3,9 @@
 Term frequencies and document lengths are weighted sums over the parts. The fetch model is applied once to these sums,
 not once per part (Robertson, Zaragoza and Taylor, Simple BM25 extension to multiple weighted fields, CIKM 2004). The
 statistics of the collection are computed from the same sums.
+
+A metadata field with classification codes, such as `ipc`, is a part too. Its tokens are the codes of a document. The
+terms of a query that occur in it are code terms (`query/code_terms.py`).
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ import numpy as np
 from perikope.core.arrays import Floats, Integers
 from perikope.core.errors import UsageError, unknown
 from perikope.fetch import Candidates
+from perikope.fetch.conditions import Codes, read_codes
 from perikope.fetch.filters import Filter, known_parts, mask
 from perikope.fetch.models import FetchModel, Terms
 from perikope.fetch.search import in_order
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
+from perikope.patents.codes import CODE_FIELDS
+from perikope.query.code_terms import code_fields, split_code_term
 from perikope.query.terms import Query
 
 Parts = Mapping[str, float]
@@ -45,7 +51,7 @@ def parse_parts(text: str) -> dict[str, float]:
 
 def check_parts(snapshot: Snapshot, parts: Parts) -> None:
     """Raise `UsageError` if no document has one of the parts, or if a weight is not a positive number."""
-    known = known_parts(snapshot)
+    known = [*known_parts(snapshot), *code_fields(snapshot)]
     for name, weight in parts.items():
         if name not in known:
             raise (
@@ -62,12 +68,14 @@ def fetch_parts(
 ) -> Candidates:
     """The best `documents` documents that satisfy the filter, ranked by the given parts only.
 
-    Equal scores are ordered by document id.
+    Without parts, documents are ranked by their whole text and all codes. Codes then add nothing to the length. Equal
+    scores are ordered by document id.
     """
     lengths = [_lengths(segment, parts) for segment in snapshot.segments]
     numbers = snapshot.look_up(query.terms).numbers
     postings_by_segment = [
-        [_postings(segment, int(number), parts) for number in row] for segment, row in zip(snapshot.segments, numbers, strict=True)
+        [_postings(segment, term, int(number), parts) for term, number in zip(query.terms, row, strict=True)]
+        for segment, row in zip(snapshot.segments, numbers, strict=True)
     ]
     terms = Terms(
         np.array([sum(postings[t][0].size for postings in postings_by_segment) for t in range(len(query.terms))]),
@@ -102,22 +110,57 @@ def fetch_parts(
     return in_order(snapshot, matching_numbers, model.finish(scores, weights, terms), documents)
 
 
-def _postings(segment: Segment, term: int, parts: Parts) -> tuple[Integers, Floats]:
-    """The documents that contain a term in one of the parts, and the weighted frequency of the term in each."""
-    if term < 0:
+def _postings(segment: Segment, name: str, term: int, parts: Parts) -> tuple[Integers, Floats]:
+    """The documents that contain a term in one of the parts, and the weighted frequency of the term in each.
+
+    `name` is the term, and `term` its number in the segment; -1 if it is not in the text of any document.
+    """
+    if code := split_code_term(name):
+        field, written = code
+        frequency = parts.get(field, 0.0 if parts else 1.0) * code_frequencies(segment, field, written)
+    elif term < 0:
         return np.zeros(0, np.int64), np.zeros(0)
-    frequency = np.zeros(segment.documents)
-    for part, weight in parts.items():
-        documents, counts = segment.part_postings(term, part)
-        frequency[documents] += weight * counts
+    elif not parts:
+        documents, counts = segment.postings(term)
+        return documents.astype(np.int64), counts.astype(np.float64)
+    else:
+        frequency = np.zeros(segment.documents)
+        for part, weight in parts.items():
+            documents, counts = segment.part_postings(term, part)
+            frequency[documents] += weight * counts
     documents = np.flatnonzero(frequency)
     return documents, frequency[documents]
 
 
+def code_frequencies(segment: Segment, field: str, code: str) -> Floats:
+    """How many codes of each document equal a code or are subdivisions of it, without deleted documents."""
+    codes: Codes = segment.remember(read_codes, field)
+    return _documents_of(segment, np.sort(codes.inside(code)))
+
+
+def _code_lengths(segment: Segment, field: str) -> Floats:
+    """The number of codes of each document."""
+    codes: Codes = segment.remember(read_codes, field)
+    return _documents_of(segment, np.sort(codes.keys))
+
+
+def _documents_of(segment: Segment, keys: Integers) -> Floats:
+    """How many of the facet keys, in ascending order, each live document has."""
+    counts: Floats = np.bincount(segment.facets.documents(keys), minlength=segment.documents).astype(np.float64)
+    counts[~segment.alive] = 0.0
+    return counts
+
+
 def _lengths(segment: Segment, parts: Parts) -> Floats:
     """The weighted length of each document of a segment, in tokens."""
+    if not parts:
+        return segment["document.length"].astype(np.float64)
     if len(segment.parts) == 1:
-        return segment["document.length"] * float(parts.get(segment.parts[0], 0.0))
-    weights = np.array([parts.get(part, 0.0) for part in segment.parts])
-    length: Floats = segment["document.part_length"].reshape(segment.documents, len(segment.parts)) @ weights
+        length: Floats = segment["document.length"] * float(parts.get(segment.parts[0], 0.0))
+    else:
+        weights = np.array([parts.get(part, 0.0) for part in segment.parts])
+        length = segment["document.part_length"].reshape(segment.documents, len(segment.parts)) @ weights
+    for field in segment.facets.fields:
+        if field in parts and field in CODE_FIELDS:
+            length = length + parts[field] * _code_lengths(segment, field)
     return length

@@ -9,7 +9,7 @@ import numpy as np
 from perikope.browse.matches import Matches
 from perikope.browse.ranking import Presentation, Ranking, rank
 from perikope.browse.satisfaction import satisfied
-from perikope.browse.signals import Column
+from perikope.browse.signals import Column, fact
 from perikope.browse.structure import Units, check_tags
 from perikope.core.arrays import Integers, Mask
 from perikope.core.errors import UsageError, unknown
@@ -100,6 +100,19 @@ class Eligibility:
             passages = first + np.arange(rows.start, rows.stop) - row_bounds[candidate]
             allowed[rows] = passage_mask(segment, documents, passages, self.parts, self.tags)
         return allowed
+
+
+def by_documents(matches: Matches, score: Column, eligible: Mask | None) -> tuple[Column, Mask | None]:
+    """The score and the eligible rows, unless the query consists of codes, which no passage contains.
+
+    Then no score tells passages apart. Documents are ranked by their fetch scores, each with its first eligible row.
+    """
+    rows = np.arange(matches.passages) if eligible is None else np.flatnonzero(eligible)
+    if matches.term_of_occurrence.size or not rows.size or np.ptp(score.values[rows]) > 0:
+        return score, eligible
+    first = np.zeros(matches.passages, bool)
+    first[rows[np.unique(matches.document_of_passage[rows], return_index=True)[1]]] = True
+    return fact("fetch score of the document", matches.score_of_document[matches.document_of_passage]), first
 
 
 def matching(matches: Matches, allowed: Mask | None) -> Mask:

@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 
 from perikope.browse.models import Model, parse_model
+from perikope.browse.models.prior import TENTHS
 from perikope.browse.tags import Selection, learn_tags
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, parse
 from perikope.evaluation.experiment.indexes import OnProgress
 from perikope.evaluation.experiment.material import Material
-from perikope.evaluation.experiment.outcome import SystemOutcome, system_facts, system_of
+from perikope.evaluation.experiment.outcome import Distribution, SystemOutcome, shares, system_facts, system_of
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.experiment.state import State
 from perikope.evaluation.experiment.topics import CANDIDATES, RankerSpec, TrainingTask, add_seconds
 from perikope.evaluation.learning.examples import Group, JudgedTopics
-from perikope.evaluation.learning.prior import learn_prior_of_run
+from perikope.evaluation.learning.prior import LearnedPrior, learn_prior_of_run
 from perikope.evaluation.learning.validation import NORMALIZATION, Learner
 from perikope.evaluation.measures import parse_measure
 from perikope.evaluation.pool import Pool
@@ -46,6 +47,7 @@ class Work:
     """One ranker per fold, which ranks the topics of that fold. A single ranker if there are no folds."""
     tuned: TuningOutcome | None = None
     notes: list[str] = field(default_factory=list)
+    distributions: list[Distribution] = field(default_factory=list)
 
 
 def chunks(topics: int, size: int) -> list[tuple[int, ...]]:
@@ -62,6 +64,7 @@ class Choosing:
         """`seconds` is updated in place with the time of each stage, summed over all processes."""
         self.plan, self.tuning_measure, self.index, self.material = plan, tuning_measure, index, material
         self.seconds, self.on_progress = seconds, on_progress
+        self._priors: dict[tuple[str, int], dict[str, Any]] = {}
 
     def choose(self, works: list[Work], documents: int, pool: Pool[Any, Any], label: str) -> None:
         """Choose the rankers of each system and set `rankers`, `tuned` and `notes` of its `Work`."""
@@ -163,21 +166,33 @@ class Choosing:
         """Learn weights of tags or of positions. The ranker of a fold learns from the topics of all other folds."""
         chosen = work.state.read("chosen")
         if chosen is None:
-            models, notes = [], []
-            learn = self._learned_tags if work.system.learn == "tags" else self._learned_prior
-            for number in range(self.material.folds or 1):
-                taught = [
-                    topic for topic in self.material.training_topics if not self.material.fold or self.material.fold[topic.qid] != number
-                ]
-                model, note = learn(work.system, taught, documents)
-                models.append(model)
-                notes.append(note)
-            chosen = {"rankers": [RankerSpec(model).written() for model in models], "notes": list(dict.fromkeys(notes))}
+            learn = self._learn_tags if work.system.learn == "tags" else self._learn_prior
+            chosen = learn(work.system, work.system.learn_documents or documents)
             work.state.write("chosen", chosen)
         work.rankers = tuple(RankerSpec(**ranker) for ranker in chosen["rankers"])
         work.notes += chosen["notes"]
+        work.distributions += [Distribution.read(facts) for facts in chosen.get("distributions", ())]
 
-    def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[str, str]:
+    def _taught(self) -> list[list[Topic]]:
+        """The training topics of each fold's ranker: those of all other folds."""
+        fold, topics = self.material.fold, self.material.training_topics
+        return [[topic for topic in topics if not fold or fold[topic.qid] != number] for number in range(self.material.folds or 1)]
+
+    def _learn_tags(self, system: SystemPlan, documents: int) -> dict[str, Any]:
+        learned = [self._learned_tags(system, topics) for topics in self._taught()]
+        return _choice([model for model, _ in learned], [note for _, note in learned])
+
+    def _learn_prior(self, system: SystemPlan, documents: int) -> dict[str, Any]:
+        # Sweeps whose priors are learned from the same run share one choice.
+        if (system.name, documents) not in self._priors:
+            learned = [self._learned_prior(system, topics, documents) for topics in self._taught()]
+            models = [_with_weights(system.model, prior.weights) for prior in learned]
+            notes = [f"weights of the tenths: {' '.join(f'{weight:.2f}' for weight in prior.weights)}" for prior in learned]
+            choice = _choice(models, notes)
+            self._priors[system.name, documents] = {**choice, "distributions": [_positions(learned, documents).written()]}
+        return self._priors[system.name, documents]
+
+    def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic]) -> tuple[str, str]:
         judged = {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
         table = learn_tags(Snapshot.open(self.index.folder), judged, selection=Selection(occurrences=system.min_occurrences)).table
         weights = {tag: float(f"{weight:.6g}") for tag, weight in table.weights.items()}
@@ -187,15 +202,12 @@ class Choosing:
         heaviest = ", ".join(f"{tag} {weight:.2f}" for tag, weight in list(usable.items())[:5])
         return str(parse_model(model)), f"weights of {len(usable)} tags learned from judgements, the heaviest: {heaviest}"
 
-    def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[str, str]:
+    def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> LearnedPrior:
         model = parse_model(system.model)
         base = model.parameters["base"]
         assert isinstance(base, Model)
         options = system.search_options(documents, self.plan.k).updated({"model": base})
-        learned = learn_prior_of_run(JudgedTopics(self.index.snapshot, tuple(topics), self.material.training_judgements, options))
-        weights = tuple(float(f"{weight:.6g}") for weight in learned.weights)
-        shown = " ".join(f"{weight:.2f}" for weight in weights)
-        return str(replace(model, parameters={**model.parameters, "weights": weights})), f"weights of the tenths: {shown}"
+        return learn_prior_of_run(JudgedTopics(self.index.snapshot, tuple(topics), self.material.training_judgements, options))
 
     def _put_together(self, work: Work, parts: Sequence[Work]) -> None:
         call = parse(work.system.model)
@@ -205,6 +217,35 @@ class Choosing:
             model = parse_model(replace(call, arguments={**call.arguments, "models": models}))
             work.rankers = (*work.rankers, RankerSpec(str(model)))
         work.notes.append(f"fuses {', '.join(work.system.of)}, each with its chosen parameters")
+
+
+def _choice(models: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
+    """What is saved of a learned system: one ranker per fold, and the notes of all folds."""
+    return {"rankers": [RankerSpec(model).written() for model in models], "notes": list(dict.fromkeys(notes))}
+
+
+def _with_weights(model: str, weights: Sequence[float]) -> str:
+    parsed = parse_model(model)
+    return str(replace(parsed, parameters={**parsed.parameters, "weights": tuple(float(f"{weight:.6g}") for weight in weights)}))
+
+
+def _positions(learned: Sequence[LearnedPrior], documents: int) -> Distribution:
+    """Where relevant and returned passages are in descriptions (Figure 2 of Gobeill and Ruch 2012).
+
+    Each training topic is in the same number of folds, so the shares are those of all training topics.
+    """
+    relevant, returned = (
+        [sum(getattr(prior, name)[tenth] for prior in learned) for tenth in range(TENTHS)] for name in ("relevant", "returned")
+    )
+    return Distribution(
+        "Distribution of passages by their position in the description",
+        "tenth of the description",
+        tuple(str(tenth) for tenth in range(1, TENTHS + 1)),
+        {
+            "relevant passages (judgements)": shares(relevant),
+            f"returned passages (without the prior, {documents} documents fetched)": shares(returned),
+        },
+    )
 
 
 def _can_be_written(tag: str) -> bool:

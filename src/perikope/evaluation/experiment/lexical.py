@@ -18,7 +18,7 @@ from perikope.core.errors import PerikopeError
 from perikope.evaluation.experiment.choosing import Choosing, Work, chunks
 from perikope.evaluation.experiment.indexes import OnProgress
 from perikope.evaluation.experiment.material import Material, topics_digest
-from perikope.evaluation.experiment.outcome import Sweep, SystemOutcome, slug, system_facts, system_of
+from perikope.evaluation.experiment.outcome import Distribution, Sweep, SystemOutcome, slug, system_facts, system_of
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan, TopicSet
 from perikope.evaluation.experiment.state import State, digest, file_digest
@@ -98,7 +98,7 @@ class LexicalSystems:
             space, run = system.space, system.runs.get(self.topics.name)
             settings = [
                 system.name, system.model, sorted(system.options.items()), None if space is None else [list(space.values), space.settings],
-                system.learn, system.method, system.min_occurrences, [self.key(by_name[other], documents) for other in system.of],
+                system.learn, system.method, system.min_occurrences, system.learn_documents, [self.key(by_name[other], documents) for other in system.of],
                 "" if run is None else file_digest(run), documents,
             ]  # fmt: skip
             self._keys[system.name, documents] = f"{documents}-{slug(system.name)}-{digest([self._common, settings])[:16]}"
@@ -177,14 +177,22 @@ class LexicalSystems:
         """The outcome of a system whose topics are all ranked."""
         numbers = range(len(chunks(len(self.material.topics), CHUNK)))
         figures = [TopicFigures(*row) for chunk in numbers for row in work.state.read(f"figures-{chunk}")["topics"]]
-        outcome = self._outcome(work.system.name, self._settings(work, documents), figures, work.tuned, self._notes(work))
+        outcome = self._outcome(
+            work.system.name, self._settings(work, documents), figures, work.tuned, self._notes(work), work.distributions
+        )
         run = work.state.join_runs(numbers, self.run_path(work.system, documents))
         work.state.write("done", {"run": run, "system": system_facts(outcome), "values": outcome.values})
         work.state.keep_only(KEPT)
         return outcome
 
     def _outcome(
-        self, name: str, settings: str, figures: Sequence[TopicFigures], tuned: TuningOutcome | None, notes: Iterable[str]
+        self,
+        name: str,
+        settings: str,
+        figures: Sequence[TopicFigures],
+        tuned: TuningOutcome | None,
+        notes: Iterable[str],
+        distributions: Iterable[Distribution] = (),
     ) -> SystemOutcome:
         qids = [topic.qid for topic in self.material.topics]
         values = {
@@ -193,7 +201,7 @@ class LexicalSystems:
         }
         curves = [precision_curve(topic.ranks, topic.relevant) for topic in figures if topic.relevant]
         mean_curve = tuple(math.fsum(curve[point] for curve in curves) / max(len(curves), 1) for point in range(RECALL_POINTS))
-        return SystemOutcome(name, settings, values, mean_curve, tuned, tuple(notes))
+        return SystemOutcome(name, settings, values, mean_curve, tuned, tuple(notes), distributions=tuple(distributions))
 
     def _settings(self, work: Work, documents: int) -> str:
         ranker = work.rankers[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,38 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Distribution:
+    """Shares of several series over the same values, for a plot of the report."""
+
+    title: str
+    name: str
+    """The name of the values."""
+    values: tuple[str, ...]
+    series: Mapping[str, tuple[float, ...]]
+    """The share of each value, by name of the series. Shares of a series sum to 1."""
+
+    def written(self) -> dict[str, Any]:
+        """The fields as an object for JSON."""
+        series = {name: list(shares) for name, shares in self.series.items()}
+        return {"title": self.title, "name": self.name, "values": list(self.values), "series": series}
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> Distribution:
+        """The distribution that `written` returned."""
+        series = {name: tuple(shares) for name, shares in facts["series"].items()}
+        return cls(facts["title"], facts["name"], tuple(facts["values"]), series)
+
+
+def shares(counts: Sequence[float]) -> tuple[float, ...]:
+    """Counts divided by their sum; zeros if the sum is 0.
+
+    >>> shares([1, 3])
+    (0.25, 0.75)
+    """
+    return tuple(count / (sum(counts) or 1) for count in counts)
+
+
+@dataclass(frozen=True, slots=True)
 class SystemOutcome:
     """The results of a system in one sweep."""
 
@@ -57,6 +89,8 @@ class SystemOutcome:
     """The title of the separate table that reports the system. Empty if the table of the sweep reports it."""
     also_in: tuple[str, ...] = ()
     """Titles of further separate tables that report the system."""
+    distributions: tuple[Distribution, ...] = ()
+    """What the system learned from, for plots: the positions of relevant and of returned passages."""
 
     def mean(self, measure: str) -> float:
         """The mean of a measure over all topics, 0 if there are none."""
@@ -188,8 +222,10 @@ def system_facts(system: SystemOutcome) -> dict[str, Any]:
     """The fields of a system without its values, as an object for JSON."""
     tuned = system.tuned
     repeated = {"seeds": list(system.repetitions), "table": system.table, "also_in": list(system.also_in)} if system.repetitions else {}
+    drawn = {"distributions": [distribution.written() for distribution in system.distributions]} if system.distributions else {}
     return {
         **repeated,
+        **drawn,
         "name": system.name,
         "settings": system.settings,
         "notes": list(system.notes),
@@ -230,7 +266,7 @@ def system_of(facts: Mapping[str, Any], values: Values, repetitions: Mapping[int
         )
     return SystemOutcome(
         facts["name"], facts["settings"], values, tuple(facts["curve"]), tuned, tuple(facts["notes"]), repetitions or {},
-        facts.get("table", ""), tuple(facts.get("also_in", ())),
+        facts.get("table", ""), tuple(facts.get("also_in", ())), tuple(map(Distribution.read, facts.get("distributions", ()))),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perikope.evaluation.experiment.outcome import Outcome, Sweep, SystemOutcome
+from perikope.evaluation.experiment.outcome import Distribution, Outcome, Sweep, SystemOutcome
 from perikope.evaluation.experiment.report.repetitions import repetition_tables
 from perikope.evaluation.experiment.report.tables import ExtraTable, Figure, clean, counted, figure, ranges
 from perikope.evaluation.measures.significance import compare, label
@@ -70,6 +70,16 @@ class Findings:
     """A text that explains figures and letters."""
     extra: tuple[ExtraTable, ...] = ()
     """Tables after those of the sweeps."""
+
+    @property
+    def distributions(self) -> tuple[Distribution, ...]:
+        """The distributions that systems learned from, each once."""
+        systems = [system for sweep in self.outcome.sweeps for system in sweep.systems]
+        found: list[Distribution] = []
+        for distribution in (distribution for system in systems for distribution in system.distributions):
+            if distribution not in found:
+                found.append(distribution)
+        return tuple(found)
 
 
 def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:

@@ -50,6 +50,9 @@ def markdown_report(findings: Findings) -> str:
     for table in findings.tables:
         rows = [[row.letter, escape(row.system.name), *map(_cell, row.figures)] for row in table.rows]
         blocks += [f"## {escape(table.label)}", _table(["", "system", *map(escape, outcome.measures)], rows)]
+    for distribution in findings.distributions:
+        rows = [[escape(name), *(f"{share:.3f}" for share in shares)] for name, shares in distribution.series.items()]
+        blocks += [f"## {escape(distribution.title)}", _table([escape(distribution.name), *map(escape, distribution.values)], rows)]
     for extra in findings.extra:
         rows = [[letter, escape(name), *map(_cell, figures)] for letter, name, figures in extra.rows]
         blocks += [f"## {escape(extra.title)}", escape(extra.how), _table(["", "system", *map(escape, extra.columns)], rows)]

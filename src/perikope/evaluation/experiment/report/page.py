@@ -9,7 +9,7 @@ from importlib import resources
 
 from perikope.evaluation.experiment.report.drawing import escape, name_of
 from perikope.evaluation.experiment.report.findings import Findings, Overview, SweepTable, remarks
-from perikope.evaluation.experiment.report.plots import box_plots, curve_plot, difference_plots, spread_plots, tuning_plots
+from perikope.evaluation.experiment.report.plots import box_plots, curve_plot, difference_plots, distribution_plot, spread_plots, tuning_plots
 from perikope.evaluation.experiment.report.tables import ExtraTable, Figure, counted, paragraphs
 
 
@@ -23,11 +23,16 @@ def html_report(findings: Findings) -> str:
     sections = [*_overview(findings.overview)]
     for number, table in enumerate(findings.tables, 1):
         sections += _sweep(table, f"sweep-{number}", findings)
+    for number, distribution in enumerate(findings.distributions, 1):
+        sections += [
+            f'<section id="distribution-{number}"><h2>{escape(distribution.title)}</h2>', distribution_plot(distribution), "</section>"
+        ]
     for number, extra in enumerate(findings.extra, 1):
         sections += _extra(extra, f"table-{number}")
     sections += _facts(outcome.facts.items())
     links = [("overview", "Overview")] if findings.overview is not None else []
     links += [(f"sweep-{number}", table.label) for number, table in enumerate(findings.tables, 1)]
+    links += [(f"distribution-{number}", distribution.title) for number, distribution in enumerate(findings.distributions, 1)]
     links += [(f"table-{number}", extra.title) for number, extra in enumerate(findings.extra, 1)]
     links += [("facts", "Facts")] if outcome.facts else []
     return "\n".join([

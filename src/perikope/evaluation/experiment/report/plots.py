@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from perikope.evaluation.experiment.outcome import SystemOutcome
+from perikope.evaluation.experiment.outcome import Distribution, SystemOutcome
 from perikope.evaluation.experiment.report.drawing import (
     SIZE,
     Axis,
@@ -28,6 +28,8 @@ from perikope.evaluation.experiment.report.findings import Row, chosen_text, val
 from perikope.evaluation.experiment.report.tables import counted, figure
 from perikope.evaluation.tuning.outcome import TuningOutcome
 
+BARS_OF_SERIES = ("better", "worse")
+"""The CSS classes of the bars of a distribution, by series in turn."""
 HIGHLIGHTED = 8
 """Number of curves with a separate colour. Readers could not tell more colours apart."""
 BARS = 400
@@ -211,6 +213,25 @@ def _legend(row: Row, kind: str) -> str:
 
 def _swatch(kind: str) -> str:
     return f'<svg class="swatch" viewBox="0 0 24 8" aria-hidden="true"><path class="curve {kind}" d="M0 4H24"/></svg>'
+
+
+def distribution_plot(distribution: Distribution) -> str:
+    """The HTML of the shares of several series, as bars side by side."""
+    series = list(distribution.series.items())
+    x = listed_axis(distribution.values, distribution.name)
+    y = numeric_axis([share for _, shares in series for share in shares], "Share of passages", with_zero=True)
+    width = 0.8 / max(len(series), 1)
+    shapes = ""
+    for number, (name, shares) in enumerate(series):
+        left = [step + 0.1 + number * width for step in range(len(shares))]
+        bars = [(x.place(at), y.down(share), x.place(at + width), y.down(0)) for at, share in zip(left, shares, strict=True)]
+        shapes += f"<g><title>{escape(name)}</title>{rectangles(bars, BARS_OF_SERIES[number % len(BARS_OF_SERIES)])}</g>"
+    description = "; ".join(f"{name}: {', '.join(figure(share) for share in shares)}" for name, shares in series)
+    legend = "".join(
+        f'<li><svg class="swatch" viewBox="0 0 24 8" aria-hidden="true">{rectangles([(0, 0, 24, 8)], kind)}</svg><span>{escape(name)}</span></li>'
+        for (name, _), kind in zip(series, BARS_OF_SERIES * len(series), strict=False)
+    )
+    return f'{frame(shapes, x, y, distribution.title, description, "large")}<ul class="legend">{legend}</ul>'
 
 
 def tuning_plots(row: Row, tuned: TuningOutcome) -> str:
