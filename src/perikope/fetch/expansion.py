@@ -14,12 +14,12 @@ from perikope.core.grammar import Call, parse
 from perikope.core.parameters import Grid, Range, bind, parameters_of
 from perikope.core.registry import Registry
 from perikope.fetch import Candidates
-from perikope.fetch.parts import Parts, code_frequencies
+from perikope.fetch.parts import Parts, PostingsOfTerms
 from perikope.index.layout import STOP
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.patents.codes import CODE_FIELDS
-from perikope.query.code_terms import code_weights, split_code_term
+from perikope.query.code_terms import code_weights
 from perikope.query.terms import Query
 
 Count = Annotated[int, Range(1, 1000), Grid((3, 5, 10, 20))]
@@ -193,10 +193,7 @@ def _feedback_of_parts(snapshot: Snapshot, candidates: Candidates, depth: int, p
     counts = [_counts_in_parts(*snapshot.locate(document), parts) for document in candidates.documents[:depth].tolist()]
     terms = tuple(sorted({term for count_of_term in counts for term in count_of_term}))
     lengths = np.array([float(sum(count_of_term.values())) for count_of_term in counts])
-    occurrences = sum((snapshot.part_statistics(terms, part)[1].astype(np.float64) for part in parts), np.zeros(len(terms)))
-    for number, term in enumerate(terms):
-        if code := split_code_term(term):
-            occurrences[number] = sum(float(code_frequencies(segment, *code).sum()) for segment in snapshot.segments)
+    occurrences = PostingsOfTerms(snapshot, terms, dict.fromkeys(parts, 1.0)).occurrences
     return _feedback_with(counts, terms, lengths, occurrences, candidates, snapshot)
 
 

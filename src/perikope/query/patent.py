@@ -295,9 +295,7 @@ def _form(patent: Patent, parts: Sequence[str], most: int | str, weighted: bool,
         raise UsageError(
             f"{patent.name} has neither claims nor an abstract to search with, only {', '.join(others)}; take words from another part"
         )
-    found = best_words(
-        setting.snapshot, [(text.text, text.languages) for text in texts], setting.left_out, with_numbers=most == ALL
-    )
+    found = best_words(setting.snapshot, [(text.text, text.languages) for text in texts], setting.left_out, with_numbers=most == ALL)
     best = found[:most] if isinstance(most, int) else found
     if not best:
         on_note(f"no word of {patent.name} is in the index, so nothing can be found")
@@ -308,7 +306,7 @@ def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], 
     """The text of a part in one language; None if the patent has no such part.
 
     The language is the preferred one, else that of the patent if it is searched, else another searched language. A text
-    in a language that is not searched is translated. The words are looked up in all searched languages. PartNames are not
+    in a language that is not searched is translated. The words are looked up in all searched languages. Names are not
     translated, and are looked up in all languages of the index.
     """
     texts = _texts(patent, part, setting, on_note)

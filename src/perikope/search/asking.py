@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from perikope.core.errors import UsageError, unknown
-from perikope.fetch.filters import CODE_FIELDS, Filter, Ids, SharedCodes, Without, codes_of, known_fields, parse_filter, unknown_fields
+from perikope.fetch.filters import Filter, Ids, SharedCodes, Without, codes_of, known_fields, parse_filter, unknown_fields
 from perikope.fetch.prior_art import PatentQuery, Restriction, patent_query
 from perikope.index.reader import Snapshot
+from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import with_codes, without_codes
 from perikope.query.patent import Claims, Forms, Patent
 from perikope.query.syntax import automatic
@@ -134,9 +135,9 @@ def _translator(given: str | Translator | None) -> Translator | None:
     if not isinstance(given, str):
         return given
     # Imported only here, since it imports an HTTP client, which takes time.
-    from perikope.patents.translation import LibreTranslate
+    from perikope.patents.translation import libre_translate
 
-    return LibreTranslate(given, api_key=os.environ.get(TRANSLATE_KEY, "")) if given else None
+    return libre_translate(given, os.environ.get(TRANSLATE_KEY, "")) if given else None
 
 
 def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, ...]:

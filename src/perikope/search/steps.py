@@ -27,10 +27,11 @@ from perikope.core.arrays import Floats, Integers, Mask
 from perikope.core.errors import ModelWarning
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import expand, parse_expansion
-from perikope.fetch.filters import CODE_FIELDS, All, Filter, SharedCodes, known_fields
+from perikope.fetch.filters import All, Filter, SharedCodes, known_fields
 from perikope.fetch.models import parse_fetch_model
 from perikope.fetch.parts import check_parts
 from perikope.index.reader import Snapshot
+from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import without_codes
 from perikope.query.terms import Query
 from perikope.query.topic import Topic

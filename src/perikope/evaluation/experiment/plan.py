@@ -286,7 +286,11 @@ def _collection(keys: CollectionKeys, folder: Path, given: Given) -> CollectionP
         keys.check("stopwords", lambda: read_stopwords(stopwords))
     keys.check("languages", lambda: [language_code(language) for language in keys.languages])
     build = BuildOptions(
-        format=form, language=keys.language or None, stemmer=keys.stemmer or None, stopwords=stopwords or None, segment=keys.segment,
+        format=form,
+        language=keys.language or None,
+        stemmer=keys.stemmer or None,
+        stopwords=stopwords or None,
+        segment=keys.segment,
         languages=keys.languages,
     )
     if given.index and given.documents:

@@ -9,7 +9,14 @@ from importlib import resources
 
 from perikope.evaluation.experiment.report.drawing import escape, name_of
 from perikope.evaluation.experiment.report.findings import Findings, Overview, SweepTable, remarks
-from perikope.evaluation.experiment.report.plots import box_plots, curve_plot, difference_plots, distribution_plot, spread_plots, tuning_plots
+from perikope.evaluation.experiment.report.plots import (
+    box_plots,
+    curve_plot,
+    difference_plots,
+    distribution_plot,
+    spread_plots,
+    tuning_plots,
+)
 from perikope.evaluation.experiment.report.tables import ExtraTable, Figure, counted, paragraphs
 
 
@@ -25,7 +32,9 @@ def html_report(findings: Findings) -> str:
         sections += _sweep(table, f"sweep-{number}", findings)
     for number, distribution in enumerate(findings.distributions, 1):
         sections += [
-            f'<section id="distribution-{number}"><h2>{escape(distribution.title)}</h2>', distribution_plot(distribution), "</section>"
+            f'<section id="distribution-{number}"><h2>{escape(distribution.title)}</h2>',
+            distribution_plot(distribution),
+            "</section>",
         ]
     for number, extra in enumerate(findings.extra, 1):
         sections += _extra(extra, f"table-{number}")
