@@ -1,7 +1,7 @@
 """Documents with the text of some languages only.
 
-Patents repeat titles, abstracts and claims in several languages. An index of one language leaves the others out, so that
-lengths and statistics count the text of that language only (Gobeill and Ruch 2012).
+Patents repeat titles, abstracts and claims in several languages. An index of one language leaves the others out. Its
+lengths and statistics then count the text of that language only (Gobeill and Ruch 2012).
 """
 
 from __future__ import annotations

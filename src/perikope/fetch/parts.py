@@ -26,6 +26,7 @@ from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import code_fields, split_code_term
+from perikope.query.patent import PARTS
 from perikope.query.terms import Query
 
 HELD = 1 << 24
@@ -54,10 +55,14 @@ def parse_parts(text: str) -> dict[str, float]:
 
 
 def check_parts(snapshot: Snapshot, parts: Parts) -> None:
-    """Raise `UsageError` if no document has one of the parts, or if a weight is not a positive number."""
+    """Raise `UsageError` if no document has one of the parts, or if a weight is not a positive number.
+
+    A usual part of patents may be missing if the documents have another one of the parts.
+    """
     known = [*known_parts(snapshot), *code_fields(snapshot)]
+    usual = (*PARTS, *CODE_FIELDS) if not parts.keys().isdisjoint(known) else ()
     for name, weight in parts.items():
-        if name not in known:
+        if name not in known and name not in usual:
             raise (
                 unknown("part", name, known)
                 if known

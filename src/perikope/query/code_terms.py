@@ -2,7 +2,7 @@
 
 A code term occurs in the documents whose metadata field has the code or a subdivision of it: `ipc=F04D` occurs twice in
 a document with the codes F04D25/06 and F04D29/00. So every level of a code is a term. Codes come from the metadata of
-documents, not from their text. They rank documents. Passages, lengths and the statistics of words do not depend on them.
+documents, not from their text. They rank documents. Passages, lengths and statistics of words do not depend on them.
 """
 
 from __future__ import annotations

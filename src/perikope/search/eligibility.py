@@ -16,6 +16,7 @@ from perikope.core.errors import UsageError, unknown
 from perikope.fetch.filters import known_parts, known_tags, passage_mask
 from perikope.fetch.groups import groups_of
 from perikope.index.reader import Snapshot
+from perikope.query.patent import PARTS
 from perikope.search.options import SearchOptions
 
 
@@ -44,7 +45,10 @@ class Eligibility:
         parts, tags = frozenset(options.part) or None, frozenset(options.tag) or None
         for kind, given, known in (("part", parts, known_parts), ("tag of passages", tags, known_tags)):
             for name in sorted(given or ()):
-                if name not in (names := known(snapshot)):
+                names = known(snapshot)
+                # A usual part of patents may be missing if the documents have another one of the parts.
+                is_usual = kind == "part" and name in PARTS and not frozenset(options.part).isdisjoint(names)
+                if name not in names and not is_usual:
                     raise (
                         unknown(kind, name, names)
                         if names

@@ -222,16 +222,19 @@ def distribution_plot(distribution: Distribution) -> str:
     y = numeric_axis([share for _, shares in series for share in shares], "Share of passages", with_zero=True)
     width = 0.8 / max(len(series), 1)
     shapes = ""
-    for number, (name, shares) in enumerate(series):
-        left = [step + 0.1 + number * width for step in range(len(shares))]
+    for place, (name, shares) in enumerate(series):
+        left = [step + 0.1 + place * width for step in range(len(shares))]
         bars = [(x.place(at), y.down(share), x.place(at + width), y.down(0)) for at, share in zip(left, shares, strict=True)]
-        shapes += f"<g><title>{escape(name)}</title>{rectangles(bars, BARS_OF_SERIES[number % len(BARS_OF_SERIES)])}</g>"
+        shapes += f"<g><title>{escape(name)}</title>{rectangles(bars, BARS_OF_SERIES[place % len(BARS_OF_SERIES)])}</g>"
     description = "; ".join(f"{name}: {', '.join(figure(share) for share in shares)}" for name, shares in series)
-    legend = "".join(
-        f'<li><svg class="swatch" viewBox="0 0 24 8" aria-hidden="true">{rectangles([(0, 0, 24, 8)], kind)}</svg><span>{escape(name)}</span></li>'
-        for (name, _), kind in zip(series, BARS_OF_SERIES * len(series), strict=False)
-    )
+    kinds = (BARS_OF_SERIES * len(series))[: len(series)]
+    legend = "".join(_bar_legend(name, kind) for (name, _), kind in zip(series, kinds, strict=True))
     return f'{frame(shapes, x, y, distribution.title, description, "large")}<ul class="legend">{legend}</ul>'
+
+
+def _bar_legend(name: str, kind: str) -> str:
+    swatch = f'<svg class="swatch" viewBox="0 0 24 8" aria-hidden="true">{rectangles([(0, 0, 24, 8)], kind)}</svg>'
+    return f"<li>{swatch}<span>{escape(name)}</span></li>"
 
 
 def tuning_plots(row: Row, tuned: TuningOutcome) -> str:
