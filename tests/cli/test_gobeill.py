@@ -69,7 +69,7 @@ def p_value(sweep):
 def test_the_planted_effect_of_the_position_is_found_with_translated_topics(tmp_path, capsys):
     collection = make_patents(tmp_path / "clef-ip", topics=6, relevant=2, decoys=1, background=0, effect="positions")
     with translating() as (address, requests):
-        code, out, err = experiment(capsys, collection, tmp_path / "out", "--translate", address)
+        code, _, err = experiment(capsys, collection, tmp_path / "out", "--translate", address)
     assert code == 0, err
     assert "untranslated" not in err
     assert {source for source, _ in requests} == {"de", "fr"}
@@ -100,7 +100,7 @@ def test_topics_that_are_not_translated_are_named(tmp_path):
     notes = notes_on_queries(looking, read_topics(collection.topics), options)
     of_claims = "the claims of the patent is in {}, which is not searched, and there is no translator"
     for language, qid in (("de", "PSG-4"), ("fr", "PSG-5")):
-        assert any(note.startswith(f"1 topics, such as {qid}: {of_claims.format(language)}") for note in notes), notes
+        assert any(note.startswith(f"topic {qid}: {of_claims.format(language)}") for note in notes), notes
 
 
 def test_the_protocol_is_that_of_the_paper():

@@ -55,7 +55,8 @@ def codes_in(text: str) -> Counter[str]:
 
 def with_codes(query: Query, snapshot: Snapshot) -> Query:
     """A query of plain words, with the codes among its words as code terms. The words remain."""
-    codes, fields = codes_in(query.text), code_fields(snapshot)
+    codes = codes_in(query.text)
+    fields = code_fields(snapshot) if codes else ()
     return with_terms(query, {code_term(field, code): float(count) for field in fields for code, count in codes.items()})
 
 

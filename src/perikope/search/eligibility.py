@@ -111,8 +111,10 @@ def by_documents(matches: Matches, score: Column, eligible: Mask | None) -> tupl
 
     Then no score tells passages apart. Documents are ranked by their fetch scores, each with its first eligible row.
     """
+    if matches.term_of_occurrence.size:
+        return score, eligible
     rows = np.arange(matches.passages) if eligible is None else np.flatnonzero(eligible)
-    if matches.term_of_occurrence.size or not rows.size or np.ptp(score.values[rows]) > 0:
+    if not rows.size or np.ptp(score.values[rows]) > 0:
         return score, eligible
     first = np.zeros(matches.passages, bool)
     first[rows[np.unique(matches.document_of_passage[rows], return_index=True)[1]]] = True

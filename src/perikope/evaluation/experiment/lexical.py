@@ -39,6 +39,8 @@ from perikope.search.recipes import load_recipe
 CHUNK = 20
 """Topics per ranking task. An interruption loses at most the tasks in progress."""
 
+SHOWN = 3
+"""Number of topics that a note names."""
 KEPT = ("done.json", "chosen.json")
 """The files in the `State` of a finished system that are kept; all others are removed."""
 
@@ -299,4 +301,9 @@ def notes_on_queries(looking: Looking, topics: Iterable[Topic], options: SearchO
         name = asked.prepared.patent.name if asked.prepared.patent is not None else topic.patent
         for note in asked.prepared.notes:
             patents_of_note.setdefault(note.replace(name, "the patent"), []).append(topic.qid)
-    return [f"{len(qids)} topics, such as {qids[0]}: {note}" for note, qids in patents_of_note.items()]
+    return [f"topic{'s' * (len(qids) > 1)} {_some(qids)}: {note}" for note, qids in patents_of_note.items()]
+
+
+def _some(qids: Sequence[str]) -> str:
+    """The first ids of a list, and the number of the others."""
+    return ", ".join(qids[:SHOWN]) + (f" and {len(qids) - SHOWN} more" if len(qids) > SHOWN else "")
