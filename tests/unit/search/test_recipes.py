@@ -13,9 +13,12 @@ from perikope.search.recipes import PER_QUERY, RecipeWarning, load_recipe, parse
 from tests.support.collections import index_of, plain_document
 
 DOCUMENTS = [
-    plain_document("d1", "Pumps", "A magnet drives the rotor of the pump.", "The seal keeps the fluid inside.", "Rotor and magnet."),
-    plain_document("d2", "Valves", "The valve opens.", "A magnet closes the valve when the pump stops."),
-    plain_document("d3", "Rotors", "Nothing of interest here.", "Pumps have rotors."),
+    plain_document(*texts, part="abstract")
+    for texts in (
+        ("d1", "Pumps", "A magnet drives the rotor of the pump.", "The seal keeps the fluid inside.", "Rotor and magnet."),
+        ("d2", "Valves", "The valve opens.", "A magnet closes the valve when the pump stops."),
+        ("d3", "Rotors", "Nothing of interest here.", "Pumps have rotors."),
+    )
 ]
 
 
