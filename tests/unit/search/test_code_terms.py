@@ -67,6 +67,7 @@ def test_a_query_of_codes_shows_each_document_once(index):
     results = index.search("G09G 3/28")
     assert [hit.document for hit in results] == ["c"]
     assert results[0].score > 0
+    assert index.explain("G09G 3/28", results.names()[0][0]).value == results[0].score
 
 
 def test_codes_rank_documents_and_words_rank_passages(index):
