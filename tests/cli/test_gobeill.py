@@ -80,15 +80,15 @@ def test_the_planted_effect_of_the_position_is_found_with_translated_topics(tmp_
         without, with_prior = sweep.systems
         assert with_prior.mean("MRR") > without.mean("MRR")
         # The prior of the run with 10 documents is used with every number of documents.
-        assert with_prior.distributions == outcome.sweeps[1].systems[1].distributions
+        assert with_prior.figures == outcome.sweeps[1].systems[1].figures
         assert with_prior.notes == outcome.sweeps[1].systems[1].notes
     assert p_value(outcome.sweeps[1]) < 0.05
-    (positions,) = outcome.sweeps[0].systems[1].distributions
-    relevant, returned = positions.series.values()
-    assert sum(relevant) == pytest.approx(1)
-    assert sum(relevant[7:]) > 0.6 > sum(returned[7:]), "planted: most relevant passages are in the last sections"
+    (positions,) = outcome.sweeps[0].systems[1].figures
+    relevant, returned = ([share for _, share in series.points] for series in positions.series)
+    assert sum(relevant) == pytest.approx(100)
+    assert sum(relevant[7:]) > 60 > sum(returned[7:]), "planted: most relevant passages are in the last sections"
     for report in ("report.html", "report.md"):
-        assert "Distribution of passages by their position in the description" in (tmp_path / "out" / report).read_text("utf-8")
+        assert "Passages by position in the description" in (tmp_path / "out" / report).read_text("utf-8")
     assert "MRR in all sweeps" in (tmp_path / "out" / "report.md").read_text("utf-8"), "Table 1"
 
 

@@ -149,7 +149,7 @@ def document_figures(index: Index, folder: Path) -> Figures:
     """Documents by all of their text, by the parts of Gobeill and Ruch, and with documents that share a code only."""
     tests = folder / "topics" / "topics.txt"
     topics = topics_in(tests, language_of_topics(tests), "en")
-    systems = {
+    systems: dict[str, dict[str, Any]] = {
         "text": {"code_filter": False},
         "parts": {"code_filter": False, "fetch_parts": "title,abstract,claims"},
         "codes": {},
@@ -189,9 +189,8 @@ def by_hand_figures(index: Index, folder: Path, measure: str = "MAgP(t2i=300)") 
     )
     hand = BEIGBEDER | {"syntax": "boolean"}
     topics = read_topics(folder / "topics-2010-by-hand.tsv")
-    return Figures(
-        measure, automatic.values | figures(index, topics, folder / "qrels-2010.txt", measure, {"by hand": model}, **hand).values
-    )
+    by_hand = figures(index, topics, folder / "qrels-2010.txt", measure, {"by hand": model}, **hand)
+    return Figures(measure, {**automatic.values, **by_hand.values})
 
 
 def _say(line: str) -> None:

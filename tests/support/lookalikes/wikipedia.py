@@ -36,6 +36,8 @@ RUN = 25
 """In `positions`, paragraphs of a run of relevant text on a long page; a fifth of it on a short one."""
 FREQUENT, RARE = 0.5, 0.08
 """In `positions`, probability that a paragraph has a word of the topic: in relevant text, and elsewhere on the page."""
+RELEVANT_PARAGRAPHS, CLOSE_ELSEWHERE = 2, 3
+"""In `tags`, paragraphs of a relevant page with words of the topic close together: relevant ones, and others."""
 SYNONYM = 0.15
 """Probability that relevant text says a word of the topic in another way, which only queries by hand ask for."""
 
@@ -186,9 +188,10 @@ class _Maker:
         chance = self._chance
         paragraphs = [Paragraph(chance.sample(subject.stems, chance.choice((0, 1)))) for _ in range(SHORT)]
         if is_relevant:
-            for number, chosen in enumerate(chance.sample(range(SHORT), 6)):
-                tag = chance.choice(("b", "it")) if self._control else "b" if number < 2 else "it"
-                paragraphs[chosen] = Paragraph(self._said(subject, number < 2), number < 2, tag, close=True)
+            for number, chosen in enumerate(chance.sample(range(SHORT), RELEVANT_PARAGRAPHS + CLOSE_ELSEWHERE)):
+                tag = chance.choice(("b", "it")) if self._control else "b" if number < RELEVANT_PARAGRAPHS else "it"
+                is_judged = number < RELEVANT_PARAGRAPHS
+                paragraphs[chosen] = Paragraph(self._said(subject, is_judged), is_judged, tag, close=True)
         return paragraphs
 
     def _said(self, subject: Subject, is_relevant: bool) -> list[str]:

@@ -104,7 +104,7 @@ def test_every_judged_path_is_an_element(judgements, patents, patent_index):
             element = roots[document].xpath(xpath)[0]
             assert "".join(element.itertext()).strip()
     fitted = fit_judgements(path, patent_index.snapshot)
-    assert not fitted.missing
+    assert not fitted.warning
     assert {qid: len(names) for qid, names in fitted.names.items()} == {qid: len(patents.relevant[qid]) for qid in judged}
 
 
@@ -143,7 +143,7 @@ def test_every_judged_range_is_the_text_of_paragraphs(judgements, pages, page_in
             paragraphs = {"".join(element.itertext()) for element in root.iter("p", "entry")}
             assert {text[start:end] for start, end in ranges} <= paragraphs
             assert all(any(start <= first and end >= last for start, end in _ends(judged.ranges)) for first, last in ranges)
-    assert not fit_judgements(path, page_index.snapshot).missing
+    assert not fit_judgements(path, page_index.snapshot).warning
 
 
 def _ends(ranges):

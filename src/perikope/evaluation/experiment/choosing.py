@@ -9,20 +9,21 @@ from typing import Any
 import numpy as np
 
 from perikope.browse.models import Model, parse_model
-from perikope.browse.models.prior import TENTHS
 from perikope.browse.tags import Selection, learn_tags
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, parse
+from perikope.evaluation.experiment.extras import ExtraFigure, ExtraTable, figures_of, plain, tables_of
 from perikope.evaluation.experiment.indexes import OnProgress
+from perikope.evaluation.experiment.learned import prior_figure, prior_table, tag_table
 from perikope.evaluation.experiment.material import Material
-from perikope.evaluation.experiment.outcome import Distribution, SystemOutcome, shares, system_facts, system_of
+from perikope.evaluation.experiment.outcome import SystemOutcome, system_facts, system_of
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.experiment.state import State
 from perikope.evaluation.experiment.topics import CANDIDATES, RankerSpec, TrainingTask, add_seconds
 from perikope.evaluation.io.fitting import relevant_tokens
 from perikope.evaluation.learning.examples import Group, JudgedTopics
-from perikope.evaluation.learning.prior import LearnedPrior, learn_prior_of_run
+from perikope.evaluation.learning.prior import learn_prior_of_run
 from perikope.evaluation.learning.validation import NORMALIZATION, Learner
 from perikope.evaluation.measures import parse_measure
 from perikope.evaluation.measuring import TextFile
@@ -49,7 +50,20 @@ class Work:
     """One ranker per fold, which ranks the topics of that fold. A single ranker if there are no folds."""
     tuned: TuningOutcome | None = None
     notes: list[str] = field(default_factory=list)
-    distributions: list[Distribution] = field(default_factory=list)
+    tables: list[ExtraTable] = field(default_factory=list)
+    """Tables of what the system has learned, for the report."""
+    figures: list[ExtraFigure] = field(default_factory=list)
+    """Figures of what the system has learned, for the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A model with learned weights, and what the report says about them."""
+
+    model: str
+    note: str
+    tables: tuple[ExtraTable, ...] = ()
+    figures: tuple[ExtraFigure, ...] = ()
 
 
 def chunks(topics: int, size: int) -> list[tuple[int, ...]]:
@@ -76,7 +90,7 @@ class Choosing:
         """
         self.plan, self.tuning_measure, self.index, self.material, self._text = plan, tuning_measure, index, material, text
         self.seconds, self.on_progress = seconds, on_progress
-        self._priors: dict[tuple[str, int], dict[str, Any]] = {}
+        self._learned: dict[tuple[str, int], dict[str, Any]] = {}
 
     def choose(self, works: list[Work], documents: int, pool: Pool[Any, Any], label: str) -> None:
         """Choose the rankers of each system and set `rankers`, `tuned` and `notes` of its `Work`."""
@@ -178,33 +192,33 @@ class Choosing:
         """Learn weights of tags or of positions. The ranker of a fold learns from the topics of all other folds."""
         chosen = work.state.read("chosen")
         if chosen is None:
-            learn = self._learn_tags if work.system.learn == "tags" else self._learn_prior
-            chosen = learn(work.system, work.system.learn_documents or documents)
+            # Sweeps that learn from a run with the same number of documents share what is learned.
+            fetched = work.system.learn_documents or documents
+            if (work.system.name, fetched) not in self._learned:
+                self._learned[work.system.name, fetched] = self._learned_in_folds(work.system, fetched)
+            chosen = self._learned[work.system.name, fetched]
             work.state.write("chosen", chosen)
         work.rankers = tuple(RankerSpec(**ranker) for ranker in chosen["rankers"])
         work.notes += chosen["notes"]
-        work.distributions += [Distribution.read(facts) for facts in chosen.get("distributions", ())]
+        work.tables += tables_of(chosen.get("tables", ()))
+        work.figures += figures_of(chosen.get("figures", ()))
 
-    def _taught(self) -> list[list[Topic]]:
-        """The training topics of each fold's ranker: those of all other folds."""
-        fold, topics = self.material.fold, self.material.training_topics
-        return [[topic for topic in topics if not fold or fold[topic.qid] != number] for number in range(self.material.folds or 1)]
+    def _learned_in_folds(self, system: SystemPlan, documents: int) -> dict[str, Any]:
+        """What is saved of a system that learns: a ranker per fold, notes, tables and figures."""
+        learned = []
+        learn = self._learned_tags if system.learn == "tags" else self._learned_prior
+        for number in range(self.material.folds or 1):
+            taught = [topic for topic in self.material.training_topics if not self.material.fold or self.material.fold[topic.qid] != number]
+            learned.append(learn(system, taught, documents))
+        return {
+            "rankers": [RankerSpec(one.model).written() for one in learned],
+            "notes": list(dict.fromkeys(one.note for one in learned)),
+            # The report shows what the first fold has learned, because folds differ little.
+            "tables": plain(learned[0].tables),
+            "figures": plain(learned[0].figures),
+        }
 
-    def _learn_tags(self, system: SystemPlan, documents: int) -> dict[str, Any]:
-        learned = [self._learned_tags(system, topics) for topics in self._taught()]
-        return _choice([model for model, _ in learned], [note for _, note in learned])
-
-    def _learn_prior(self, system: SystemPlan, documents: int) -> dict[str, Any]:
-        # Sweeps whose priors are learned from the same run share one choice.
-        if (system.name, documents) not in self._priors:
-            learned = [self._learned_prior(system, topics, documents) for topics in self._taught()]
-            models = [_with_weights(system.model, prior.weights) for prior in learned]
-            notes = [f"weights of the tenths: {' '.join(f'{weight:.2f}' for weight in prior.weights)}" for prior in learned]
-            choice = _choice(models, notes)
-            self._priors[system.name, documents] = {**choice, "distributions": [_positions(learned, documents).written()]}
-        return self._priors[system.name, documents]
-
-    def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic]) -> tuple[str, str]:
+    def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> Learned:
         judged = {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
         snapshot = Snapshot.open(self.index.folder)
         tokens = None if self._text is None else relevant_tokens(self._text[0], snapshot, self._text[1])
@@ -214,14 +228,19 @@ class Choosing:
         usable = {tag: weight for tag, weight in weights.items() if _can_be_written(tag)}
         model = replace(call, arguments={**call.arguments, "weights": Call("tags", usable)})
         heaviest = ", ".join(f"{tag} {weight:.2f}" for tag, weight in list(usable.items())[:5])
-        return str(parse_model(model)), f"weights of {len(usable)} tags learned from judgements, the heaviest: {heaviest}"
+        note = f"weights of {len(usable)} tags learned from judgements, the heaviest: {heaviest}"
+        return Learned(str(parse_model(model)), note, tables=(tag_table(table),))
 
-    def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> LearnedPrior:
+    def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> Learned:
         model = parse_model(system.model)
         base = model.parameters["base"]
         assert isinstance(base, Model)
         options = system.search_options(documents, self.plan.k).updated({"model": base})
-        return learn_prior_of_run(JudgedTopics(self.index.snapshot, tuple(topics), self.material.training_judgements, options))
+        learned = learn_prior_of_run(JudgedTopics(self.index.snapshot, tuple(topics), self.material.training_judgements, options))
+        weights = tuple(float(f"{weight:.6g}") for weight in learned.weights)
+        shown = " ".join(f"{weight:.2f}" for weight in weights)
+        weighted = str(replace(model, parameters={**model.parameters, "weights": weights}))
+        return Learned(weighted, f"weights of the tenths: {shown}", (prior_table(learned),), (prior_figure(learned),))
 
     def _put_together(self, work: Work, parts: Sequence[Work]) -> None:
         call = parse(work.system.model)
@@ -231,35 +250,6 @@ class Choosing:
             model = parse_model(replace(call, arguments={**call.arguments, "models": models}))
             work.rankers = (*work.rankers, RankerSpec(str(model)))
         work.notes.append(f"fuses {', '.join(work.system.of)}, each with its chosen parameters")
-
-
-def _choice(models: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
-    """What is saved of a learned system: one ranker per fold, and the notes of all folds."""
-    return {"rankers": [RankerSpec(model).written() for model in models], "notes": list(dict.fromkeys(notes))}
-
-
-def _with_weights(model: str, weights: Sequence[float]) -> str:
-    parsed = parse_model(model)
-    return str(replace(parsed, parameters={**parsed.parameters, "weights": tuple(float(f"{weight:.6g}") for weight in weights)}))
-
-
-def _positions(learned: Sequence[LearnedPrior], documents: int) -> Distribution:
-    """Where relevant and returned passages are in descriptions (Figure 2 of Gobeill and Ruch 2012).
-
-    Each training topic is in the same number of folds, so the shares are those of all training topics.
-    """
-    relevant, returned = (
-        [sum(getattr(prior, name)[tenth] for prior in learned) for tenth in range(TENTHS)] for name in ("relevant", "returned")
-    )
-    return Distribution(
-        "Distribution of passages by their position in the description",
-        "tenth of the description",
-        tuple(str(tenth) for tenth in range(1, TENTHS + 1)),
-        {
-            "relevant passages (judgements)": shares(relevant),
-            f"returned passages (without the prior, {documents} documents fetched)": shares(returned),
-        },
-    )
 
 
 def _can_be_written(tag: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from perikope.core.errors import PerikopeError
 from perikope.evaluation.experiment.choosing import Choosing, Work, chunks
 from perikope.evaluation.experiment.indexes import OnProgress
 from perikope.evaluation.experiment.material import Material, topics_digest
-from perikope.evaluation.experiment.outcome import Distribution, Sweep, SystemOutcome, slug, system_facts, system_of
+from perikope.evaluation.experiment.outcome import Sweep, SystemOutcome, slug, system_facts, system_of
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan, TopicSet
 from perikope.evaluation.experiment.state import State, digest, file_digest
@@ -147,7 +148,7 @@ class LexicalSystems:
         self._rank(left, documents, pool, label)
         outcomes = {work.system.name: self._finish(work, documents) for work in left} | self._measured
         outcomes |= {name: outcome for name, outcome in finished.items() if outcome is not None}
-        return Sweep(label, tuple(outcomes[system.name] for system in self.systems))
+        return Sweep(label, tuple(outcomes[system.name] for system in self.systems), self.topics.name, documents)
 
     def _finished(self, system: SystemPlan, documents: int) -> SystemOutcome | None:
         if not system.searches:
@@ -187,22 +188,15 @@ class LexicalSystems:
         """The outcome of a system whose topics are all ranked."""
         numbers = range(len(chunks(len(self.material.topics), CHUNK)))
         figures = [TopicFigures(*row) for chunk in numbers for row in work.state.read(f"figures-{chunk}")["topics"]]
-        outcome = self._outcome(
-            work.system.name, self._settings(work, documents), figures, work.tuned, self._notes(work), work.distributions
-        )
+        outcome = self._outcome(work.system.name, self._settings(work, documents), figures, work.tuned, self._notes(work))
+        outcome = replace(outcome, model=work.system.model, tables=tuple(work.tables), figures=tuple(work.figures))
         run = work.state.join_runs(numbers, self.run_path(work.system, documents))
         work.state.write("done", {"run": run, "system": system_facts(outcome), "values": outcome.values})
         work.state.keep_only(KEPT)
         return outcome
 
     def _outcome(
-        self,
-        name: str,
-        settings: str,
-        figures: Sequence[TopicFigures],
-        tuned: TuningOutcome | None,
-        notes: Iterable[str],
-        distributions: Iterable[Distribution] = (),
+        self, name: str, settings: str, figures: Sequence[TopicFigures], tuned: TuningOutcome | None, notes: Iterable[str]
     ) -> SystemOutcome:
         qids = [topic.qid for topic in self.material.topics]
         values = {
@@ -211,7 +205,7 @@ class LexicalSystems:
         }
         curves = [precision_curve(topic.ranks, topic.relevant) for topic in figures if topic.relevant]
         mean_curve = tuple(math.fsum(curve[point] for curve in curves) / max(len(curves), 1) for point in range(RECALL_POINTS))
-        return SystemOutcome(name, settings, values, mean_curve, tuned, tuple(notes), distributions=tuple(distributions))
+        return SystemOutcome(name, settings, values, mean_curve, tuned, tuple(notes))
 
     def _settings(self, work: Work, documents: int) -> str:
         ranker = work.rankers[0]
