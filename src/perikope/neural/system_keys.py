@@ -15,9 +15,6 @@ from perikope.evaluation.experiment.plan_keys import MEASURE, RepeatedExperiment
 from perikope.neural.defaults import DEFAULT, DIMENSION
 from perikope.neural.graph import OPENING, RELATIONS
 
-K = 200
-"""Default number of results per topic."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(Options):
@@ -103,10 +100,11 @@ class NeuralSystemKeys(RepeatedSystemKeys):
 class NeuralKeys(RepeatedExperimentKeys):
     """The whole file of an experiment with neural rankers."""
 
-    k: int = option(K, Whole(Range(1)), "Number of results per topic.")
     encoder: str = option(DEFAULT, Text(), f"Encoder: `{DEFAULT}`, the name of a downloaded Hugging Face model, or a folder.")
     documents: int = option(
-        0, Whole(Range(0)), "Number of documents that BM25 fetches per topic; only their passages are ranked. 0 ranks all passages."
+        0,
+        Whole(Range(0)),
+        "Number of fetched documents per topic; only their passages are ranked. 0 ranks all passages that the filters allow.",
     )
     ranked_by: str = option(
         "qsf_v_title",

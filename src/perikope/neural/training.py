@@ -28,6 +28,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from perikope.core import files
 from perikope.core.arrays import Floats32, Integers, Mask
 from perikope.core.errors import InputError, UsageError
+from perikope.evaluation.depth import depth_of
 from perikope.evaluation.measures import parse_measure
 from perikope.neural.encoder import Encoder, keeping_random_state, save_weights, similarity
 from perikope.neural.triples import Texts, Topics, draw_triples, sources_of
@@ -538,13 +539,14 @@ class Validation:
     def measured(self, scores: Floats32, name: str = "") -> list[float]:
         """The value of a measure for each topic, given `scores` (topics, passages).
 
-        `name` is the name of the measure; if it is empty, the measure of this validation is used. Only the best 1000
-        passages of a topic are ranked.
+        `name` is the name of the measure; if it is empty, the measure of this validation is used.
         """
         measure = parse_measure(name or self.name)
+        depth, document = depth_of([measure]), self.texts.document_of_passage[self.passages]
         values = []
         for row, judged in zip(scores, self.topics.judged, strict=True):
-            best = np.argsort(-row, kind="stable")[:1000]
+            order = np.argsort(-row, kind="stable")
+            best = order[: depth.cut(document[order])]
             values.append(float(measure([self.texts.names[self.passages[column]] for column in best.tolist()], judged)))
         return values
 

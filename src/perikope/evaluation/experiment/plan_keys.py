@@ -18,13 +18,22 @@ from perikope.evaluation.io.judgements import JUDGEMENT_FORMS
 from perikope.evaluation.io.topics import TOPIC_FORMS
 from perikope.evaluation.learning.validation import FoldsBy, Method
 from perikope.evaluation.tuning.space import Search
-from perikope.search.options import RECIPE, SearchOptions, options_on
+from perikope.search.options import FETCH, OPTIONS, PATENTS, RECIPE, SearchOptions, options_on
+from perikope.search.recipes import ExpectsKeys
 from perikope.text.analysis import STEMMERS
 
 MEASURE = Notation(parser="perikope.evaluation.measures:parse_measure")
 REQUIRED_MEASURE = Notation(parser=MEASURE.parser, required=True)
 SEARCH_OPTIONS = tuple(name for name in options_on(RECIPE) if name not in ("model", "k"))
 """The search options that are valid in `[search]` and in the `options` of a system."""
+RANKER_OPTIONS = tuple(
+    name
+    for name in SEARCH_OPTIONS
+    if (OPTIONS[name].group in (FETCH, PATENTS) or name in ("language", "syntax", "filter", "code_level"))
+    and name not in ("documents", "rescore", "rescore_weight")
+)
+"""The search options that decide which documents a ranker gets and how a topic becomes its query. Other options are
+about the passages of a search, which a ranker does not use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +201,11 @@ class ExperimentKeys(Table):
     title: str = option("", Text(), "Title of the report.")
     description: str = option("", Text(), "Text below the title of the report.")
     measures: tuple[str, ...] = option((), ListOf(REQUIRED_MEASURE, "measures"), "Measures to report; the first is the main one.")
-    k: int = option(1000, Whole(Range(1)), "Number of results per topic.")
+    k: int | None = option(
+        None,
+        Whole(Range(1)),
+        "Number of results per topic. If left out, 1000, or more if a measure needs more. `PRES@100` needs results of 100 documents.",
+    )
     seed: int = option(1, Whole(Range(0)), "Seed of samples, folds and random search.")
     collection: CollectionKeys = table(CollectionKeys, "The documents to search.")
     topics: TopicsKeys = table(TopicsKeys, "The topics that are reported.")
@@ -202,6 +215,11 @@ class ExperimentKeys(Table):
     report_on: tuple[str, ...] = option((), TEXTS, "Sets of topics that are reported, as `collection/set`.")
     train_on: tuple[str, ...] = option((), TEXTS, "Sets of topics to tune and learn on, as `collection/set`.")
     training: TrainingKeys = table(TrainingKeys, "The topics to tune and learn on.")
+    expects: ExpectsKeys = table(
+        ExpectsKeys,
+        "Settings of the index that the figures depend on. Documents are indexed with them unless the collection says otherwise, and the "
+        "report warns about an index that differs.",
+    )
     search: dict[str, Any] = options_table(SearchOptions, lambda: SEARCH_OPTIONS, "Search options of all systems.")
     sweep: SweepKeys = table(SweepKeys, "Settings that are varied for all systems.")
     comparison: ComparisonKeys = table(ComparisonKeys, "How systems are compared.")

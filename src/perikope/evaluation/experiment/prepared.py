@@ -114,7 +114,7 @@ def _portable(plan: Plan, runs: Mapping[str, Mapping[str, str]]) -> dict[str, An
         else system
         for system in plan.content["systems"]
     ]
-    without = ("values", "search", "sweep", "collection", "topics")
+    without = ("values", "sweep", "collection", "topics")
     content = {key: value for key, value in plan.content.items() if key not in without}
     return {**content, "collections": _collections(plan), "systems": systems}
 
