@@ -86,10 +86,10 @@ def index_of(documents: list[Document], cuts: list[int] = (), **settings) -> Ind
     return index
 
 
-def plain_document(id: str, title: str, *passages: str) -> Document:
+def plain_document(id: str, title: str, *passages: str, part: str = "") -> Document:
     builder = TreeBuilder(id, title=title)
     for passage in passages:
-        builder.passage(passage)
+        builder.passage(passage, part=part)
     return builder.build()
 
 

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from perikope.build.workers import WorkerSettings, build_segments, file_size, size_of, tasks
+from perikope.build.workers import WorkerSettings, build_segments, file_size, preparing, size_of, tasks
 from perikope.core import files
 from perikope.core.errors import InputError, UnreadableFile, UsageError, unknown
 from perikope.core.locks import LOCK_FILE
 from perikope.core.parallel import usable_cores
-from perikope.document.segmentation import segmenter
 from perikope.document.tree import Document
 from perikope.formats import FileEntry, Source, document_id, documents, sources_of
 from perikope.formats import files as find_files
@@ -71,6 +70,8 @@ class BuildOptions:
     index."""
     segment: str = "markup"
     """How documents are cut into passages; see `perikope.document.segmentation`."""
+    languages: tuple[str, ...] = ()
+    """The languages whose text is indexed; empty for all languages. Documents without such text are left out."""
     append: bool = False
     """Whether to add documents to an existing index."""
     replace: bool = False
@@ -102,7 +103,7 @@ def build(
     `delete` lists ids of documents to delete in the same commit.
     """
     options = options or BuildOptions()
-    segmenter(options.segment)
+    preparing(options.segment, options.languages)
     if options.append + options.replace + options.sync > 1:
         raise UsageError("--append, --replace and --sync exclude each other; give one of them")
     if options.duplicates not in DUPLICATES:
@@ -178,7 +179,7 @@ def _change(
     if workers > 1:
         memory = max(options.memory // workers - _WORKER, 32 << 20)
         prefix = writer.segment_path("p").stem
-        job = WorkerSettings(writer.folder, writer.snapshot.manifest.analysis, options.segment, memory, prefix)
+        job = WorkerSettings(writer.folder, writer.snapshot.manifest.analysis, options.segment, options.languages, memory, prefix)
         outcome = build_segments(
             job, tasks(sources, skipped.append), workers, lambda count, task: on_progress(count, sum(map(size_of, task)))
         )
@@ -192,7 +193,7 @@ def _change(
             )
 
         on_duplicate = skip if options.duplicates == "first" else None
-        writer.add(_read(sources, options.segment, skipped, on_progress), replace=replaces, on_duplicate=on_duplicate)
+        writer.add(_read(sources, options, skipped, on_progress), replace=replaces, on_duplicate=on_duplicate)
     if sync:
         # These numbers belong to the old snapshot, so a document that moved to another file and was read again is not
         # deleted.
@@ -200,17 +201,17 @@ def _change(
     return skipped, len(ignored)
 
 
-def _read(sources: Iterable[Source], segment: str, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:
+def _read(sources: Iterable[Source], options: BuildOptions, skipped: list[UnreadableFile], on_progress: OnProgress) -> Iterator[Document]:
     """Yield the documents of sources, cut into passages.
 
     The error of a file that cannot be read is added to `skipped`, or raised if the user named the file.
     """
-    cut = segmenter(segment)
+    prepare = preparing(options.segment, options.languages)
     for source in sources:
         count = 0
         try:
             for document in documents(source):
-                yield cut(document)
+                yield from prepare(document)
                 count += 1
                 if count % 256 == 0:
                     on_progress(256, 0)

@@ -15,17 +15,19 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from perikope.core.errors import InputError, PerikopeError, UnreadableFile
+from perikope.document.languages import keep_languages
 from perikope.document.segmentation import segmenter
+from perikope.document.tree import Document
 from perikope.formats import Source, documents, format_named
 from perikope.index.writer import SegmentBuilder
-from perikope.text.analysis import Analyzer
+from perikope.text.analysis import Analyzer, language_code
 
 TASK_BYTES = 4 << 20
 """The approximate size of a task in bytes. A task is the files, or pieces of files, that a worker gets at a time."""
@@ -45,6 +47,8 @@ class WorkerSettings:
     """The settings of the text analysis, as in the manifest."""
     segment: str
     """How documents are cut into passages; see `perikope.document.segmentation`."""
+    languages: tuple[str, ...]
+    """The languages whose text is indexed; empty for all languages."""
     memory: int
     """The memory for one segment under construction, in bytes."""
     prefix: str
@@ -100,6 +104,21 @@ PACKED_RATIO = 4
 """The assumed ratio of the unpacked to the packed size of a file, for estimates of work and remaining time."""
 
 
+def preparing(segment: str, languages: Sequence[str]) -> Callable[[Document], Iterator[Document]]:
+    """The function that yields a document as it is indexed: text of some languages only, cut into passages.
+
+    It yields nothing for a document without text in these languages.
+    """
+    cut, codes = segmenter(segment), frozenset(map(language_code, languages))
+
+    def prepare(document: Document) -> Iterator[Document]:
+        kept = keep_languages(document, codes) if codes else document
+        if kept is not None:
+            yield cut(kept)
+
+    return prepare
+
+
 def size_of(source: Source) -> int:
     """The estimated unpacked size in bytes of a source's content, if it is in memory, or of its file."""
     return len(source.content) if isinstance(source.content, bytes) else file_size(source.path)
@@ -120,7 +139,7 @@ class SegmentWorker:
         self._job = job
         self._name = name
         self._analyzer = Analyzer.from_settings(job.analysis)
-        self._cut = segmenter(job.segment)
+        self._prepare = preparing(job.segment, job.languages)
         self._builder = SegmentBuilder(self._analyzer)
         self._entries: list[dict[str, Any]] = []
 
@@ -131,7 +150,8 @@ class SegmentWorker:
         for source in task:
             try:
                 for document in documents(source):
-                    self._builder.add(self._cut(document))
+                    for prepared in self._prepare(document):
+                        self._builder.add(prepared)
             except UnreadableFile as problem:
                 if source.named and not problem.partly:
                     raise

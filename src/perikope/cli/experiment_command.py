@@ -46,6 +46,12 @@ SHOWN = 20
     help="Tune and train on these topics instead of the training topics that the file names.",
 )
 @click.option("--training-judgements", default="", metavar="FILE", help="Judgements of --training-topics.")
+@click.option(
+    "--translate",
+    default="",
+    metavar="URL",
+    help="LibreTranslate server that translates the patents of topics into a searched language. The server receives their text.",
+)
 @click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes.  [default: one per core]")
 @click.option("--device", default="", metavar="NAME", help="Device for neural rankers: cpu or cuda.  [default: cuda if there is a GPU]")
 @click.option("--list", "list_protocols", is_flag=True, help="List the experiments of papers that come with the program (PROTOCOL).")

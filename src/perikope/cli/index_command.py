@@ -24,6 +24,12 @@ from perikope.cli.output import count, printable
 @click.option("--delete", multiple=True, metavar="ID", help="Delete the document with this id. May be given several times.")
 @click.option("--format", default="auto", show_default=True, metavar="NAME", help="Format of the files; see `perikope formats`.")
 @click.option("--language", metavar="CODE", help="Language of documents that do not state it.  [default: en, or that of the index]")
+@click.option(
+    "--languages",
+    default="",
+    metavar="CODE,…",
+    help="Index text in these languages only, such as en; names in patents are kept.  [default: all languages]",
+)
 @click.option("--stemmer", metavar="NAME", help="Stemmer: snowball, porter or none.  [default: snowball]")
 @click.option("--stopwords", metavar="LIST", help="Stop words: default, none, or a file of words.  [default: default]")
 @click.option(
@@ -54,7 +60,7 @@ from perikope.cli.output import count, printable
     metavar="SECONDS",
     help="Seconds to wait if another process is changing the index.  [default: 0]",
 )
-def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **options: str | int | bool | None) -> int:
+def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], languages: str, **options: str | int | bool | None) -> int:
     """Make an index from files, folders and archives, or change an index.
 
     \b
@@ -69,6 +75,7 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **opti
 
     if not paths and not delete:
         raise UsageError("nothing to do: give files or folders to index, or ids of documents to --delete")
+    chosen = tuple(code.strip() for code in languages.split(",") if code.strip())
     started = time.perf_counter()
     visible = sys.stderr.isatty()
     with click.progressbar(length=input_size(paths) if visible else 1, label="reading", file=sys.stderr, hidden=not visible) as bar:
@@ -80,7 +87,7 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], **opti
             bar.label = f"{done} documents, {done / (time.perf_counter() - started):.0f}/s"
             bar.update(size)
 
-        report = build(folder, paths, BuildOptions(**options), delete=delete, on_progress=advance)  # type: ignore[arg-type]
+        report = build(folder, paths, BuildOptions(**options, languages=chosen), delete=delete, on_progress=advance)  # type: ignore[arg-type]
     seconds = time.perf_counter() - started
     changed = f"{count(report.added, 'document')} added" + (f", {report.deleted} removed" if report.deleted else "")
     contents = f"{count(report.documents, 'document')} with {count(report.passages, 'passage')}"

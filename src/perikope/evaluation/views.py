@@ -18,18 +18,28 @@ from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 from perikope.search.asking import Prepared
 from perikope.search.batch import PreparedTopic, prepare_topic
-from perikope.search.eligibility import matching
+from perikope.search.eligibility import by_documents, matching
 from perikope.search.naming import PassageNames, names_of, rows_of
 from perikope.search.options import SearchOptions
-from perikope.search.steps import Search
+from perikope.search.steps import Fetched, Search
 
 
 class View:
     """The matches of a topic with given search options, and its judged passages among them."""
 
-    def __init__(self, search: Search, prepared: Prepared, judged: Mapping[str, int], names: PassageNames, model: Model | None) -> None:
+    def __init__(
+        self,
+        search: Search,
+        prepared: Prepared,
+        judged: Mapping[str, int],
+        names: PassageNames,
+        model: Model | None,
+        fetched: Fetched | None = None,
+    ) -> None:
         self.search = search
-        self.matches = search.matches(search.candidates(prepared), model).shared()
+        self.fetched = fetched or search.candidates(prepared)
+        """The candidates, which do not depend on the model."""
+        self.matches = search.matches(self.fetched, model).shared()
         self.judged = judged_rows(self.matches, rows_of(search.snapshot, self.matches, judged), judged)
         self._names = names
         self._name_of_row: NDArray[np.object_] | None = None
@@ -51,7 +61,8 @@ class View:
 
     def rank(self, score: Column, depth: Depth, *, matching_only: bool) -> Ranking:
         """The best passages by a score, in the order of a search with the same options, cut at `depth`."""
-        return cut_ranking(self.search, self.matches, score, depth, self.eligible(matching_only), self._groups)
+        score, eligible = by_documents(self.matches, score, self.eligible(matching_only))
+        return cut_ranking(self.search, self.matches, score, depth, eligible, self._groups)
 
     def judged_ranks(self, score: Column, depth: Depth, *, matching_only: bool) -> JudgedRanks:
         """The ranks of judged passages in the ranking that `rank` returns."""
@@ -63,7 +74,8 @@ class View:
             order = np.empty(document_order.size, np.int64)
             order[np.argsort(document_order, kind="stable")] = np.arange(document_order.size)
             self._order = order
-        return count_ranks(score.values, self.judged, self._order, self.eligible(matching_only), depth.results)
+        score, eligible = by_documents(self.matches, score, self.eligible(matching_only))
+        return count_ranks(score.values, self.judged, self._order, eligible, depth.results)
 
     def names(self, ranking: Ranking) -> list[str]:
         """The names of the passages of a ranking, in its order."""
@@ -98,6 +110,9 @@ class Looking:
         """Prepare the query of a topic with search options."""
         return prepare_topic(self.snapshot, topic, options)
 
-    def view(self, asked: PreparedTopic, model: Model | None = None) -> View:
-        """The view of a prepared topic. `model` is needed only if the matches depend on the model."""
-        return View(asked.search, asked.prepared, self.judgements.get(asked.topic.qid, {}), self.names, model)
+    def view(self, asked: PreparedTopic, model: Model | None = None, fetched: Fetched | None = None) -> View:
+        """The view of a prepared topic. `model` is needed only if the matches depend on the model.
+
+        `fetched` are the candidates of another view of the same topic, so that they are not fetched again.
+        """
+        return View(asked.search, asked.prepared, self.judgements.get(asked.topic.qid, {}), self.names, model, fetched)

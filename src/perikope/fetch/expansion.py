@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from perikope.core.arrays import Floats
+from perikope.core.arrays import Array, Floats
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, parse
 from perikope.core.parameters import Grid, Range, bind, parameters_of
 from perikope.core.registry import Registry
 from perikope.fetch import Candidates
+from perikope.fetch.parts import Parts, PostingsOfTerms
 from perikope.index.layout import STOP
 from perikope.index.reader import Snapshot
+from perikope.index.segments import Segment
+from perikope.patents.codes import CODE_FIELDS
+from perikope.query.code_terms import code_weights
 from perikope.query.terms import Query
 
 Count = Annotated[int, Range(1, 1000), Grid((3, 5, 10, 20))]
@@ -80,13 +84,17 @@ def parse_expansion(text: str) -> Expander:
     return Expander(function, bind(call.name, declared, call.arguments))
 
 
-def expand(snapshot: Snapshot, query: Query, candidates: Candidates, text: str) -> Query:
+def expand(snapshot: Snapshot, query: Query, candidates: Candidates, text: str, parts: Parts | None = None) -> Query:
     """Expand a query with words of the best candidates, by an expansion such as `bo1(terms=20)`.
 
+    If documents are ranked by parts, the words and codes of these parts are used, without the weights of the parts.
     Without candidates, the query is returned unchanged.
     """
     expander = parse_expansion(text)
-    return expander(query, _feedback(snapshot, candidates, expander.depth)) if len(candidates) else query
+    if not len(candidates):
+        return query
+    feedback = _feedback_of_parts(snapshot, candidates, expander.depth, parts) if parts else _feedback(snapshot, candidates, expander.depth)
+    return expander(query, feedback)
 
 
 def canonical(text: str) -> str:
@@ -174,15 +182,59 @@ def _feedback(snapshot: Snapshot, candidates: Candidates, depth: int) -> Feedbac
     lengths = []
     for document in candidates.documents[:depth].tolist():
         segment, local = snapshot.locate(document)
-        numbers, frequency = np.unique(segment.tokens(local), return_counts=True)
-        counts.append({segment.terms.text(int(n)): int(f) for n, f in zip(numbers, frequency, strict=True) if n != STOP})
+        counts.append(_counts(segment, segment.tokens(local)))
         lengths.append(float(segment["document.length"][local]))
     terms = tuple(sorted({term for count_of_term in counts for term in count_of_term}))
+    occurrences = snapshot.statistics(terms).collection_frequency.astype(np.float64)
+    return _feedback_with(counts, terms, np.array(lengths), occurrences, candidates, snapshot)
+
+
+def _feedback_of_parts(snapshot: Snapshot, candidates: Candidates, depth: int, parts: Parts) -> Feedback:
+    counts = [_counts_in_parts(*snapshot.locate(document), parts) for document in candidates.documents[:depth].tolist()]
+    terms = tuple(sorted({term for count_of_term in counts for term in count_of_term}))
+    lengths = np.array([float(sum(count_of_term.values())) for count_of_term in counts])
+    occurrences = PostingsOfTerms(snapshot, terms, dict.fromkeys(parts, 1.0)).occurrences
+    return _feedback_with(counts, terms, lengths, occurrences, candidates, snapshot)
+
+
+def _feedback_with(
+    counts: Sequence[dict[str, int]],
+    terms: tuple[str, ...],
+    lengths: Floats,
+    occurrences: Floats,
+    candidates: Candidates,
+    snapshot: Snapshot,
+) -> Feedback:
+    frequency = np.array([[count_of_term.get(term, 0) for term in terms] for count_of_term in counts], np.float64)
     return Feedback(
         terms,
-        np.array([[count_of_term.get(term, 0) for term in terms] for count_of_term in counts], np.float64).reshape(len(counts), len(terms)),
-        np.array(lengths),
-        candidates.scores[:depth],
-        snapshot.statistics(terms).collection_frequency.astype(np.float64),
+        frequency.reshape(len(counts), len(terms)),
+        lengths,
+        candidates.scores[: len(counts)],
+        occurrences,
         snapshot.totals.documents,
     )
+
+
+def _counts(segment: Segment, tokens: Array) -> dict[str, int]:
+    """The frequency of each term among tokens, without stop words."""
+    numbers, frequency = np.unique(tokens, return_counts=True)
+    return {segment.terms.text(int(n)): int(f) for n, f in zip(numbers, frequency, strict=True) if n != STOP}
+
+
+def _counts_in_parts(segment: Segment, local: int, parts: Parts) -> dict[str, int]:
+    """The frequency of each term in the passages and titles of some parts of a document, and of each of its codes."""
+    inside = np.zeros(int(segment["document.tokens"][local]), bool)
+    first_span = int(segment["document.first_span"][local])
+    passages, sections = segment.passages_of(local), segment.sections_of(local)
+    titled = [section for section in sections if int(segment["section.title_span"][section]) >= 0]
+    columns = (
+        ("passage.span", "passage.first_token", "passage.end_token", passages),
+        ("section.title_span", "section.title_first", "section.title_end", titled),
+    )
+    for span, first, end, numbers in columns:
+        for number in numbers:
+            if segment.label("part", first_span + int(segment[span][number])) in parts:
+                inside[int(segment[first][number]) : int(segment[end][number])] = True
+    codes = code_weights(segment.metadata(local), [part for part in parts if part in CODE_FIELDS], "full")
+    return {**_counts(segment, segment.tokens(local)[inside]), **{term: int(count) for term, count in codes.items()}}

@@ -49,10 +49,8 @@ from perikope.index.layout import ranges
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.kernels.strings import hash_strings
-from perikope.patents.codes import LEVELS, parse_code
+from perikope.patents.codes import CODE_FIELDS, LEVELS, parse_code
 
-CODE_FIELDS = ("ipc", "ipcr", "cpc", "ecla")
-"""Fields that contain classification codes."""
 ID = "id"
 """The name that stands for the id of a document in filters. A metadata field with this name cannot be used."""
 

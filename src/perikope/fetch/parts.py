@@ -3,23 +3,34 @@
 Term frequencies and document lengths are weighted sums over the parts. The fetch model is applied once to these sums,
 not once per part (Robertson, Zaragoza and Taylor, Simple BM25 extension to multiple weighted fields, CIKM 2004). The
 statistics of the collection are computed from the same sums.
+
+A metadata field with classification codes, such as `ipc`, is a part too. Its tokens are the codes of a document. The
+terms of a query that occur in it are code terms (`query/code_terms.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 
 from perikope.core.arrays import Floats, Integers
 from perikope.core.errors import UsageError, unknown
 from perikope.fetch import Candidates
+from perikope.fetch.conditions import Codes, read_codes
 from perikope.fetch.filters import Filter, known_parts, mask
 from perikope.fetch.models import FetchModel, Terms
 from perikope.fetch.search import in_order
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
+from perikope.patents.codes import CODE_FIELDS
+from perikope.query.code_terms import code_fields, split_code_term
+from perikope.query.patent import PARTS
 from perikope.query.terms import Query
+
+HELD = 1 << 24
+"""The largest number of postings of a query that are kept in memory."""
 
 Parts = Mapping[str, float]
 """Weights of parts, by the name of the part."""
@@ -44,10 +55,14 @@ def parse_parts(text: str) -> dict[str, float]:
 
 
 def check_parts(snapshot: Snapshot, parts: Parts) -> None:
-    """Raise `UsageError` if no document has one of the parts, or if a weight is not a positive number."""
-    known = known_parts(snapshot)
+    """Raise `UsageError` if no document has one of the parts, or if a weight is not a positive number.
+
+    A usual part of patents may be missing if the documents have another one of the parts.
+    """
+    known = [*known_parts(snapshot), *code_fields(snapshot)]
+    usual = (*PARTS, *CODE_FIELDS) if not parts.keys().isdisjoint(known) else ()
     for name, weight in parts.items():
-        if name not in known:
+        if name not in known and name not in usual:
             raise (
                 unknown("part", name, known)
                 if known
@@ -62,16 +77,14 @@ def fetch_parts(
 ) -> Candidates:
     """The best `documents` documents that satisfy the filter, ranked by the given parts only.
 
-    Equal scores are ordered by document id.
+    Without parts, documents are ranked by their whole text and all codes. Codes then add nothing to the length. Equal
+    scores are ordered by document id.
     """
     lengths = [_lengths(segment, parts) for segment in snapshot.segments]
-    numbers = snapshot.look_up(query.terms).numbers
-    postings_by_segment = [
-        [_postings(segment, int(number), parts) for number in row] for segment, row in zip(snapshot.segments, numbers, strict=True)
-    ]
+    postings_by_segment = PostingsOfTerms(snapshot, query.terms, parts)
     terms = Terms(
-        np.array([sum(postings[t][0].size for postings in postings_by_segment) for t in range(len(query.terms))]),
-        np.array([sum(float(postings[t][1].sum()) for postings in postings_by_segment) for t in range(len(query.terms))]),
+        postings_by_segment.documents,
+        postings_by_segment.occurrences,
         snapshot.totals.documents,
         sum(float(length[segment.alive].sum()) for length, segment in zip(lengths, snapshot.segments, strict=True)),
     )
@@ -79,13 +92,11 @@ def fetch_parts(
     seen = terms.document_frequency > 0
     matching: list[Integers] = []
     sums: list[Floats] = []
-    for base, segment, postings, length in zip(
-        snapshot.first_document.tolist(), snapshot.segments, postings_by_segment, lengths, strict=False
-    ):
+    for i, (base, segment, length) in enumerate(zip(snapshot.first_document.tolist(), snapshot.segments, lengths, strict=False)):
         total, held = np.zeros(segment.documents), np.zeros(segment.documents, bool)
         # Rare terms first: the same order as in `fetch`.
         for t in np.argsort(terms.document_frequency, kind="stable").tolist():
-            documents_of_term, frequency = postings[t]
+            documents_of_term, frequency = postings_by_segment.of(i, t)
             if documents_of_term.size:
                 of_posting = terms.at(np.full(frequency.size, t))
                 total[documents_of_term] += weights[t] * model.contribution(frequency, length[documents_of_term], of_posting)
@@ -102,22 +113,85 @@ def fetch_parts(
     return in_order(snapshot, matching_numbers, model.finish(scores, weights, terms), documents)
 
 
-def _postings(segment: Segment, term: int, parts: Parts) -> tuple[Integers, Floats]:
-    """The documents that contain a term in one of the parts, and the weighted frequency of the term in each."""
-    if term < 0:
+class PostingsOfTerms:
+    """The postings of terms in some parts, and their statistics.
+
+    Postings are kept in memory up to a limit, because a whole patent as a query has thousands of terms. The others are
+    read again.
+    """
+
+    def __init__(self, snapshot: Snapshot, terms: Sequence[str], parts: Parts) -> None:
+        self._segments, self._terms, self._parts = snapshot.segments, terms, parts
+        self._numbers = snapshot.look_up(terms).numbers
+        self._kept: dict[tuple[int, int], tuple[Integers, Floats]] = {}
+        self.documents = np.zeros(len(terms), np.int64)
+        self.occurrences = np.zeros(len(terms))
+        held = 0
+        for i, t in product(range(len(self._segments)), range(len(terms))):
+            documents, frequency = self._read(i, t)
+            self.documents[t] += documents.size
+            self.occurrences[t] += float(frequency.sum())
+            held += documents.size
+            if held <= HELD:
+                self._kept[i, t] = documents, frequency
+
+    def of(self, segment: int, term: int) -> tuple[Integers, Floats]:
+        """The documents of a segment that contain a term, and the weighted frequency of the term in each."""
+        kept = self._kept.get((segment, term))
+        return self._read(segment, term) if kept is None else kept
+
+    def _read(self, segment: int, term: int) -> tuple[Integers, Floats]:
+        return _postings(self._segments[segment], self._terms[term], int(self._numbers[segment][term]), self._parts)
+
+
+def _postings(segment: Segment, name: str, term: int, parts: Parts) -> tuple[Integers, Floats]:
+    """The documents that contain a term in one of the parts, and the weighted frequency of the term in each.
+
+    `name` is the term, and `term` its number in the segment; -1 if it is not in the text of any document.
+    """
+    if code := split_code_term(name):
+        field, written = code
+        frequency = parts.get(field, 0.0 if parts else 1.0) * _code_frequencies(segment, field, written)
+    elif term < 0:
         return np.zeros(0, np.int64), np.zeros(0)
-    frequency = np.zeros(segment.documents)
-    for part, weight in parts.items():
-        documents, counts = segment.part_postings(term, part)
-        frequency[documents] += weight * counts
+    elif parts:
+        return segment.weighted_postings(term, parts)
+    else:
+        documents, counts = segment.postings(term)
+        return documents.astype(np.int64), counts.astype(np.float64)
     documents = np.flatnonzero(frequency)
     return documents, frequency[documents]
 
 
+def _code_frequencies(segment: Segment, field: str, code: str) -> Floats:
+    """How many codes of each document equal a code or are subdivisions of it, without deleted documents."""
+    codes: Codes = segment.remember(read_codes, field)
+    return _documents_of(segment, np.sort(codes.inside(code)))
+
+
+def _code_lengths(segment: Segment, field: str) -> Floats:
+    """The number of codes of each document."""
+    codes: Codes = segment.remember(read_codes, field)
+    return _documents_of(segment, np.sort(codes.keys))
+
+
+def _documents_of(segment: Segment, keys: Integers) -> Floats:
+    """How many of the facet keys, in ascending order, each live document has."""
+    counts: Floats = np.bincount(segment.facets.documents(keys), minlength=segment.documents).astype(np.float64)
+    counts[~segment.alive] = 0.0
+    return counts
+
+
 def _lengths(segment: Segment, parts: Parts) -> Floats:
     """The weighted length of each document of a segment, in tokens."""
+    if not parts:
+        return segment["document.length"].astype(np.float64)
     if len(segment.parts) == 1:
-        return segment["document.length"] * float(parts.get(segment.parts[0], 0.0))
-    weights = np.array([parts.get(part, 0.0) for part in segment.parts])
-    length: Floats = segment["document.part_length"].reshape(segment.documents, len(segment.parts)) @ weights
+        length: Floats = segment["document.length"] * float(parts.get(segment.parts[0], 0.0))
+    else:
+        weights = np.array([parts.get(part, 0.0) for part in segment.parts])
+        length = segment["document.part_length"].reshape(segment.documents, len(segment.parts)) @ weights
+    for field in segment.facets.fields:
+        if field in parts and field in CODE_FIELDS:
+            length = length + parts[field] * _code_lengths(segment, field)
     return length

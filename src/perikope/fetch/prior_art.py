@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from perikope.core.errors import UsageError
 from perikope.document.tree import Document
 from perikope.fetch.conditions import Between, Equal, is_date
-from perikope.fetch.filters import CODE_FIELDS, Filter, Negated, SharedCodes, Where, Without, codes_of, known_fields
+from perikope.fetch.filters import Filter, Negated, SharedCodes, Where, Without, codes_of, known_fields
 from perikope.index.facets import metadata_pairs
 from perikope.index.reader import Snapshot
+from perikope.patents.codes import CODE_FIELDS
 from perikope.query.patent import Claims, Forms, Patent, Setting, load_patent, pasted, queries
 from perikope.query.publications import documents_with
 from perikope.query.terms import Query

@@ -257,6 +257,6 @@ class Snapshot:
         counts = np.zeros((2, len(terms)), np.int64)
         for segment, numbers in zip(self.segments, self.look_up(terms).numbers, strict=True):
             for column in np.flatnonzero(numbers >= 0).tolist():
-                documents, frequencies = segment.part_postings(int(numbers[column]), part)
+                documents, frequencies = segment.weighted_postings(int(numbers[column]), {part: 1.0})
                 counts[:, column] += documents.size, int(frequencies.sum())
         return counts[0], counts[1]

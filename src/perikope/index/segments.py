@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from perikope.core.arrays import Array, Integers
+from perikope.core.arrays import Array, Floats, Integers
 from perikope.core.names import running_number
 from perikope.document.tree import Place
 from perikope.index.columns import ColumnFile
@@ -148,17 +148,24 @@ class Segment:
             raise self.columns.damaged("has damaged postings")
         return documents
 
-    def part_postings(self, term: int, part: str) -> tuple[Array, Array]:
-        """The live documents that contain a term in one part, in ascending order, and its frequency there."""
+    def weighted_postings(self, term: int, weights: Mapping[str, float]) -> tuple[Integers, Floats]:
+        """The live documents that contain a term in some parts, in ascending order, and its weighted frequency in each.
+
+        `weights` has the weight of each part, which multiplies the frequency of the term in this part.
+        """
         documents, frequencies, inside = self._postings(term)
-        if part not in self.parts:
-            return documents[:0], frequencies[:0]
-        if len(self.parts) > 1:
+        total = np.zeros(documents.size)
+        chosen = {part: weight for part, weight in weights.items() if part in self.parts}
+        if len(self.parts) == 1:
+            total += sum(chosen.values()) * frequencies
+        elif chosen:
             first, end = (int(self["window.first_part"][window]) for window in self._windows(term))
             stored = self.frequencies("part_frequency", np.arange(first, end))
-            frequencies = select_part(self.part_sets(inside, stored.size), frequencies, stored, self.parts.index(part))
-            documents, frequencies = documents[frequencies > 0], frequencies[frequencies > 0]
-        return self._alive(documents, frequencies)
+            sets = self.part_sets(inside, stored.size)
+            for part, weight in chosen.items():
+                total += weight * select_part(sets, frequencies, stored, self.parts.index(part))
+        documents, total = self._alive(documents[total > 0], total[total > 0])
+        return documents.astype(np.int64), total
 
     def part_sets(self, rows: Array | slice, stored: int) -> Array:
         """The parts of postings, as one set of bits per posting.

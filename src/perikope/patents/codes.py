@@ -15,6 +15,8 @@ import re
 from dataclasses import dataclass
 
 LEVELS = ("class", "subclass", "group", "full")
+CODE_FIELDS = ("ipc", "ipcr", "cpc", "ecla")
+"""Metadata fields that contain classification codes."""
 
 _PADDED = re.compile(r"([A-HY][0-9]{2}[A-Z])([0-9]{4})([0-9]{6})(?:[A-Z][A-Z0-9 ]{0,40})?")
 """A code in fixed width: a group of four digits, zeros in front, and a subgroup of six digits, zeros at the end.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from http.client import HTTPException
 from typing import Any, Protocol
 from urllib.error import HTTPError, URLError
@@ -19,6 +20,8 @@ TIMEOUT = 60.0
 """Seconds without an answer after which a request fails. Translating a hundred claims can take this long."""
 MAX_BYTES = 1 << 24
 """The longest accepted answer, in bytes; translations of claims are far shorter."""
+REMEMBERED = 4096
+"""Number of recent translations that a translator remembers."""
 _EXCERPT = 200
 
 
@@ -54,9 +57,16 @@ class LibreTranslate:
         self._api_key = api_key
         self._timeout = timeout
         self._open: Callable[..., Any] = build_opener(_NoRedirection).open
+        self._remembered = lru_cache(maxsize=REMEMBERED)(self._ask)
 
     def __call__(self, text: str, source: str, target: str) -> str:
-        """Return the text as the server translates it; a failure raises `TranslationError`. See `Translator`."""
+        """Return the text as the server translates it; a failure raises `TranslationError`. See `Translator`.
+
+        Recent translations are remembered, because an experiment searches with the same patents many times.
+        """
+        return self._remembered(text, source, target)
+
+    def _ask(self, text: str, source: str, target: str) -> str:
         content = {"q": text, "source": source, "target": target, "format": "text"}
         if self._api_key:
             content["api_key"] = self._api_key
@@ -87,6 +97,12 @@ class LibreTranslate:
 
     def __repr__(self) -> str:
         return f"LibreTranslate({self.url!r})"
+
+
+@lru_cache(maxsize=4)
+def libre_translate(url: str, api_key: str = "") -> LibreTranslate:
+    """The translator of a server. Calls with the same arguments return the same object, with what it remembers."""
+    return LibreTranslate(url, api_key=api_key)
 
 
 class _NoRedirection(HTTPRedirectHandler):

@@ -9,6 +9,9 @@ Here tf(w) is the frequency of w in the text, N the number of documents in the i
 that contain w. The query patent and its family are not counted in N and N_w, since a word that no other document
 contains cannot find anything. Words are compared as terms of the index. Stop words, numbers (mostly reference signs)
 and words that are not in the index are left out. Words with equal tf-idf are ordered alphabetically by their terms.
+
+A query may also have all words of its text, with numbers, and the classification codes of the patent (Gobeill and Ruch
+2012).
 """
 
 from __future__ import annotations
@@ -25,9 +28,12 @@ import numpy as np
 from perikope.core.arrays import Integers
 from perikope.core.errors import InputError, UsageError, unknown
 from perikope.core.names import normal_path
+from perikope.document.languages import NAMES
 from perikope.document.tree import Document, Kind
 from perikope.index.reader import Snapshot
+from perikope.patents.codes import CODE_FIELDS
 from perikope.query.boolean import Word
+from perikope.query.code_terms import code_weights, with_terms
 from perikope.query.publications import find_publication, parse_publication
 from perikope.query.syntax import terms_of
 from perikope.query.terms import Query
@@ -39,12 +45,14 @@ if TYPE_CHECKING:
 
 PARTS = ("title", "abstract", "description", "claims", "bibliography")
 """Parts of a patent whose words a query can use."""
+ALL = "all"
+"""The number of words of a query that has all words of its text."""
 FETCH_WORDS, FETCH_FROM = 10, "abstract"
 BROWSE_WORDS, BROWSE_FROM = 100, "claims"
 _LISTED = 5
 _UNKNOWN_LANGUAGE = "und"
 
-Names = str | Sequence[str]
+PartNames = str | Sequence[str]
 Claims = str | Sequence[str | int]
 """The query claims: a text, or a list of claims of the patent by number, id or path in the original file."""
 
@@ -208,23 +216,27 @@ def _pieces(text: str, spans: Iterable[tuple[str, str, int, int, str, str]]) -> 
 class Forms:
     """The number of words of each query, and the parts of the patent that the words come from."""
 
-    fetch_words: int = FETCH_WORDS
-    fetch_from: Names = FETCH_FROM
-    browse_words: int = BROWSE_WORDS
-    browse_from: Names = BROWSE_FROM
+    fetch_words: int | str = FETCH_WORDS
+    fetch_from: PartNames = FETCH_FROM
+    browse_words: int | str = BROWSE_WORDS
+    browse_from: PartNames = BROWSE_FROM
     weighted: bool = False
     """Whether words are weighted by their frequency in the text; otherwise each word has weight 1."""
+    code_level: str = "full"
+    """The level of the codes in the query that fetches documents."""
 
     def __post_init__(self) -> None:
         for name, count in (("fetch_words", self.fetch_words), ("browse_words", self.browse_words)):
-            if not isinstance(count, int) or count < 1:
-                raise UsageError(f"{name} must be a whole number of at least 1, not {count!r}")
-        for given in (self.fetch_from, self.browse_from):
+            if count != ALL and (not isinstance(count, int) or count < 1):
+                raise UsageError(f"{name} must be a whole number of at least 1, or all, not {count!r}")
+        for given, known in ((self.fetch_from, (*PARTS, *CODE_FIELDS)), (self.browse_from, PARTS)):
             if not _listed(given):
                 raise UsageError(f"fetch_from and browse_from must name at least one part of the patent: {', '.join(PARTS)}")
             for part in _listed(given):
-                if part not in PARTS:
-                    raise unknown("part of a patent", part, PARTS)
+                if part in CODE_FIELDS and part not in known:
+                    raise UsageError(f"browse_from cannot have {part}, since no passage contains codes; name it in fetch_from")
+                if part not in known:
+                    raise unknown("part of a patent", part, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,14 +268,22 @@ def queries(patent: Patent, forms: Forms, setting: Setting, on_note: Callable[[s
     `on_note` receives one sentence for each thing that could not be done as requested.
     """
     notes: list[str] = []
-    fetch = _form(patent, _listed(forms.fetch_from), forms.fetch_words, forms.weighted, setting, notes.append)
+    fetch_from = _listed(forms.fetch_from)
+    parts, fields = ([name for name in fetch_from if (name in CODE_FIELDS) == is_field] for is_field in (False, True))
+    codes = code_weights(patent.metadata, fields, forms.code_level)
+    words_to_fetch = _form(patent, parts, forms.fetch_words, forms.weighted, setting, notes.append) if parts or not codes else NO_WORDS
+    fetch = with_terms(words_to_fetch, codes if forms.weighted else dict.fromkeys(codes, 1.0))
     browse = _form(patent, _listed(forms.browse_from), forms.browse_words, forms.weighted, setting, notes.append)
     for note in dict.fromkeys(notes):
         on_note(note)
     return fetch, browse
 
 
-def _form(patent: Patent, parts: Sequence[str], most: int, weighted: bool, setting: Setting, on_note: Callable[[str], None]) -> Query:
+NO_WORDS = Query("", (), ())
+"""The words of a query that has codes only."""
+
+
+def _form(patent: Patent, parts: Sequence[str], most: int | str, weighted: bool, setting: Setting, on_note: Callable[[str], None]) -> Query:
     texts = [text for part in parts if (text := _text(patent, part, setting, on_note))]
     for part in ("claims", "abstract"):
         if not texts and (text := _text(patent, part, setting, on_note)):
@@ -275,7 +295,8 @@ def _form(patent: Patent, parts: Sequence[str], most: int, weighted: bool, setti
         raise UsageError(
             f"{patent.name} has neither claims nor an abstract to search with, only {', '.join(others)}; take words from another part"
         )
-    best = best_words(setting.snapshot, [(text.text, text.languages) for text in texts], setting.left_out)[:most]
+    found = best_words(setting.snapshot, [(text.text, text.languages) for text in texts], setting.left_out, with_numbers=most == ALL)
+    best = found[:most] if isinstance(most, int) else found
     if not best:
         on_note(f"no word of {patent.name} is in the index, so nothing can be found")
     return _query(best, weighted)
@@ -285,12 +306,15 @@ def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], 
     """The text of a part in one language; None if the patent has no such part.
 
     The language is the preferred one, else that of the patent if it is searched, else another searched language. A text
-    in a language that is not searched is translated. The words are looked up in all searched languages.
+    in a language that is not searched is translated. The words are looked up in all searched languages. Names are not
+    translated, and are looked up in all languages of the index.
     """
     texts = _texts(patent, part, setting, on_note)
     if not texts:
         return None
     wanted = list(setting.languages)
+    if part == NAMES:
+        return _Text("\n".join(texts.values()), tuple(dict.fromkeys((*wanted, *setting.snapshot.languages))))
     suiting = [language for language in (wanted[0], patent.language, *wanted) if language in texts and language in wanted]
     language = suiting[0] if suiting else patent.language if patent.language in texts else next(iter(texts))
     text = texts[language]
@@ -352,11 +376,13 @@ class WeighedWord:
     """The tf-idf of the word."""
 
 
-def best_words(snapshot: Snapshot, texts: Iterable[tuple[str, Sequence[str]]], left_out: Sequence[int] = ()) -> list[WeighedWord]:
+def best_words(
+    snapshot: Snapshot, texts: Iterable[tuple[str, Sequence[str]]], left_out: Sequence[int] = (), *, with_numbers: bool = False
+) -> list[WeighedWord]:
     """The words of texts, ordered by descending tf-idf, which the module docstring defines.
 
     Each text comes with the languages in which its words are looked up. Documents whose numbers are in `left_out` are
-    not counted in N and N_w.
+    not counted in N and N_w. Numbers are words only if `with_numbers` is true.
     """
     frequency: dict[tuple[str, ...], int] = {}
     written: dict[tuple[str, ...], str] = {}
@@ -366,7 +392,7 @@ def best_words(snapshot: Snapshot, texts: Iterable[tuple[str, Sequence[str]]], l
             terms = terms_of_word.get(word)
             if terms is None:
                 # As in any query, stop words of the first language are left out in all languages.
-                is_word = not word.isdecimal() and snapshot.analyzer.term(word, languages[0]) is not None
+                is_word = (with_numbers or not word.isdecimal()) and snapshot.analyzer.term(word, languages[0]) is not None
                 terms = terms_of_word[word] = tuple(terms_of(word, snapshot.analyzer, languages)) if is_word else ()
             if terms:
                 frequency[terms] = frequency.get(terms, 0) + 1
@@ -403,7 +429,7 @@ def _query(best: Sequence[WeighedWord], weighted: bool) -> Query:
     return Query(text, tuple(weights), tuple(weights.values()), words=tuple(Word(word.terms) for word in best))
 
 
-def _listed(names: Names) -> list[str]:
+def _listed(names: PartNames) -> list[str]:
     given = names.split(",") if isinstance(names, str) else names
     return list(dict.fromkeys(name.strip() for name in given if name.strip()))
 

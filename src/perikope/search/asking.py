@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from perikope.core.errors import UsageError, unknown
-from perikope.fetch.filters import CODE_FIELDS, Filter, Ids, SharedCodes, Without, codes_of, known_fields, parse_filter, unknown_fields
+from perikope.fetch.filters import Filter, Ids, SharedCodes, Without, codes_of, known_fields, parse_filter, unknown_fields
 from perikope.fetch.prior_art import PatentQuery, Restriction, patent_query
 from perikope.index.reader import Snapshot
+from perikope.patents.codes import CODE_FIELDS
+from perikope.query.code_terms import with_codes, without_codes
 from perikope.query.patent import Claims, Forms, Patent
 from perikope.query.syntax import automatic
 from perikope.query.terms import Query, parse_boolean, parse_query
@@ -51,7 +53,7 @@ class Prepared:
     @property
     def scoring(self) -> Query:
         """The query that scores passages, before any expansion."""
-        return self.browse or self.fetch
+        return without_codes(self.browse or self.fetch)
 
 
 def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
@@ -77,7 +79,7 @@ def read_query(snapshot: Snapshot, text: str, language: str = "", syntax: str = 
         raise UsageError(f"the query must be text, not {type(text).__name__}")
     languages = [language] if language else snapshot.languages
     if syntax == "words":
-        return parse_query(text, snapshot.analyzer, languages)
+        return with_codes(parse_query(text, snapshot.analyzer, languages), snapshot)
     written = automatic(text) if syntax == "automatic" else text
     return parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix)
 
@@ -119,7 +121,9 @@ def read_patent(
         snapshot,
         patent,
         claims,
-        forms=Forms(options.fetch_words, options.fetch_from, options.browse_words, options.browse_from, options.weighted),
+        forms=Forms(
+            options.fetch_words, options.fetch_from, options.browse_words, options.browse_from, options.weighted, options.code_level
+        ),
         restriction=Restriction(options.code_filter, options.date_limit, options.family_filter, options.code_level),
         family=frozenset(family),
         language=options.language,
@@ -131,9 +135,9 @@ def _translator(given: str | Translator | None) -> Translator | None:
     if not isinstance(given, str):
         return given
     # Imported only here, since it imports an HTTP client, which takes time.
-    from perikope.patents.translation import LibreTranslate
+    from perikope.patents.translation import libre_translate
 
-    return LibreTranslate(given, api_key=os.environ.get(TRANSLATE_KEY, "")) if given else None
+    return libre_translate(given, os.environ.get(TRANSLATE_KEY, "")) if given else None
 
 
 def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from perikope.browse.matches import Matches
 from perikope.browse.ranking import Presentation, Ranking, rank
 from perikope.browse.satisfaction import satisfied
-from perikope.browse.signals import Column
+from perikope.browse.signals import Column, fact
 from perikope.browse.structure import Units
 from perikope.browse.tags import tags_of_elements
 from perikope.core.arrays import Integers, Mask
@@ -17,6 +17,7 @@ from perikope.core.errors import UsageError, unknown
 from perikope.fetch.filters import known_parts, known_tags, passage_mask
 from perikope.fetch.groups import groups_of
 from perikope.index.reader import Snapshot
+from perikope.query.patent import PARTS
 from perikope.search.options import SearchOptions
 
 
@@ -45,7 +46,10 @@ class Eligibility:
         parts, tags = frozenset(options.part) or None, frozenset(options.tag) or None
         for kind, given, known in (("part", parts, known_parts), ("tag of passages", tags, known_tags)):
             for name in sorted(given or ()):
-                if name not in (names := known(snapshot)):
+                names = known(snapshot)
+                # A usual part of patents may be missing if the documents have another one of the parts.
+                is_usual = kind == "part" and name in PARTS and not frozenset(options.part).isdisjoint(names)
+                if name not in names and not is_usual:
                     raise (
                         unknown(kind, name, names)
                         if names
@@ -100,6 +104,21 @@ class Eligibility:
             passages = first + np.arange(rows.start, rows.stop) - row_bounds[candidate]
             allowed[rows] = passage_mask(segment, documents, passages, self.parts, self.tags)
         return allowed
+
+
+def by_documents(matches: Matches, score: Column, eligible: Mask | None) -> tuple[Column, Mask | None]:
+    """The score and the eligible rows, unless the query consists of codes, which no passage contains.
+
+    Then no score tells passages apart. Documents are ranked by their fetch scores, each with its first eligible row.
+    """
+    if matches.term_of_occurrence.size:
+        return score, eligible
+    rows = np.arange(matches.passages) if eligible is None else np.flatnonzero(eligible)
+    if not rows.size or np.ptp(score.values[rows]) > 0:
+        return score, eligible
+    first = np.zeros(matches.passages, bool)
+    first[rows[np.unique(matches.document_of_passage[rows], return_index=True)[1]]] = True
+    return fact("fetch score of the document", matches.score_of_document[matches.document_of_passage]), first
 
 
 def matching(matches: Matches, allowed: Mask | None) -> Mask:

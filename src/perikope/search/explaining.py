@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from perikope.browse.matches import Matches
-from perikope.browse.signals import Node
+from perikope.browse.signals import Column, Node
 from perikope.browse.structure import DocumentOutline
 from perikope.core.errors import UsageError
 from perikope.core.names import is_element_path, split_name
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.search.asking import Asked, Prepared
+from perikope.search.eligibility import by_documents
 from perikope.search.options import SearchOptions
 from perikope.search.steps import Search, search_for
 
@@ -62,7 +63,7 @@ def explain(snapshot: Snapshot, asked: Asked, passage: str, options: SearchOptio
             "or is not among the best documents; for the last case, set documents (--documents) to a larger number"
         )
     row = int((matches.document_of_passage == candidate[0]).nonzero()[0][0]) + ids.index(id)
-    return search.model.score(matches).explain(row)
+    return _score(search, matches).explain(row)
 
 
 def _matches_with(search: Search, prepared: Prepared, document: str) -> Matches:
@@ -85,7 +86,12 @@ def _explain_element(search: Search, prepared: Prepared, document: int, path: st
         known = [outline.path(span) for span in matches.span_of_passage[in_document].tolist()]
         why = f"its elements are {_some(known)}" if known else "the document was not fetched for this query"
         raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r} that can be a result; {why}")
-    return search.model.score(matches).explain(int(rows[0]))
+    return _score(search, matches).explain(int(rows[0]))
+
+
+def _score(search: Search, matches: Matches) -> Column:
+    """The score by which a search ranks the rows of the matches."""
+    return by_documents(matches, search.model.score(matches), search.eligible(matches, search.model))[0]
 
 
 def _passage_ids(segment: Segment, local: int) -> list[str]:

@@ -20,15 +20,21 @@ class PatentKeywords(TypedDict, total=False):
     language: str
     """Language of the query, such as en. Without it, the query is searched in every language of the index."""
     code_level: Literal["full", "group", "subclass", "class"]
-    """Level at which two classification codes must be equal to be shared: full code, group, subclass or class."""
-    fetch_words: int
-    """With a patent: number of words that fetch documents. The words with the highest tf-idf are used."""
+    """
+    Level at which two classification codes must be equal to be shared: full code, group, subclass or class. Codes
+    of a patent that fetch documents have the same level.
+    """
+    fetch_words: int | Literal["all"]
+    """With a patent: number of words that fetch documents, or all words. The words with the highest tf-idf are used."""
     fetch_from: str | Sequence[str]
-    """With a patent: parts whose words fetch documents: title, abstract, description, claims."""
-    browse_words: int
-    """With a patent: number of words that score passages. The words with the highest tf-idf are used."""
+    """
+    With a patent: parts whose words fetch documents: title, abstract, description, claims, bibliography (names of
+    people), and fields whose classification codes do: ipc, cpc, ecla.
+    """
+    browse_words: int | Literal["all"]
+    """With a patent: number of words that score passages, or all words. The words with the highest tf-idf are used."""
     browse_from: str | Sequence[str]
-    """With a patent: parts whose words score passages: title, abstract, description, claims."""
+    """With a patent: parts whose words score passages: title, abstract, description, claims, bibliography."""
     weighted: bool
     """With a patent: weight each word by its frequency in the patent. Without this option, each word has weight 1."""
     code_filter: bool
@@ -65,8 +71,8 @@ class SearchKeywords(PatentKeywords, total=False):
     """Number of best documents whose passages are scored, or all documents."""
     fetch_parts: Mapping[str, float] | None
     """
-    Rank documents by these parts only; the part title is the title of the document. A weight multiplies the term
-    frequencies and the length of its part.
+    Rank documents by these parts only; the part title is the title of the document, and ipc, cpc and ecla are its
+    codes. A weight multiplies the term frequencies and the length of its part.
     """
     expand: str
     """Expand the query with words of the best documents, then fetch again: bo1 or rm3."""

@@ -77,7 +77,7 @@ class SearchOptions(Options):
     )  # fmt: skip
     fetch_parts: Mapping[str, float] | None = option(
         None, Numbers("perikope.fetch.parts:parse_parts"),
-        "Rank documents by these parts only; the part title is the title of the document. "
+        "Rank documents by these parts only; the part title is the title of the document, and ipc, cpc and ecla are its codes. "
         "A weight multiplies the term frequencies and the length of its part.",
         group=FETCH, metavar="PART[=WEIGHT],…", restricts=True, surfaces=[RECIPE],
     )  # fmt: skip
@@ -129,7 +129,8 @@ class SearchOptions(Options):
     )  # fmt: skip
     code_level: Literal["full", "group", "subclass", "class"] = option(
         "full", OneOf(LEVELS[::-1], what="level of classification codes"),
-        "Level at which two classification codes must be equal to be shared: full code, group, subclass or class.",
+        "Level at which two classification codes must be equal to be shared: full code, group, subclass or class. "
+        "Codes of a patent that fetch documents have the same level.",
         group=RESTRICTIONS, surfaces=BOTH,
     )  # fmt: skip
     part: tuple[str, ...] = option(
@@ -173,22 +174,25 @@ class SearchOptions(Options):
         together=True, group=RESULTS, metavar="FIELD", restricts=True, surfaces=[RECIPE],
     )  # fmt: skip
 
-    fetch_words: int = option(
-        10, Whole(Range(1)), "With a patent: number of words that fetch documents. The words with the highest tf-idf are used.",
-        group=PATENTS, metavar="N", surfaces=BOTH,
+    fetch_words: int | Literal["all"] = option(
+        10, Whole(Range(1), ("all",)),
+        "With a patent: number of words that fetch documents, or all words. The words with the highest tf-idf are used.",
+        group=PATENTS, metavar="N|all", surfaces=BOTH,
     )  # fmt: skip
     fetch_from: tuple[str, ...] = option(
         ("abstract",), Names(","),
-        "With a patent: parts whose words fetch documents: title, abstract, description, claims.",
+        "With a patent: parts whose words fetch documents: title, abstract, description, claims, bibliography (names of people), "
+        "and fields whose classification codes do: ipc, cpc, ecla.",
         group=PATENTS, metavar="PART,…", surfaces=BOTH,
     )  # fmt: skip
-    browse_words: int = option(
-        100, Whole(Range(1)), "With a patent: number of words that score passages. The words with the highest tf-idf are used.",
-        group=PATENTS, metavar="N", surfaces=BOTH,
+    browse_words: int | Literal["all"] = option(
+        100, Whole(Range(1), ("all",)),
+        "With a patent: number of words that score passages, or all words. The words with the highest tf-idf are used.",
+        group=PATENTS, metavar="N|all", surfaces=BOTH,
     )  # fmt: skip
     browse_from: tuple[str, ...] = option(
         ("claims",), Names(","),
-        "With a patent: parts whose words score passages: title, abstract, description, claims.",
+        "With a patent: parts whose words score passages: title, abstract, description, claims, bibliography.",
         group=PATENTS, metavar="PART,…", surfaces=BOTH,
     )  # fmt: skip
     weighted: bool = option(

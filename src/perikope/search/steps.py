@@ -27,14 +27,16 @@ from perikope.core.arrays import Floats, Integers, Mask
 from perikope.core.errors import ModelWarning
 from perikope.fetch import Candidates
 from perikope.fetch.expansion import expand, parse_expansion
-from perikope.fetch.filters import CODE_FIELDS, All, Filter, SharedCodes, known_fields
+from perikope.fetch.filters import All, Filter, SharedCodes, known_fields
 from perikope.fetch.models import parse_fetch_model
 from perikope.fetch.parts import check_parts
 from perikope.index.reader import Snapshot
+from perikope.patents.codes import CODE_FIELDS
+from perikope.query.code_terms import without_codes
 from perikope.query.terms import Query
 from perikope.query.topic import Topic
 from perikope.search.asking import Asked, Prepared, conditions_of, read_asked, with_options_of
-from perikope.search.eligibility import Eligibility, matching
+from perikope.search.eligibility import Eligibility, by_documents, matching
 from perikope.search.fetching import Fetching
 from perikope.search.options import OPTIONS, SearchOptions
 from perikope.search.recipes import Recipe, RecipeWarning
@@ -104,12 +106,12 @@ class Search:
         query = prepared.fetch
         candidates = fetching.documents(query, most) if options.candidates is None else fetching.given(options.candidates, most)
         if options.expand and query.positive.terms:
-            query = query.expanded(expand(self.snapshot, query.positive, candidates, options.expand))
+            query = query.expanded(expand(self.snapshot, query.positive, candidates, options.expand, self.parts))
             if options.candidates is None:
                 candidates = fetching.documents(query, most)
         if options.also_nearest:
             candidates = fetching.with_nearest(candidates, query, options.also_nearest, most)
-        scoring = prepared.browse or query
+        scoring = without_codes(prepared.browse or query)
         if self.rescore_model is not None:
             candidates = fetching.rescored(scoring, candidates, self.rescore_model, options.rescore_weight)
         return Fetched(candidates, scoring)
@@ -133,7 +135,8 @@ class Search:
         """Score the rows with a model, and rank the best `k` of them. The default is the model of the options."""
         chosen = model or self.model
         signals = chosen.signals(matches)
-        score, eligible, groups = chosen.combine(signals), self.eligible(matches, chosen), self.eligibility.groups(matches)
+        score, eligible = by_documents(matches, chosen.combine(signals), self.eligible(matches, chosen))
+        groups = self.eligibility.groups(matches)
         return RankedMatches(signals, score, eligible, groups, self.eligibility.rank(matches, score, self.options.k, eligible, groups))
 
     def results(self, prepared: Prepared, matches: Matches, ranked: RankedMatches, *, complete: bool = True) -> Results:

@@ -8,14 +8,17 @@ from perikope.core.errors import InputError, PerikopeError, UsageError
 from perikope.fetch.expansion import canonical
 from perikope.fetch.models import parse_fetch_model
 from perikope.search.facade import Index
-from perikope.search.options import RECIPE, options_on
+from perikope.search.options import RECIPE, SearchOptions, options_on
 from perikope.search.recipes import PER_QUERY, RecipeWarning, load_recipe, parse_recipe, recipe_names
 from tests.support.collections import index_of, plain_document
 
 DOCUMENTS = [
-    plain_document("d1", "Pumps", "A magnet drives the rotor of the pump.", "The seal keeps the fluid inside.", "Rotor and magnet."),
-    plain_document("d2", "Valves", "The valve opens.", "A magnet closes the valve when the pump stops."),
-    plain_document("d3", "Rotors", "Nothing of interest here.", "Pumps have rotors."),
+    plain_document(*texts, part="abstract")
+    for texts in (
+        ("d1", "Pumps", "A magnet drives the rotor of the pump.", "The seal keeps the fluid inside.", "Rotor and magnet."),
+        ("d2", "Valves", "The valve opens.", "A magnet closes the valve when the pump stops."),
+        ("d3", "Rotors", "Nothing of interest here.", "Pumps have rotors."),
+    )
 ]
 
 
@@ -75,7 +78,7 @@ def test_a_recipe_is_its_options(recipe):
     index = index_of(DOCUMENTS, **analysis)
     with warnings.catch_warnings(action="error", category=RecipeWarning):
         by_name = index.search("magnet rotor", recipe=recipe.name)
-    assert found(by_name) == found(index.search("magnet rotor", **recipe.options))
+    assert found(by_name) == found(index.search("magnet rotor", options=SearchOptions.of(dict(recipe.options))))
     assert len(by_name)
     name = by_name.names()[0][0]
     assert index.explain("magnet rotor", name, recipe=recipe).value == by_name.ranking.scores[0]

@@ -94,6 +94,7 @@ class Choosing:
         """
         self.plan, self.tuning_measure, self.index, self.material, self._text = plan, tuning_measure, index, material, text
         self.seconds, self.on_progress = seconds, on_progress
+        self._learned: dict[tuple[str, int], dict[str, Any]] = {}
 
     def choose(self, works: list[Work], documents: int, pool: Pool[Any, Any], label: str) -> None:
         """Choose the rankers of each system and set `rankers`, `tuned` and `notes` of its `Work`."""
@@ -195,25 +196,31 @@ class Choosing:
         """Learn weights of tags or of positions. The ranker of a fold learns from the topics of all other folds."""
         chosen = work.state.read("chosen")
         if chosen is None:
-            learned = []
-            learn = self._learned_tags if work.system.learn == "tags" else self._learned_prior
-            for number in range(self.material.folds or 1):
-                taught = [
-                    topic for topic in self.material.training_topics if not self.material.fold or self.material.fold[topic.qid] != number
-                ]
-                learned.append(learn(work.system, taught, documents))
-            chosen = {
-                "rankers": [one.ranker.written() for one in learned],
-                "notes": list(dict.fromkeys(one.note for one in learned)),
-                # The report shows what the first fold has learned, because folds differ little.
-                "tables": plain(learned[0].tables),
-                "figures": plain(learned[0].figures),
-            }
+            # Sweeps that learn from a run with the same number of documents share what is learned.
+            fetched = work.system.learn_documents or documents
+            if (work.system.name, fetched) not in self._learned:
+                self._learned[work.system.name, fetched] = self._learned_in_folds(work.system, fetched)
+            chosen = self._learned[work.system.name, fetched]
             work.state.write("chosen", chosen)
         work.rankers = tuple(RankerSpec(**ranker) for ranker in chosen["rankers"])
         work.notes += chosen["notes"]
         work.tables += tables_of(chosen.get("tables", ()))
         work.figures += figures_of(chosen.get("figures", ()))
+
+    def _learned_in_folds(self, system: SystemPlan, documents: int) -> dict[str, Any]:
+        """What is saved of a system that learns: a ranker per fold, notes, tables and figures."""
+        learned = []
+        learn = self._learned_tags if system.learn == "tags" else self._learned_prior
+        for number in range(self.material.folds or 1):
+            taught = [topic for topic in self.material.training_topics if not self.material.fold or self.material.fold[topic.qid] != number]
+            learned.append(learn(system, taught, documents))
+        return {
+            "rankers": [one.ranker.written() for one in learned],
+            "notes": list(dict.fromkeys(one.note for one in learned)),
+            # The report shows what the first fold has learned, because folds differ little.
+            "tables": plain(learned[0].tables),
+            "figures": plain(learned[0].figures),
+        }
 
     def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> Learned:
         """Learn weights of tags and, if the system ranks all elements, which logical tags results may have."""

@@ -34,12 +34,16 @@ from perikope.evaluation.measuring import Measuring, TextFile, TopicFigures
 from perikope.evaluation.pool import Pool
 from perikope.evaluation.tuning.outcome import TuningOutcome
 from perikope.evaluation.views import Looking
+from perikope.query.topic import Topic
 from perikope.search.facade import Index
+from perikope.search.options import SearchOptions
 from perikope.search.recipes import load_recipe
 
 CHUNK = 20
 """Topics per ranking task. An interruption loses at most the tasks in progress."""
 
+SHOWN = 3
+"""Number of topics that a note names."""
 KEPT = ("done.json", "chosen.json")
 """The files in the `State` of a finished system that are kept; all others are removed."""
 
@@ -107,7 +111,7 @@ class LexicalSystems:
             space, run = system.space, system.runs.get(self.topics.name)
             settings = [
                 system.name, system.model, sorted(system.options.items()), None if space is None else [list(space.values), space.settings],
-                system.learn, system.method, system.min_occurrences, system.browse_field,
+                system.learn, system.method, system.min_occurrences, system.browse_field, system.learn_documents,
                 [self.key(by_name[other], documents) for other in system.of],
                 "" if run is None else file_digest(run), documents,
             ]  # fmt: skip
@@ -251,11 +255,15 @@ class LexicalSystems:
     def rehearse(self) -> None:
         """Score one document with every system, so that a table, part or tag missing in the index is reported early."""
         looking = Looking(self.index.snapshot, {})
+        noted: list[SearchOptions] = []
         for system in self.systems:
             if not system.searches:
                 continue
             try:
                 options = system.search_options(1, self.plan.depth.results)
+                if options not in noted:
+                    noted.append(options)
+                    self.notes += notes_on_queries(looking, self.material.topics, options)
                 prepared = (looking.prepare(topic, options) for topic in self.material.topics)
                 asked = next((topic for topic in prepared if not topic.problem), None)
                 if asked is None:
@@ -289,3 +297,23 @@ class LexicalSystems:
         elif by_name and (complaint := disagreement(judgements, {qid: run[qid] for qid in qids if qid in run})):
             self.notes.append(f"[system {name}] {file} {complaint}")
         return self._outcome(name, f"run {file}", figures, None, notes)
+
+
+def notes_on_queries(looking: Looking, topics: Iterable[Topic], options: SearchOptions) -> list[str]:
+    """What could not be done as requested when patents became queries, such as a missing translation.
+
+    Equal notes on several patents are one line.
+    """
+    patents_of_note: dict[str, list[str]] = {}
+    for topic in topics:
+        if not topic.patent or (asked := looking.prepare(topic, options)).problem:
+            continue
+        name = asked.prepared.patent.name if asked.prepared.patent is not None else topic.patent
+        for note in asked.prepared.notes:
+            patents_of_note.setdefault(note.replace(name, "the patent"), []).append(topic.qid)
+    return [f"topic{'s' * (len(qids) > 1)} {_some(qids)}: {note}" for note, qids in patents_of_note.items()]
+
+
+def _some(qids: Sequence[str]) -> str:
+    """The first ids of a list, and the number of the others."""
+    return ", ".join(qids[:SHOWN]) + (f" and {len(qids) - SHOWN} more" if len(qids) > SHOWN else "")

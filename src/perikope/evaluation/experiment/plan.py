@@ -36,7 +36,7 @@ from perikope.evaluation.experiment.published import PublishedTable, read_publis
 from perikope.evaluation.measures import parse_measures
 from perikope.formats import format_named
 from perikope.search.recipes import ExpectsKeys
-from perikope.text.analysis import read_stopwords
+from perikope.text.analysis import language_code, read_stopwords
 
 PROTOCOLS = "protocols"
 COLLECTION, TOPICS, TRAINING = "collection", "topics", "training"
@@ -159,6 +159,8 @@ def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | 
     """
     chosen, location = given or Given(), Location(path, "an experiment")
     kind = _kind(content, location)
+    if chosen.translate:
+        content = {**content, "search": {**_table(content, "search", location), "translator": chosen.translate}}
     keys: ExperimentKeys = (ExperimentKeys if kind is None else kind.keys).read(content, location)
     if not keys.measures:
         raise keys.wrong("measures", 'must name at least one measure, such as "nDCG@10"')
@@ -192,6 +194,13 @@ def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | 
         path=path,
         given=chosen,
     )
+
+
+def _table(content: Mapping[str, Any], name: str, location: Location) -> Mapping[str, Any]:
+    value = content.get(name, {})
+    if not isinstance(value, dict):
+        raise location.wrong(name, "must be a table")
+    return value
 
 
 def _earlier(keys: ExperimentKeys, folder: Path) -> Path | None:
@@ -288,12 +297,14 @@ def _collection(keys: CollectionKeys, expects: ExpectsKeys, folder: Path, given:
     stopwords = keys.stopwords if keys.stopwords in ("", "default", "none") else str(folder / keys.stopwords)
     if stopwords not in ("", "default", "none"):
         keys.check("stopwords", lambda: read_stopwords(stopwords))
+    keys.check("languages", lambda: [language_code(language) for language in keys.languages])
     build = BuildOptions(
         format=form,
         language=keys.language or expects.language or None,
         stemmer=keys.stemmer or expects.stemmer or None,
         stopwords=stopwords or expects.stopwords or None,
         segment=keys.segment,
+        languages=keys.languages,
     )
     if given.index and given.documents:
         raise UsageError("give --index or --documents, not both")

@@ -44,6 +44,7 @@ class CollectionKeys(Table):
     documents: tuple[str, ...] = option((), TEXTS, "Files or folders to index, in place of `index`.")
     format: str = option("auto", Text(), "Format of the documents: its name, or the TOML file of a profile.")
     language: str = option("", Notation(parser="perikope.text.analysis:language_code"), "Language of the documents.")
+    languages: tuple[str, ...] = option((), TEXTS, "Languages whose text is indexed. If left out, all languages.")
     stemmer: str = option("", OneOf(("", *STEMMERS)), "Stemmer of the index.")
     stopwords: str = option("", Text(), "Stop words of the index: `default`, `none`, or a file.")
     segment: str = option("markup", Notation(parser="perikope.document.segmentation:segmenter"), "How documents are cut into passages.")
@@ -140,6 +141,12 @@ class SystemKeys(Table):
         "What to learn from the training topics: a combination of features, a prior over positions, or weights of tags.",
     )
     method: Method = option("linear", OneOf(get_args(Method)), 'Learning method, with `learn = "fusion"`.')
+    learn_documents: int | None = option(
+        None,
+        Whole(Range(1)),
+        'With `learn = "prior"`: number of documents to fetch for the run that the prior is learned from. If left out, the '
+        "prior is learned for each number of [sweep].",
+    )
     min_occurrences: int = option(
         10, Whole(Range(0)), 'With `learn = "tags"`: minimum number of occurrences of a tag whose weight is learned.'
     )

@@ -97,6 +97,8 @@ class SystemPlan:
     space: Space | None = None
     learn: str = ""
     method: Method = "linear"
+    learn_documents: int = 0
+    """Number of documents to fetch for the run that a prior is learned from; 0 for the number of each sweep."""
     min_occurrences: int = 10
     of: tuple[str, ...] = ()
     browse_field: str = ""
@@ -146,8 +148,10 @@ class Given:
     judgements: str = ""
     training_topics: str = ""
     training_judgements: str = ""
+    translate: str = ""
+    """Address of the server that translates the patents of topics."""
 
     @property
     def options(self) -> list[str]:
-        """The names of the options that were given, as the command line writes them, such as `--index`."""
-        return sorted(f"--{name.replace('_', '-')}" for name in self.__slots__ if getattr(self, name))
+        """The names of the given options on collections and topics, as the command line writes them: `--index` …"""
+        return sorted(f"--{name.replace('_', '-')}" for name in self.__slots__ if name != "translate" and getattr(self, name))

@@ -120,7 +120,7 @@ def _system(keys: SystemKeys, folder: Path, experiment: ExperimentKeys, others: 
     _check_model(keys, system.model)
     if "learn" in keys.given:
         return _learned(keys, system, trains)
-    if of_learning := [key for key in ("method", "min_occurrences") if key in keys.given]:
+    if of_learning := [key for key in ("method", "min_occurrences", "learn_documents") if key in keys.given]:
         raise keys.wrong(of_learning[0], "is only for learning; write learn = … as well, or remove it")
     return system
 
@@ -194,7 +194,13 @@ def _learned(keys: SystemKeys, system: SystemPlan, trains: bool) -> SystemPlan:
         raise keys.wrong("model", f"must be {' or '.join(models)} with learn = {keys.learn!r}, not {name}")
     if name == "prox" and system.options.get("elements") is not True:
         raise keys.wrong("learn", "learns only the elements that may be results for prox; write elements = true in its options")
-    for key, learn in (("method", "fusion"), ("min_occurrences", "tags")):
+    for key, learn in (("method", "fusion"), ("min_occurrences", "tags"), ("learn_documents", "prior")):
         if key in keys.given and keys.learn != learn:
             raise keys.wrong(key, f"is only for learn = {learn!r}; remove it")
-    return replace(system, learn=keys.learn, method=keys.method, min_occurrences=keys.min_occurrences)
+    return replace(
+        system,
+        learn=keys.learn,
+        method=keys.method,
+        min_occurrences=keys.min_occurrences,
+        learn_documents=keys.learn_documents or 0,
+    )

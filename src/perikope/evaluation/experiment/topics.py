@@ -30,6 +30,7 @@ from perikope.query.topic import Topic
 from perikope.search.batch import NOTHING_FOUND, PreparedTopic
 from perikope.search.naming import PassageNames
 from perikope.search.options import SearchOptions
+from perikope.search.steps import Fetched
 
 CANDIDATES = "qsf_v_title"
 """The model whose best passages become training examples, because they are the hardest to order."""
@@ -250,6 +251,7 @@ class _Views:
             self._key[system_number] = distinct.index(of_system)
         self._asked: dict[int, PreparedTopic] = {}
         self._views: dict[int, View] = {}
+        self._fetched: dict[int, Fetched] = {}
         self._features: dict[int, Mapping[str, Column]] = {}
 
     def asked(self, system_number: int) -> PreparedTopic:
@@ -268,7 +270,9 @@ class _Views:
         asked, key = self.asked(system_number), self._key[system_number]
         with _timed(self._seconds, "fetch and join"):
             if model is not None and asked.search.matches_depend_on_model:
-                return self._looking.view(asked, model)
+                view = self._looking.view(asked, model, self._fetched.get(key))
+                self._fetched[key] = view.fetched
+                return view
             if key not in self._views:
                 self._views[key] = self._looking.view(asked)
             return self._views[key]
