@@ -76,13 +76,14 @@ def _read_collection(plan: Plan, name: str, index: Path) -> Collection:
                 sample=topics_plan.sample or 0,
                 ranked_by=ranked_by,
                 forms=forms,
+                language=topics_plan.language,
             )
     return Collection.read(snapshot, topics, texts)
 
 
 def _fetch(index: Path, topics: TopicsPlan, documents: int, path: Path) -> None:
     """Write a run with the best `documents` documents per topic by BM25 to `path`."""
-    asked = read_topics(topics.file, topics.form, topics.field)
+    asked = read_topics(topics.file, topics.form, topics.field, topics.language)
     rankings = search_topics(
         Index.open(index), asked, lambda problem: None, k=documents, model="bm25", documents=documents, document_ranking="maxp"
     )
@@ -98,6 +99,7 @@ def read_judged(
     sample: int = 0,
     ranked_by: str = "",
     forms: tuple[str, str, str] = ("auto", "", "auto"),
+    language: str = "",
     on_problem: Callable[[str], None] = lambda problem: None,
 ) -> Topics:
     """Read the topics of a file that have a relevant passage in an index.
@@ -105,13 +107,14 @@ def read_judged(
     - `sample`: number of topics to draw at random; 0 for all.
     - `ranked_by`: a model whose best results are kept for each topic, to draw negatives from; empty for none.
     - `forms`: format of the topics, name of the topic field that is the query, and format of the judgements.
+    - `language`: language of the topics; topics of other languages are left out. Empty for all.
     - `on_problem`: called with a line of text for each topic that cannot be used.
 
     If a topic is a patent, its query has the words that a search scores passages by. The topic then has the patent's
     classification codes too.
     """
     form, field, judgement_form = forms
-    asked = {topic.qid: topic for topic in read_topics(topics, form, field)}
+    asked = {topic.qid: topic for topic in read_topics(topics, form, field, language)}
     queries: dict[str, str] = {}
     codes: dict[str, frozenset[str]] = {}
     for qid, topic in asked.items():
