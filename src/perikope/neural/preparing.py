@@ -15,7 +15,7 @@ import numpy as np
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import TopicsPlan
 from perikope.evaluation.experiment.prepared import COLLECTIONS
-from perikope.evaluation.io.judgements import read_judgements
+from perikope.evaluation.io.fitting import fit_judgements
 from perikope.evaluation.io.runs import write_run
 from perikope.evaluation.io.topics import read_topics
 from perikope.fetch.filters import codes_of
@@ -126,7 +126,10 @@ def read_judged(
             # Codes that no document has are left out. A topic without codes uses the codes of its relevant documents.
             codes[qid] = frozenset(map(str, codes_of(prepared.prepared.patent.metadata))) & texts.documents_sharing.keys()
         queries[qid] = prepared.prepared.scoring.text
-    judged = topics_of(texts, queries, read_judgements(judgements, judgement_form))
+    fitted = fit_judgements(judgements, index.snapshot, judgement_form)
+    if fitted.warning:
+        on_problem(fitted.warning)
+    judged = topics_of(texts, queries, fitted.names)
     judged = replace(judged, codes=tuple(codes.get(qid, frozenset()) for qid in judged.qids))
     if 0 < sample < len(judged):
         judged = judged.some(np.sort(np.random.default_rng(1).permutation(len(judged))[:sample]).tolist())
