@@ -68,7 +68,7 @@ class _Tuned:
     "--sweep",
     default="",
     metavar="N,…",
-    help="Numbers of fetched documents (--documents) to tune together with the model, with commas between them.",
+    help="Tune the number of fetched documents too: values of --documents to try, with commas between them.",
 )
 @click.option("--save", default="", metavar="RECIPE.toml", help="Write the best setting to this file, as a recipe for the option --recipe.")
 @click.option("--plot", default="", metavar="FILE.svg", help="Write a plot of the scores of all tried settings to this file.")

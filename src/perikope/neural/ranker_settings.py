@@ -24,7 +24,7 @@ class NeuralRanker:
     trained: bool = True
     """Whether the ranker is trained; otherwise the encoder is used as it is."""
     dimension: int = DIMENSION
-    """Values per token vector; 0 for the width of the encoder."""
+    """Dimension of token vectors; 0 keeps the hidden size of the encoder."""
     train_on: tuple[str, ...] = ()
     """Sets of topics to train on, as `collection/set`; empty to use the sets of the experiment."""
     folds: int = 0

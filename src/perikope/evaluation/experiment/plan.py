@@ -97,7 +97,7 @@ class Plan:
         return topics.name if len(self.documents) == 1 else f"{topics.name}, {fetched}"
 
     def wrong(self, table: str, what: str) -> InputError:
-        """The error with a message on a table of the file."""
+        """Make the error for a table of the file; `what` is its message."""
         return InputError(f"[{table}] {what}", path=self.path or None)
 
     @contextmanager

@@ -46,7 +46,7 @@ class JudgedTopicsKeys(Table):
 
     judgements: str = option("", Text(), "File of judgements.")
     form: str = option("auto", OneOf(("auto", *TOPIC_FORMS)), "Format of the topics.")
-    field: str = option("", Text(), "Field of a topic to use as the query, such as `title` or `title,desc`.")
+    field: str = option("", Text(), "Fields of a topic that form the query, such as `title` or `title,desc`.")
     judgement_form: str = option("auto", OneOf(("auto", *JUDGEMENT_FORMS)), "Format of the judgements.")
     language: str = option(
         "",
@@ -55,7 +55,11 @@ class JudgedTopicsKeys(Table):
         "is that of the topic or, if its file names none, that of its patent.",
     )
     sample: int | None = option(None, Whole(Range(1)), "Number of topics to draw at random. If left out, all topics are used.")
-    spans: str = option("", Text(), "File of relevant ranges of characters, for measures that count characters.")
+    spans: str = option(
+        "",
+        Text(),
+        "File of judgements as ranges of characters, for measures that count characters. If left out, these measures use `judgements`.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +91,7 @@ class TrainingKeys(JudgedTopicsKeys):
         "Ids of training topics, in which `*` stands for any characters. If some but not all topics of [topics] have such an id, they "
         "are trained on and the others are reported, in place of folds.",
     )
-    measure: str = option("", MEASURE, "Measure that tuning maximises. If left out, the first of `measures`.")
+    measure: str = option("", MEASURE, "Measure that tuning maximises. If left out, it is the first of `measures`.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +137,7 @@ class SystemKeys(Table):
     learn: str = option(
         "",
         OneOf(("", "fusion", "prior", "tags")),
-        "What to learn from the training topics: a fusion of signals, a prior over positions, or weights of tags.",
+        "What to learn from the training topics: a combination of features, a prior over positions, or weights of tags.",
     )
     method: Method = option("linear", OneOf(get_args(Method)), 'Learning method, with `learn = "fusion"`.')
     min_occurrences: int = option(

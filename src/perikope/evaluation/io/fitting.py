@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from perikope.browse.structure import DocumentOutline
-from perikope.core.arrays import Floats, Integers, Mask
+from perikope.core.arrays import Floats, Mask
 from perikope.core.errors import InputError
 from perikope.core.names import document_name, encode, is_element_path, running_number, split_name
 from perikope.evaluation.io import beir, inex, irds, spans
@@ -93,7 +93,7 @@ def fit_judgements(path: str | os.PathLike[str], snapshot: Snapshot, form: str =
 def relevant_tokens(path: str | os.PathLike[str], snapshot: Snapshot, form: str = "auto") -> dict[str, TokenRanges] | None:
     """The relevant tokens of each query, from a file that judges ranges of characters.
 
-    A token is relevant if its first character is. Returns None for files that judge passages, elements or documents as
+    A token is relevant if its middle is. Returns None for files that judge passages, elements or documents as
     a whole. Judgements that do not fit the index are left out; `fit_judgements` reports them.
     """
     form = checked_form(path, form)
@@ -279,40 +279,40 @@ class _JudgedDocument:
         ]
 
     @cached_property
-    def _starts(self) -> Integers:
-        """The first character of each token in the text of the document."""
-        starts, _ = word_spans(self._segment.text(self._local))
+    def _middles(self) -> Floats:
+        """The position of the middle of each token in the text of the document, in characters."""
+        starts, ends = word_spans(self._segment.text(self._local))
         if starts.size != self._segment["document.tokens"][self._local]:
             raise self._segment.columns.damaged(f"has a damaged text (document {self._local})")
-        return starts.astype(np.int64)
+        return (starts + ends) / 2.0
 
     @cached_property
-    def _starts_in_file(self) -> Floats:
-        """The first character of each token in the file; -1 for a token that has no position in the file.
+    def _middles_in_file(self) -> Floats:
+        """The position of the middle of each token in the file; -1 for a token that has no position in the file.
 
         The index stores positions of elements. A token is placed in its innermost element by its distance from the
         start of the element. If the element is longer in the file, because of white space, distances are stretched.
         """
-        positions = np.full(self._starts.size, -1.0)
+        positions = np.full(self._middles.size, -1.0)
         for span, (_, start, end) in sorted(self._places.items()):
             text = self._segment.characters(self._first_span + span)
             if text.stop > text.start:
-                inside = slice(*np.searchsorted(self._starts, (text.start, text.stop)))
-                positions[inside] = start + (self._starts[inside] - text.start) * ((end - start) / (text.stop - text.start))
+                inside = slice(*np.searchsorted(self._middles, (text.start, text.stop)))
+                positions[inside] = start + (self._middles[inside] - text.start) * ((end - start) / (text.stop - text.start))
         return positions
 
     def tokens_in_file(self, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         """The ranges of tokens in ranges of characters (start and length) of the file."""
-        relevant = np.zeros(self._starts_in_file.size, bool)
+        relevant = np.zeros(self._middles_in_file.size, bool)
         for start, length in ranges:
-            relevant |= (self._starts_in_file >= start) & (self._starts_in_file < start + length)
+            relevant |= (self._middles_in_file >= start) & (self._middles_in_file < start + length)
         return _runs(relevant)
 
     def tokens_in_passage(self, passage: str, start: int, end: int | None) -> Mask:
         """A mask of the document's tokens: those in a range of characters of a passage; `end` None is its last one."""
         text = self._segment.characters(self._first_span + self.passages[passage])
         last = text.stop if end is None else text.start + end
-        mask: Mask = (self._starts >= text.start + start) & (self._starts < last)
+        mask: Mask = (self._middles >= text.start + start) & (self._middles < last)
         return mask
 
 
