@@ -41,7 +41,7 @@ def run(name, collection, folder, **given):
 @pytest.fixture(scope="module")
 def patents(tmp_path_factory):
     """A collection whose training topics are in the file of all topics, with ids as CLEF-IP 2012 gives them."""
-    made = make_patents(tmp_path_factory.mktemp("clef-ip"), topics=15, decoys=2)
+    made = make_patents(tmp_path_factory.mktemp("clef-ip"), topics=10, decoys=1)
     for reported, training in ((made.topics, made.training_topics), (made.judgements, made.training_judgements)):
         with reported.open("a", encoding="utf-8") as file:
             file.write("\n" + training.read_text(encoding="utf-8").replace("PSG-", "tPSG-"))
@@ -56,11 +56,11 @@ def albarede(patents, tmp_path_factory):
 def test_albarede_takes_the_english_topics_and_trains_on_those_of_the_training_set(albarede):
     assert albarede.done.problems == ()
     (note,) = albarede.done.notes
-    assert "12 of 30 topics are not in the language 'en' and left out: PSG-" in note
+    assert "8 of 20 topics are not in the language 'en' and left out: PSG-" in note
     tuned = albarede.systems["QSF_v"]
-    assert tuned.tuned.topics == len(tuned.values["MAP(D)"]) == 9
+    assert tuned.tuned.topics == len(tuned.values["MAP(D)"]) == 6
     assert not any(qid.startswith("t") for qid in tuned.values["MAP(D)"])
-    assert albarede.done.outcome.facts["training"].startswith("9 topics of their own")
+    assert albarede.done.outcome.facts["training"].startswith("6 topics of their own")
 
 
 @pytest.mark.parametrize("model", ["QSF_section", "QSF_sectionPropagateAVG", "QSF_passagePropagateAVG"])
@@ -94,18 +94,18 @@ def material_of(patents, training):
 
 def test_ids_divide_topics_if_some_but_not_all_have_them(patents):
     divided = material_of(patents, 'ids = ["tPSG-*"]')
-    assert [topic.qid[0] for topic in divided.training_topics] == ["t"] * 3
-    assert [topic.qid[0] for topic in divided.topics] == ["P"] * 3
+    assert [topic.qid[0] for topic in divided.training_topics] == ["t"] * 2
+    assert [topic.qid[0] for topic in divided.topics] == ["P"] * 2
     assert divided.fold == {}
     for ids in ('ids = ["none-*"]', 'ids = ["*"]', ""):
         material = material_of(patents, ids)
-        assert len(material.topics) == len(material.training_topics) == 6
+        assert len(material.topics) == len(material.training_topics) == 4
         assert set(material.fold.values()) == {0, 1, 2}
 
 
 @pytest.fixture(scope="module")
 def carmel(tmp_path_factory):
-    made = make_wikipedia(tmp_path_factory.mktemp("inex"), "positions", topics=12)
+    made = make_wikipedia(tmp_path_factory.mktemp("inex"), "positions", topics=8)
     years = {"training_topics": str(made.training_topics), "training_judgements": str(made.training_judgements)}
     return run("carmel2013", made, tmp_path_factory.mktemp("carmel"), **years)
 
