@@ -3,8 +3,12 @@
 The look-alike collections have the effects that the papers report. Each protocol must find them with its paper's test.
 """
 
+import gzip
+from dataclasses import replace
+
 import pytest
 
+from perikope.build.indexing import build
 from perikope.core.errors import PerikopeError
 from perikope.evaluation.experiment.material import read_material
 from perikope.evaluation.experiment.plan import load_plan, parse_plan
@@ -129,15 +133,28 @@ def test_carmel_has_the_printed_values_and_repeats_how_they_were_chosen(carmel):
     }
 
 
-def test_only_paragraphs_are_passages_in_the_protocol_of_carmel(tmp_path):
+@pytest.mark.parametrize("in_index", [False, True])
+def test_only_paragraphs_are_results_in_the_protocol_of_carmel(tmp_path, in_index):
     lists = "<list><entry>A rotor and a seal.</entry></list>"
     page = f"<article><header><title>Pumps</title><id>7</id></header><bdy><sec><st>Parts</st><p>A rotor.</p>{lists}</sec></bdy></article>"
     (tmp_path / "7.xml").write_text(page)
     (tmp_path / "topics.tsv").write_text("".join(f"{number}\trotor\n" for number in range(5)))
     (tmp_path / "qrels.txt").write_text("".join(f"{number} 0 7 1\n" for number in range(5)))
     given = Given(documents=(str(tmp_path / "7.xml"),), topics=str(tmp_path / "topics.tsv"), judgements=str(tmp_path / "qrels.txt"))
+    if in_index:
+        build(str(tmp_path / "idx"), given.documents)
+        given = replace(given, documents=(), index=str(tmp_path / "idx"))
     done = run_experiment(load_plan("carmel2013", given), tmp_path / "out", workers=1)
-    assert done.outcome.facts["passages"] == "1"
+    assert done.outcome.facts["passages"] == ("2" if in_index else "1")
+    for run in (tmp_path / "out" / "runs").iterdir():
+        assert len(gzip.decompress(run.read_bytes()).splitlines()) == 5
+
+
+def test_a_collection_without_paragraphs_is_an_error_in_the_protocol_of_carmel(files):
+    (files / "documents.jsonl").write_text((files / "documents.jsonl").read_text().replace('"tag": "p"', '"tag": "li"'))
+    given = Given(documents=(str(files / "documents.jsonl"),), topics=str(files / "topics.tsv"), judgements=str(files / "qrels.txt"))
+    with pytest.raises(PerikopeError, match="tag of passages"):
+        run_experiment(load_plan("carmel2013", given), files / "out", workers=1)
 
 
 def test_a_language_must_be_a_code(tmp_path):
