@@ -153,8 +153,11 @@ def test_only_paragraphs_are_results_in_the_protocol_of_carmel(tmp_path, in_inde
 def test_a_collection_without_paragraphs_is_an_error_in_the_protocol_of_carmel(files):
     (files / "documents.jsonl").write_text((files / "documents.jsonl").read_text().replace('"tag": "p"', '"tag": "li"'))
     given = Given(documents=(str(files / "documents.jsonl"),), topics=str(files / "topics.tsv"), judgements=str(files / "qrels.txt"))
-    with pytest.raises(PerikopeError, match="tag of passages"):
+    with pytest.raises(PerikopeError, match=r"carmel2013\.toml: \[collection\] segment = 'tags:p' leaves no passage of the documents"):
         run_experiment(load_plan("carmel2013", given), files / "out", workers=1)
+    build(str(files / "idx"), given.documents)
+    with pytest.raises(PerikopeError, match="unknown tag of passages 'p'; .*li"):
+        run_experiment(load_plan("carmel2013", replace(given, documents=(), index=str(files / "idx"))), files / "other", workers=1)
 
 
 def test_a_language_must_be_a_code(tmp_path):
