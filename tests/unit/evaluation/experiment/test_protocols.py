@@ -156,7 +156,7 @@ def test_a_collection_without_paragraphs_is_an_error_in_the_protocol_of_carmel(f
     with pytest.raises(PerikopeError, match=r"carmel2013\.toml: \[collection\] segment = 'tags:p' leaves no passage of the documents"):
         run_experiment(load_plan("carmel2013", given), files / "out", workers=1)
     build(str(files / "idx"), given.documents)
-    with pytest.raises(PerikopeError, match="unknown tag of passages 'p'; .*li"):
+    with pytest.raises(PerikopeError, match=r"unknown tag of passages 'p'; .*li"):
         run_experiment(load_plan("carmel2013", replace(given, documents=(), index=str(files / "idx"))), files / "other", workers=1)
 
 
