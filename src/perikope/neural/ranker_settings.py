@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from perikope.evaluation.depth import Depth
 from perikope.evaluation.experiment.plan import Plan, check_sets
 from perikope.evaluation.experiment.plan_parts import CollectionPlan, SystemPlan
 from perikope.neural.defaults import DIMENSION
 from perikope.neural.encoder import keeping_random_state
 from perikope.neural.hgat import HGAT, LATE_FUSION, OWN_FORM
-from perikope.neural.system_keys import K, NeuralKeys, NeuralSystemKeys
+from perikope.neural.system_keys import NeuralKeys, NeuralSystemKeys
 from perikope.neural.training import TrainingSettings
+from perikope.search.options import SearchOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,14 @@ class NeuralRanker:
     context: Mapping[str, Any] = field(default_factory=dict)
     """Settings of graph attention that differ from the experiment's `[context]`."""
     late_fusion: bool | None = None
-    """Whether the scores of the passage alone and of its context are fused; None does so in the variants
-    `LATE_FUSION`."""
+    """Whether the scores of the passage alone and of its context are fused; None is true for the variants in
+    `LATE_FUSION` only."""
     kept: float = 1.0
     """Weight of the trained encoder when its weights are averaged with the untrained ones; 1 keeps the trained
     encoder."""
     untrained_shares: tuple[float, ...] = ()
-    """Shares of the untrained encoder's score. Each share adds one system to the experiment."""
+    """Shares of the untrained encoder in a mixed score. Each share adds one system with the score
+    `(1 - share) · trained + share · untrained`."""
     neighbours_learn: bool = False
     """Whether the encoder also learns from the neighbours of passages; see `ContextRanker`."""
 
@@ -109,7 +112,7 @@ def read_ranker(keys: NeuralSystemKeys, shared: NeuralSettings) -> dict[str, Any
     if keys.folds == 1:
         raise keys.wrong("folds", "must be 0 for no folds, or at least 2")
     if any(share >= 1 for share in keys.untrained_shares):
-        raise keys.wrong("untrained_shares", "must be above 0 and below 1")
+        raise keys.wrong("untrained_shares", "must list only numbers above 0 and below 1")
     keys.check("training", lambda: shared.training_of(ranker))
     if keys.variant:
         keys.check("variant", lambda: _check_attention(keys.variant, keys.dimension or DIMENSION, shared.context_of(ranker)))
@@ -125,6 +128,10 @@ def _check_attention(variant: str, dimension: int, settings: Mapping[str, Any]) 
         HGAT.variant(variant, dimension=dimension, **settings)
 
 
+_FIRST_DEPTH = Depth(200)
+"""The depth that is not part of fingerprints. It was the only one when the first values were stored."""
+
+
 def fingerprint(plan: Plan, system: SystemPlan) -> str:
     """A hash of all settings that the values of a ranker depend on.
 
@@ -136,7 +143,8 @@ def fingerprint(plan: Plan, system: SystemPlan) -> str:
         dict(shared.training), dict(shared.context), plan.measures, reported, ranker.train_on or shared.train_on, shared.encoder,
     ]  # fmt: skip
     common += [shared.documents] if shared.documents else []
-    common += [{"k": plan.k}] if plan.k != K else []
+    common += [{"options": SearchOptions.of(system.options).plain()}] if system.options else []
+    common += [{"k": str(plan.depth)}] if plan.depth != _FIRST_DEPTH else []
     names = (system.name, *system.derived)
     fused = [[fusion.name, other.name, *fusion.of] for name in names for fusion, other in plan.fusions_of(name)]
     return hashlib.blake2b(json.dumps([asdict(ranker), common, fused], sort_keys=True).encode(), digest_size=8).hexdigest()

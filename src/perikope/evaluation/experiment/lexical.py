@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,9 @@ class LexicalSystems:
         self._keys: dict[tuple[str, int], str] = {}
         self._common = [
             __version__, FEATURES_VERSION, CHUNK, index.fingerprint, topics_digest(material.topics, material.judgements),
-            topics_digest(material.training_topics, material.training_judgements), sorted(material.fold.items()), plan.measures, plan.k,
-            plan.seed, training.measure if training is not None else "", *(file_digest(Path(text)) for text in self._texts()),
+            topics_digest(material.training_topics, material.training_judgements), sorted(material.fold.items()), plan.measures,
+            str(plan.depth), plan.seed, training.measure if training is not None else "",
+            *(file_digest(Path(text)) for text in self._texts()),
         ]  # fmt: skip
 
     def _texts(self) -> list[str]:
@@ -99,7 +101,7 @@ class LexicalSystems:
             self.material.training_judgements,
             self.plan.measures,
             self.tuning_measure,
-            self.plan.k,
+            self.plan.depth,
             self.plan.seed,
             self.topics.topics.text,
             self._training_text,
@@ -154,7 +156,7 @@ class LexicalSystems:
         self._rank(left, documents, pool, label)
         outcomes = {work.system.name: self._finish(work, documents) for work in left} | self._measured
         outcomes |= {name: outcome for name, outcome in finished.items() if outcome is not None}
-        return Sweep(label, tuple(outcomes[system.name] for system in self.systems))
+        return Sweep(label, tuple(outcomes[system.name] for system in self.systems), self.topics.name, documents)
 
     def _finished(self, system: SystemPlan, documents: int) -> SystemOutcome | None:
         if not system.searches:
@@ -195,6 +197,7 @@ class LexicalSystems:
         numbers = range(len(chunks(len(self.material.topics), CHUNK)))
         figures = [TopicFigures(*row) for chunk in numbers for row in work.state.read(f"figures-{chunk}")["topics"]]
         outcome = self._outcome(work.system.name, self._settings(work, documents), figures, work.tuned, self._notes(work))
+        outcome = replace(outcome, model=work.system.model, tables=tuple(work.tables), figures=tuple(work.figures))
         run = work.state.join_runs(numbers, self.run_path(work.system, documents))
         work.state.write("done", {"run": run, "system": system_facts(outcome), "values": outcome.values})
         work.state.keep_only(KEPT)
@@ -228,7 +231,7 @@ class LexicalSystems:
     def _notes(self, work: Work) -> list[str]:
         notes = list(work.notes)
         if work.system.recipe:
-            notes += load_recipe(work.system.recipe).complaints(self.index.settings)
+            notes += load_recipe(work.system.recipe).complaints(self.index.settings, languages=self.index.languages)
         return notes
 
     def measure_runs(self, runs: Mapping[str, Run]) -> None:
@@ -251,7 +254,7 @@ class LexicalSystems:
             if not system.searches:
                 continue
             try:
-                options = system.search_options(1, self.plan.k)
+                options = system.search_options(1, self.plan.depth.results)
                 prepared = (looking.prepare(topic, options) for topic in self.material.topics)
                 asked = next((topic for topic in prepared if not topic.problem), None)
                 if asked is None:

@@ -8,7 +8,7 @@ A file has one collection with one set of topics (`[collection]`, `[topics]`), o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -18,6 +18,7 @@ from typing import Any
 from perikope.build.indexing import BuildOptions
 from perikope.core.configuration import SUFFIX, Location, Table, parse_toml, read_text
 from perikope.core.errors import InputError, MissingExtra, PerikopeError, UsageError, unknown
+from perikope.evaluation.depth import Depth, depth_of
 from perikope.evaluation.experiment.kinds import SystemKind, system_kind
 from perikope.evaluation.experiment.outcome import ComparisonSettings, slug
 from perikope.evaluation.experiment.plan_keys import (
@@ -31,7 +32,10 @@ from perikope.evaluation.experiment.plan_keys import (
 )
 from perikope.evaluation.experiment.plan_parts import CollectionPlan, Given, SystemPlan, TopicSet, TopicsPlan, TrainingPlan
 from perikope.evaluation.experiment.plan_systems import read_systems
+from perikope.evaluation.experiment.published import PublishedTable, read_published
+from perikope.evaluation.measures import parse_measures
 from perikope.formats import format_named
+from perikope.search.recipes import ExpectsKeys
 from perikope.text.analysis import read_stopwords
 
 PROTOCOLS = "protocols"
@@ -47,7 +51,7 @@ class Plan:
     description: str
     measures: tuple[str, ...]
     """The names of the measures to report, the main measure first."""
-    k: int
+    depth: Depth
     """Number of results per topic."""
     seed: int
     """Seed of samples, folds and random search."""
@@ -57,7 +61,11 @@ class Plan:
     documents: tuple[int, ...]
     """Numbers of documents to fetch. All systems run once with each number; such a pass is a sweep."""
     comparison: ComparisonSettings
+    expects: Mapping[str, str]
+    """Settings that indexes should have been made with, by name."""
     systems: tuple[SystemPlan, ...]
+    published: tuple[PublishedTable, ...] = ()
+    """Tables of the paper that the experiment repeats."""
     names_sets: bool = False
     """Whether labels and file names contain the names of the sets of topics."""
     kind: str = ""
@@ -160,17 +168,21 @@ def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | 
     collections = _collections(keys, folder, chosen, training)
     sets = _sets(keys, collections, training)
     shared = None if kind is None else kind.read(keys, collections)
+    systems = read_systems(keys, folder, sets, kind, shared)
+    documents = keys.documents_to_fetch()
     return Plan(
         title=keys.title or Path(path).stem,
         description=keys.description,
         measures=keys.measures,
-        k=keys.k,
+        depth=depth_of(parse_measures(keys.measures), keys.k),
         seed=keys.seed,
         collections=collections,
         sets=sets,
-        documents=keys.documents_to_fetch(),
-        comparison=_comparison(keys.comparison),
-        systems=read_systems(keys, folder, sets, kind, shared),
+        documents=documents,
+        comparison=_comparison(keys.comparison, systems),
+        expects=keys.expects.values,
+        systems=systems,
+        published=read_published(keys, systems, sets, documents if kind is None else ()),
         names_sets=bool(keys.collections) or kind is not None,
         kind=keys.kind,
         shared=shared,
@@ -208,7 +220,7 @@ def _kind(content: Mapping[str, Any], location: Location) -> SystemKind | None:
 def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: TrainingPlan | None) -> dict[str, CollectionPlan]:
     """The collections of a file, by name."""
     if not keys.collections:
-        alone = _collection(keys.collection, folder, given)
+        alone = _collection(keys.collection, keys.expects, folder, given)
         topics = {TOPICS: _topics(keys.topics, folder, given.topics, given.judgements)}
         if training is not None and training.topics is not None:
             topics[TRAINING] = training.topics
@@ -233,7 +245,7 @@ def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: Tra
         topics = {
             set_name: replace(plan, location=(f"{table}.topics.{set_name}", "file"), options=("", "")) for set_name, plan in topics.items()
         }
-        plans[name] = replace(_collection(collection, folder, Given()), topics=topics, table=table)
+        plans[name] = replace(_collection(collection, keys.expects, folder, Given()), topics=topics, table=table)
     return plans
 
 
@@ -271,7 +283,8 @@ def check_sets(keys: Table, key: str, names: tuple[str, ...], collections: Mappi
             raise keys.wrong(key, f"is wrong: {unknown('set of topics', name, known)}{hint}")
 
 
-def _collection(keys: CollectionKeys, folder: Path, given: Given) -> CollectionPlan:
+def _collection(keys: CollectionKeys, expects: ExpectsKeys, folder: Path, given: Given) -> CollectionPlan:
+    """The plan of a collection. `expects` has the settings of the index that the collection does not give."""
     form = str(folder / keys.format) if keys.format.endswith(SUFFIX) else keys.format
     if form != "auto":
         keys.check("format", lambda: format_named(form))
@@ -279,7 +292,11 @@ def _collection(keys: CollectionKeys, folder: Path, given: Given) -> CollectionP
     if stopwords not in ("", "default", "none"):
         keys.check("stopwords", lambda: read_stopwords(stopwords))
     build = BuildOptions(
-        format=form, language=keys.language or None, stemmer=keys.stemmer or None, stopwords=stopwords or None, segment=keys.segment
+        format=form,
+        language=keys.language or expects.language or None,
+        stemmer=keys.stemmer or expects.stemmer or None,
+        stopwords=stopwords or expects.stopwords or None,
+        segment=keys.segment,
     )
     if given.index and given.documents:
         raise UsageError("give --index or --documents, not both")
@@ -327,7 +344,10 @@ def _training(keys: TrainingKeys, folder: Path, given: Given) -> TrainingPlan | 
     return TrainingPlan(keys.folds, keys.folds_by, None, keys.ids, keys.sample, keys.measure) if keys.given else None
 
 
-def _comparison(keys: ComparisonKeys) -> ComparisonSettings:
+def _comparison(keys: ComparisonKeys, systems: Sequence[SystemPlan]) -> ComparisonSettings:
     if keys.alpha >= 1:
         raise keys.wrong("alpha", "must be below 1")
-    return ComparisonSettings(keys.test, keys.correction, keys.alpha)
+    names = [name for system in systems for name in (system.name, *system.derived)]
+    if keys.reference and keys.reference not in names:
+        raise keys.wrong("reference", f"is wrong: {unknown('system', keys.reference, names)}")
+    return ComparisonSettings(keys.test, keys.correction, keys.alpha, keys.reference)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from perikope.core.composed_values import TEXTS, AnyTable, Either, ListOf
+from perikope.core.composed_values import TEXTS, AnyTable, Either, FilledText, ListOf
 from perikope.core.configuration import Table, free_table, named_tables, options_table, table, tables
 from perikope.core.options import option
 from perikope.core.parameters import Range
@@ -18,13 +18,22 @@ from perikope.evaluation.io.judgements import JUDGEMENT_FORMS
 from perikope.evaluation.io.topics import TOPIC_FORMS
 from perikope.evaluation.learning.validation import FoldsBy, Method
 from perikope.evaluation.tuning.space import Search
-from perikope.search.options import RECIPE, SearchOptions, options_on
+from perikope.search.options import FETCH, OPTIONS, PATENTS, RECIPE, SearchOptions, options_on
+from perikope.search.recipes import ExpectsKeys
 from perikope.text.analysis import STEMMERS
 
 MEASURE = Notation(parser="perikope.evaluation.measures:parse_measure")
 REQUIRED_MEASURE = Notation(parser=MEASURE.parser, required=True)
 SEARCH_OPTIONS = tuple(name for name in options_on(RECIPE) if name not in ("model", "k"))
 """The search options that are valid in `[search]` and in the `options` of a system."""
+RANKER_OPTIONS = tuple(
+    name
+    for name in SEARCH_OPTIONS
+    if (OPTIONS[name].group in (FETCH, PATENTS) or name in ("language", "syntax", "filter", "code_level"))
+    and name not in ("documents", "rescore", "rescore_weight")
+)
+"""The search options that decide which documents a ranker gets and how a topic becomes its query. Other options are
+about the passages of a search, which a ranker does not use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +121,9 @@ class ComparisonKeys(Table):
     test: str = option("t", OneOf(("t", "wilcoxon", "mannwhitney", "randomisation")), "Test of significance.")
     correction: str = option("holm", OneOf(("holm", "bonferroni", "bh", "none")), "Correction for the number of comparisons.")
     alpha: float = option(0.05, Real(Range(0, 1, low_open=True)), "Level of significance.")
+    reference: str = option(
+        "", Text(), "System that the others are compared with: the report has a table of their improvement over it in percent."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +166,39 @@ class SystemKeys(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PublishedRowKeys(Table):
+    """`[[published.rows]]`: one row of a published table."""
+
+    name: str = option("", Text(), "Name of the row as the paper prints it. If left out, the name of the system.")
+    system: str = option(
+        "", Text(), "System of this experiment that repeats the row, or row of the table `beside`. If left out, no system repeats the row."
+    )
+    documents: int | None = option(None, Whole(Range(1)), "Number of fetched documents that the row is about, with [sweep].")
+    values: tuple[str, ...] = option(
+        (), TEXTS, 'Cells as printed, one per column, such as `"0.1835"`, `"0.1835^* (27.8%)"`, `"46.4^ln ± 1.5"` or `"-"`.'
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedKeys(Table):
+    """`[[published]]`: a table of the paper that the experiment repeats. The report shows its figures beside ours."""
+
+    name: str = option("", Text(), "Number of the table in the paper.")
+    source: str = option("", Text(), "Paper and place of the table.")
+    about: str = option("", Text(), "Collection and topics of the table.")
+    note: str = option("", Text(), "Meaning of the marks in the table, and what could not be read.")
+    beside: str = option(
+        "measures",
+        FilledText(),
+        "What the columns are: `measures`, tuned `parameters`, or the title of another table of the report with such columns.",
+    )
+    topics: str = option("", Text(), "Set of topics that the table is about, as `collection/set`. If left out, all reported sets.")
+    percent: bool = option(False, Switch(), "Whether the values are printed in percent.")
+    columns: tuple[str, ...] = option((), TEXTS, "Names of the measures, parameters or columns, in the order of the values.")
+    rows: tuple[PublishedRowKeys, ...] = tables(PublishedRowKeys, "The rows, in the order of the paper.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExperimentKeys(Table):
     """The whole experiment file. The command line can replace `[collection]`, `[topics]` and `[training]`."""
 
@@ -161,7 +206,11 @@ class ExperimentKeys(Table):
     title: str = option("", Text(), "Title of the report.")
     description: str = option("", Text(), "Text below the title of the report.")
     measures: tuple[str, ...] = option((), ListOf(REQUIRED_MEASURE, "measures"), "Measures to report; the first is the main one.")
-    k: int = option(1000, Whole(Range(1)), "Number of results per topic.")
+    k: int | None = option(
+        None,
+        Whole(Range(1)),
+        "Number of results per topic. If left out, 1000, or more if a measure needs more. `PRES@100` needs results of 100 documents.",
+    )
     seed: int = option(1, Whole(Range(0)), "Seed of samples, folds and random search.")
     collection: CollectionKeys = table(CollectionKeys, "The documents to search.")
     topics: TopicsKeys = table(TopicsKeys, "The topics that are reported.")
@@ -171,10 +220,16 @@ class ExperimentKeys(Table):
     report_on: tuple[str, ...] = option((), TEXTS, "Sets of topics that are reported, as `collection/set`.")
     train_on: tuple[str, ...] = option((), TEXTS, "Sets of topics to tune and learn on, as `collection/set`.")
     training: TrainingKeys = table(TrainingKeys, "The topics to tune and learn on.")
+    expects: ExpectsKeys = table(
+        ExpectsKeys,
+        "Settings of the index that the figures depend on. Documents are indexed with them unless the collection says otherwise, and the "
+        "report warns about an index that differs.",
+    )
     search: dict[str, Any] = options_table(SearchOptions, lambda: SEARCH_OPTIONS, "Search options of all systems.")
     sweep: SweepKeys = table(SweepKeys, "Settings that are varied for all systems.")
     comparison: ComparisonKeys = table(ComparisonKeys, "How systems are compared.")
     systems: tuple[SystemKeys, ...] = tables(SystemKeys, "The systems, in the order of the report.")
+    published: tuple[PublishedKeys, ...] = tables(PublishedKeys, "Published tables that the report shows beside ours.")
 
     def documents_to_fetch(self) -> tuple[int, ...]:
         """The numbers of documents to fetch, one per sweep. The default is one sweep with 1000 documents."""
@@ -195,8 +250,8 @@ class RepeatedSystemKeys(SystemKeys):
     """`[[systems]]` of an experiment whose rankers are repeated with several seeds."""
 
     seeds: int = option(1, Whole(Range(1)), "Number of repetitions, with the seeds 1, 2 and so on.")
-    table: str = option("", Text(), "Title of a separate table that reports the system. If left out, the table of all systems reports it.")
-    also_in: tuple[str, ...] = option((), TEXTS, "Titles of further separate tables that report the system.")
+    table: str = option("", Text(), "Title of a separate table for the system, which is then left out of the main table.")
+    also_in: tuple[str, ...] = option((), TEXTS, "Titles of further tables that report the system. Each must be the `table` of a system.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perikope.core.errors import MissingExtra, UsageError
 from perikope.core.parallel import usable_cores
-from perikope.evaluation.experiment.facts import facts_of, notes_on_syntax, uses_trees
+from perikope.evaluation.experiment.facts import facts_of, notes_on_index, notes_on_queries, notes_on_syntax, uses_trees
 from perikope.evaluation.experiment.indexes import OnProgress, check_collections, open_index, state_of_index
 from perikope.evaluation.experiment.jobs import JobFailure, jobs_of, run_jobs
 from perikope.evaluation.experiment.kinds import system_kind
@@ -22,6 +22,7 @@ from perikope.evaluation.experiment.outcome import FILE, VALUES, Outcome, Sweep
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.prepared import COLLECTIONS, PREPARED, RUNS, PreparedExperiment, check_prepared, save_prepared
 from perikope.evaluation.experiment.state import FinishedJobs, State, locked, remove_others
+from perikope.evaluation.experiment.statistics import statistics_tables
 from perikope.evaluation.experiment.topics import TopicWork, add_seconds
 from perikope.evaluation.io.runs import Run, write_run
 from perikope.evaluation.measures.significance import check_test
@@ -147,7 +148,7 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
         materials[reported.name] = fit_material(plan, reported, read.materials[reported.name], snapshot)
     if plan.kind:
         qids = system_kind(plan.kind).prepare(plan, {name: index.folder for name, index in indexes.items()}, folder, on_step)
-        materials = {name: material.only(qids[name]) for name, material in materials.items()}
+        materials = {name: _usable(material, qids[name]) for name, material in materials.items()}
     parts = _parts(plan, folder, indexes, materials, read.runs, on_progress)
     if plan.kind:
         _copy_runs(plan, parts, read.runs)
@@ -160,7 +161,7 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
             sweeps += [(part.topics.name, part.sweep(documents, pool)) for documents in plan.documents]
     _tidy(plan, folder, parts)
     notes = tuple(dict.fromkeys(note for part in parts for note in (*part.material.notes, *part.notes)))
-    facts = facts_of(plan, parts, notes)
+    facts, tables = facts_of(plan, parts, notes), statistics_tables(parts)
     if plan.kind:
         files = {
             system.name: {part.topics.name: part.run_path(system, plan.documents[0]).name for part in parts if system in part.systems}
@@ -168,15 +169,28 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
             if system.searches or system.runs
         }
         topics = {part.topics.name: [topic.qid for topic in part.material.topics] for part in parts}
-        save_prepared(plan, folder, files, sweeps, topics, facts)
+        save_prepared(plan, folder, files, sweeps, topics, facts, tables)
         if plan.earlier is not None:
             FinishedJobs(folder / VALUES).copy_from(plan.earlier / VALUES, jobs_of(plan))
-    outcome = Outcome(plan.title, plan.description, facts, plan.measures, tuple(sweep for _, sweep in sweeps), plan.comparison)
+    outcome = Outcome(
+        plan.title, plan.description, facts, plan.measures, tuple(sweep for _, sweep in sweeps), plan.comparison, tables, (), plan.published
+    )
     problems = tuple(dict.fromkeys(problem for part in parts for problem in (*part.material.problems, *part.problems)))
     seconds: dict[str, float] = {}
     for part in parts:
         add_seconds(seconds, part.seconds)
     return Done(outcome, problems, seconds, sum(part.resumed for part in parts), notes)
+
+
+def _usable(material: Material, qids: Sequence[str]) -> Material:
+    """The material of the topics that rankers can use. The other topics are named as problems."""
+    usable = set(qids)
+    left_out = [topic.qid for topic in material.topics if topic.qid not in usable]
+    problems = [
+        f"topic {qid}: left out for all systems, because no query can be made of it, or nothing in the index is relevant"
+        for qid in left_out
+    ]
+    return replace(material.only(usable), problems=(*material.problems, *problems))
 
 
 def _parts(
@@ -193,6 +207,8 @@ def _parts(
         index, material = indexes[topics.collection_name], materials[topics.name]
         part = LexicalSystems(plan, topics, folder, index, material, on_progress)
         part.measure_runs(runs[topics.name])
+        part.notes += notes_on_index(plan, index)
+        part.notes += notes_on_queries(plan, index, material.topics)
         part.notes += notes_on_syntax(plan, index, material.topics)
         part.rehearse()
         parts.append(part)

@@ -15,6 +15,7 @@ from perikope.browse.models.combination import KIND, Combination, combination_of
 from perikope.browse.models.features import NORMALIZATIONS, features
 from perikope.browse.signals import Column
 from perikope.core import files
+from perikope.evaluation.depth import Depth
 from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.io.runs import falling
 from perikope.evaluation.learning.examples import Group, Sampling, group_of
@@ -26,7 +27,7 @@ from perikope.evaluation.views import Looking, View
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import SavedTable
 from perikope.query.topic import Topic
-from perikope.search.batch import PreparedTopic
+from perikope.search.batch import NOTHING_FOUND, PreparedTopic
 from perikope.search.naming import PassageNames
 from perikope.search.options import SearchOptions
 
@@ -46,7 +47,8 @@ class Setup:
     training_judgements: Mapping[str, Mapping[str, int]]
     measures: tuple[str, ...]
     tuning_measure: str
-    k: int
+    depth: Depth
+    """Where rankings are cut."""
     seed: int
     text: TextFile
     """The file that says which text is relevant to the reported topics, for measures that count characters."""
@@ -119,7 +121,7 @@ class RankedTopics:
     figures: dict[int, list[TopicFigures]] = field(default_factory=dict)
     """By index of the system: the figures of each topic."""
     problems: list[str] = field(default_factory=list)
-    """One line per topic whose query is not valid."""
+    """One line per topic whose query is not valid, or which has no results."""
     seconds: dict[str, float] = field(default_factory=dict)
     """The time of each stage."""
 
@@ -155,7 +157,9 @@ class TopicWork:
                     if not views.problem(system_number):
                         view, asked = views.view(system_number), views.asked(system_number)
                         with _timed(result.seconds, "settings"):
-                            scores = scores_in_view(view, system.space, self.tuning_measure, self.setup.k, looking, asked, self.training)
+                            scores = scores_in_view(
+                                view, system.space, self.tuning_measure, self.setup.depth, looking, asked, self.training
+                            )
                     result.scores.setdefault(system_number, []).append(scores)
                 elif not views.problem(system_number):
                     view = views.view(system_number)
@@ -165,13 +169,16 @@ class TopicWork:
 
     def _examples(self, topic: Topic, view: View, system: SystemPlan) -> Group:
         model = parse_model(CANDIDATES)
-        ranking = view.rank(model.score(view.matches), max(self.sampling.depth, 1), matching_only=model.matching_only)
+        ranking = view.rank(model.score(view.matches), Depth(max(self.sampling.depth, 1)), matching_only=model.matching_only)
         judged = self.setup.training_judgements.get(topic.qid, {})
         return group_of(topic.qid, self.snapshot, view.matches, ranking, judged, self.sampling, NORMALIZATION[system.method])
 
     def _options(self, systems: Iterable[int], documents: int) -> dict[int, SearchOptions]:
         """The search options of each system, by its index."""
-        return {system_number: self.setup.systems[system_number].search_options(documents, self.setup.k) for system_number in systems}
+        return {
+            system_number: self.setup.systems[system_number].search_options(documents, self.setup.depth.results)
+            for system_number in systems
+        }
 
     def _rank(self, task: RankingTask) -> RankedTopics:
         looking = Looking(self.snapshot, self.setup.judgements, self.names)
@@ -189,6 +196,7 @@ class TopicWork:
                 else:
                     chosen = of_folds[task.fold[topic.qid] if len(of_folds) > 1 else 0]
                     ranking = self._ranking(views, system_number, chosen, result.seconds)
+                    result.problems += [] if ranking else [f"topic {topic.qid}: {NOTHING_FOUND}"]
                 rankings[system_number].append((topic.qid, ranking))
                 with _timed(result.seconds, "measures"):
                     figures = self.measuring.figures(self.measures, topic.qid, ranking)
@@ -212,7 +220,7 @@ class TopicWork:
                 column = views.learned(system_number, ranker)
             matching_only = False
         with _timed(seconds, "rankings"):
-            ranking = view.rank(column, self.setup.k, matching_only=matching_only)
+            ranking = view.rank(column, self.setup.depth, matching_only=matching_only)
             return list(zip(view.names(ranking), ranking.scores.tolist(), strict=True))
 
 
