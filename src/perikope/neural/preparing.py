@@ -97,6 +97,7 @@ def _read_collection(plan: Plan, name: str, index: Path, on_step: Callable[[str]
                     sample=(topics_plan.sample or 0) if first is None else 0,
                     ranked_by=ranked_by,
                     forms=forms,
+                    language=topics_plan.language,
                     options=SearchOptions.of(options),
                     on_problem=on_step,
                 )
@@ -113,7 +114,7 @@ def _fetch(index: Index, topics: TopicsPlan, options: SearchOptions, documents: 
     """
     rankings: list[tuple[str, list[tuple[str, float]]]] = []
     is_limited = bool(documents)
-    for topic in read_topics(topics.file, topics.form, topics.field):
+    for topic in read_topics(topics.file, topics.form, topics.field, topics.language):
         asked = prepare_topic(index.snapshot, topic, options.updated({"documents": documents or "all"}))
         numbers: list[int] = []
         if asked.problem:
@@ -137,6 +138,7 @@ def read_judged(
     sample: int = 0,
     ranked_by: str = "",
     forms: tuple[str, str, str] = ("auto", "", "auto"),
+    language: str = "",
     options: SearchOptions | None = None,
     on_problem: Callable[[str], None] = lambda problem: None,
 ) -> Topics:
@@ -145,6 +147,7 @@ def read_judged(
     - `sample`: number of topics to draw at random; 0 for all.
     - `ranked_by`: a model whose best results are kept for each topic, to draw negatives from; empty for none.
     - `forms`: format of the topics, name of the topic field that is the query, and format of the judgements.
+    - `language`: language of the topics; topics of other languages are left out. Empty for all.
     - `options`: the options of a search that make the query of a topic, and that `ranked_by` ranks with.
     - `on_problem`: called with a line of text for each topic that cannot be used.
 
@@ -152,7 +155,7 @@ def read_judged(
     classification codes too.
     """
     form, field, judgement_form = forms
-    asked = {topic.qid: topic for topic in read_topics(topics, form, field)}
+    asked = {topic.qid: topic for topic in read_topics(topics, form, field, language)}
     queries: dict[str, str] = {}
     codes: dict[str, frozenset[str]] = {}
     for qid, topic in asked.items():

@@ -59,7 +59,7 @@ def test_every_value_can_be_used_and_says_where_it_comes_from(recipe):
         ("carmel2013", {"fetch": "bm25(k1=0.6,b=0.2)", "documents": 1500, "k": 1000}),
         ("beigbeder2015", {"syntax": "automatic", "no_overlap": True, "group_by_document": "fetch", "elements": True}),
         ("gobeill2012", {"fetch": "pl2(c=1)", "documents": 10, "language": "en", "browse_expand": "bo1(documents=3,terms=10)"}),
-        ("albarede2021", {"documents": 1000, "k": 1500, "code_level": "full"}),
+        ("albarede2021", {"documents": 1000, "k": 1500, "code_level": "full", "date_limit": False, "family_filter": False}),
     ],
 )
 def test_the_published_values(name, values):

@@ -57,6 +57,8 @@ def open_index(plan: Plan, name: str, folder: Path, on_progress: OnProgress) -> 
     report = build(str(path), list(sources), replace(collection.build, workers=1))
     if report.skipped:
         raise UsageError(f"some documents cannot be read; repair or remove them: {report.skipped[0]}")
+    if not report.passages:
+        raise plan.wrong(collection.table, f"segment = {collection.build.segment!r} leaves no passage of the documents; choose another")
     state.write("made", wanted)
     on_progress(stage, 1, 1)
     return Index.open(path)
