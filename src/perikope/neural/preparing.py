@@ -6,21 +6,23 @@ They are read from the index of the collection.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from perikope.core.names import encode
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import TopicsPlan
 from perikope.evaluation.experiment.prepared import COLLECTIONS
-from perikope.evaluation.io.judgements import read_judgements
+from perikope.evaluation.io.fitting import fit_judgements
 from perikope.evaluation.io.runs import write_run
 from perikope.evaluation.io.topics import read_topics
 from perikope.fetch.filters import codes_of
 from perikope.index.reader import Snapshot
 from perikope.neural.collection import Collection
+from perikope.neural.ranker_settings import NeuralSettings
 from perikope.neural.triples import Texts, Topics, read_texts, sources_of, topics_of
 from perikope.neural.workplace import fetched_file
 from perikope.search.batch import prepare_topic, search_topics
@@ -54,7 +56,7 @@ def prepare_collections(
     for reported in plan.sets if plan.shared.documents else ():
         path = fetched_file(folder, reported.name)
         if not path.is_file():
-            _fetch(indexes[reported.collection_name], reported.topics, plan.shared.documents, path)
+            write_run(path, _fetched(indexes[reported.collection_name], reported.topics, plan.shared))
     return {reported.name: qids[reported.name] for reported in plan.sets}
 
 
@@ -76,17 +78,21 @@ def _read_collection(plan: Plan, name: str, index: Path) -> Collection:
                 sample=topics_plan.sample or 0,
                 ranked_by=ranked_by,
                 forms=forms,
+                options=plan.shared.search_options,
             )
     return Collection.read(snapshot, topics, texts)
 
 
-def _fetch(index: Path, topics: TopicsPlan, documents: int, path: Path) -> None:
-    """Write a run with the best `documents` documents per topic by BM25 to `path`."""
-    asked = read_topics(topics.file, topics.form, topics.field)
-    rankings = search_topics(
-        Index.open(index), asked, lambda problem: None, k=documents, model="bm25", documents=documents, document_ranking="maxp"
-    )
-    write_run(path, rankings)
+def _fetched(index: Path, topics: TopicsPlan, shared: NeuralSettings) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+    """Yield the id of each topic with the documents that are fetched for it, and their scores."""
+    snapshot = Snapshot.open(index)
+    options = shared.search_options.updated({"documents": shared.documents})
+    for topic in read_topics(topics.file, topics.form, topics.field):
+        asked = prepare_topic(snapshot, topic, options)
+        if not asked.problem:
+            found = asked.search.candidates(asked.prepared).candidates
+            names = [encode(snapshot.document_id(number)) for number in found.documents.tolist()]
+            yield topic.qid, list(zip(names, found.scores.tolist(), strict=True))
 
 
 def read_judged(
@@ -98,6 +104,7 @@ def read_judged(
     sample: int = 0,
     ranked_by: str = "",
     forms: tuple[str, str, str] = ("auto", "", "auto"),
+    options: SearchOptions | None = None,
     on_problem: Callable[[str], None] = lambda problem: None,
 ) -> Topics:
     """Read the topics of a file that have a relevant passage in an index.
@@ -105,32 +112,37 @@ def read_judged(
     - `sample`: number of topics to draw at random; 0 for all.
     - `ranked_by`: a model whose best results are kept for each topic, to draw negatives from; empty for none.
     - `forms`: format of the topics, name of the topic field that is the query, and format of the judgements.
-    - `on_problem`: called with a line of text for each topic that cannot be used.
+    - `options`: options of a search, which say how a topic becomes a query; None for the defaults.
+    - `on_problem`: called with a line of text for each topic that cannot be used, and if some judgements do not fit.
 
-    If a topic is a patent, its query has the words that a search scores passages by. The topic then has the patent's
-    classification codes too.
+    If a topic is a patent, its query is the text that scores passages in a search: the natural-language claims, not
+    their words with the highest tf-idf (Albarede et al. 2023, 5.1.2). The topic then has the patent's classification
+    codes too.
     """
     form, field, judgement_form = forms
     asked = {topic.qid: topic for topic in read_topics(topics, form, field)}
     queries: dict[str, str] = {}
     codes: dict[str, frozenset[str]] = {}
     for qid, topic in asked.items():
-        prepared = prepare_topic(index.snapshot, topic, SearchOptions())
+        prepared = prepare_topic(index.snapshot, topic, options or SearchOptions())
         if prepared.problem:
             on_problem(f"topic {qid}: {prepared.problem}")
             continue
         if prepared.prepared.patent is not None:
             # Codes that no document has are left out. A topic without codes uses the codes of its relevant documents.
             codes[qid] = frozenset(map(str, codes_of(prepared.prepared.patent.metadata))) & texts.documents_sharing.keys()
-        queries[qid] = prepared.prepared.scoring.text
-    judged = topics_of(texts, queries, read_judgements(judgements, judgement_form))
+        queries[qid] = prepared.prepared.scoring.plain_text
+    fitted = fit_judgements(judgements, index.snapshot, judgement_form)
+    if fitted.warning:
+        on_problem(fitted.warning)
+    judged = topics_of(texts, queries, fitted.names)
     judged = replace(judged, codes=tuple(codes.get(qid, frozenset()) for qid in judged.qids))
     if 0 < sample < len(judged):
         judged = judged.some(np.sort(np.random.default_rng(1).permutation(len(judged))[:sample]).tolist())
     if not ranked_by:
         return judged
     chosen = [asked[qid] for qid in judged.qids]
-    rankings = search_topics(index, chosen, lambda problem: None, k=DRAWN_FROM, model=ranked_by)
+    rankings = search_topics(index, chosen, lambda problem: None, options=options, k=DRAWN_FROM, model=ranked_by)
     passages = {qid: [texts.number[name] for name, _ in ranking] for qid, ranking in rankings}
     return replace(judged, ranked=tuple(np.array(passages.get(qid, []), np.int64) for qid in judged.qids))
 

@@ -15,6 +15,7 @@ from perikope.neural.encoder import keeping_random_state
 from perikope.neural.hgat import HGAT, LATE_FUSION, OWN_FORM
 from perikope.neural.system_keys import K, NeuralKeys, NeuralSystemKeys
 from perikope.neural.training import TrainingSettings
+from perikope.search.options import SearchOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,13 @@ class NeuralSettings:
     """Number of documents that BM25 fetches per topic. Only their passages are ranked; 0 ranks all passages."""
     ranked_by: str = ""
     """Model whose best results are the negatives of the strategy `ranked`."""
+    search: Mapping[str, Any] = field(default_factory=dict)
+    """The options of `[search]`, which fetch documents and turn topics into queries for all systems."""
+
+    @property
+    def search_options(self) -> SearchOptions:
+        """The options of `[search]`, for fetching documents and preparing topics."""
+        return SearchOptions.of(self.search)
 
     def training_of(self, ranker: NeuralRanker, seed: int = 1) -> TrainingSettings:
         """The complete training settings of a ranker: its own settings take precedence over the shared ones."""
@@ -89,7 +97,7 @@ def shared_name(name: str, share: float) -> str:
 
 def read_shared(keys: NeuralKeys, collections: Mapping[str, CollectionPlan]) -> NeuralSettings:
     """Read and check the settings that all rankers of an experiment share."""
-    shared = NeuralSettings(keys.encoder, keys.train_on, keys.training, keys.context, keys.documents, keys.ranked_by)
+    shared = NeuralSettings(keys.encoder, keys.train_on, keys.training, keys.context, keys.documents, keys.ranked_by, keys.search)
     keys.check("training", lambda: shared.training_of(NeuralRanker()))
     keys.check("context", lambda: _check_attention("BASE", DIMENSION, keys.context))
     for system in keys.systems:
@@ -136,6 +144,7 @@ def fingerprint(plan: Plan, system: SystemPlan) -> str:
         dict(shared.training), dict(shared.context), plan.measures, reported, ranker.train_on or shared.train_on, shared.encoder,
     ]  # fmt: skip
     common += [shared.documents] if shared.documents else []
+    common += [{"search": dict(shared.search)}] if shared.search else []
     common += [{"k": plan.k}] if plan.k != K else []
     names = (system.name, *system.derived)
     fused = [[fusion.name, other.name, *fusion.of] for name in names for fusion, other in plan.fusions_of(name)]

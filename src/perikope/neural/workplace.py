@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from perikope.core.arrays import Floats32, Mask
+from perikope.core.names import encode
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.prepared import COLLECTIONS, PreparedExperiment
 from perikope.evaluation.io.runs import Run, read_run
@@ -63,7 +64,7 @@ class Workplace:
         for name in [topics.name for topics in self.plan.sets] if self.plan.shared.documents else ():
             run = read_run(fetched_file(self.folder, name))
             collection, topics = self.set_of(name)
-            number = {document: i for i, document in enumerate(collection.texts.documents)}
+            number = {encode(document): i for i, document in enumerate(collection.texts.documents)}
             is_fetched = np.zeros((len(topics), len(collection.texts.documents)), bool)
             for row, qid in enumerate(topics.qids):
                 is_fetched[row, [number[document] for document in run.get(qid, {}) if document in number]] = True

@@ -9,6 +9,9 @@ Here tf(w) is the frequency of w in the text, N the number of documents in the i
 that contain w. The query patent and its family are not counted in N and N_w, since a word that no other document
 contains cannot find anything. Words are compared as terms of the index. Stop words, numbers (mostly reference signs)
 and words that are not in the index are left out. Words with equal tf-idf are ordered alphabetically by their terms.
+
+Models that read text, such as `colbert`, get the whole text of these parts (`Query.source`), not the chosen words
+(Albarede et al. 2023, 5.1.2 and 5.2.2).
 """
 
 from __future__ import annotations
@@ -278,7 +281,7 @@ def _form(patent: Patent, parts: Sequence[str], most: int, weighted: bool, setti
     best = best_words(setting.snapshot, [(text.text, text.languages) for text in texts], setting.left_out)[:most]
     if not best:
         on_note(f"no word of {patent.name} is in the index, so nothing can be found")
-    return _query(best, weighted)
+    return _query(best, weighted, "\n".join(text.text for text in texts))
 
 
 def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], None]) -> _Text | None:
@@ -394,13 +397,14 @@ def _documents_with(snapshot: Snapshot, terms: list[str], left_out: Sequence[int
     return dict(zip(terms, count.tolist(), strict=True))
 
 
-def _query(best: Sequence[WeighedWord], weighted: bool) -> Query:
+def _query(best: Sequence[WeighedWord], weighted: bool, source: str) -> Query:
+    """The query of the best words of a text; `source` is the whole text, for models that read text."""
     weights: dict[str, float] = {}
     for word in best:
         for term in word.terms:
             weights[term] = weights.get(term, 0.0) + word.frequency if weighted else 1.0
     text = " ".join(word.word for word in best)
-    return Query(text, tuple(weights), tuple(weights.values()), words=tuple(Word(word.terms) for word in best))
+    return Query(text, tuple(weights), tuple(weights.values()), words=tuple(Word(word.terms) for word in best), source=source)
 
 
 def _listed(names: Names) -> list[str]:

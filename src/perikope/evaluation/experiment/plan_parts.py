@@ -137,8 +137,10 @@ class Given:
     judgements: str = ""
     training_topics: str = ""
     training_judgements: str = ""
+    encoder: str = ""
+    """Encoder of neural rankers."""
 
     @property
     def options(self) -> list[str]:
-        """The names of the options that were given, as the command line writes them, such as `--index`."""
-        return sorted(f"--{name.replace('_', '-')}" for name in self.__slots__ if getattr(self, name))
+        """The names of the given options on collections and topics, as the command line writes them: `--index` …"""
+        return sorted(f"--{name.replace('_', '-')}" for name in self.__slots__ if name != "encoder" and getattr(self, name))
