@@ -133,6 +133,7 @@ def learn_tags(
     snapshot: Snapshot,
     judgements: Mapping[str, Mapping[str, int]],
     *,
+    tokens: Mapping[str, Mapping[int, list[tuple[int, int]]]] | None = None,
     selection: Selection | None = None,
     smoothing: float = 0.5,
     grade: int = 1,
@@ -145,7 +146,8 @@ def learn_tags(
     and s is `smoothing`. The weight of a tag is the mean of w(q) over all queries with relevant tokens.
 
     `judgements` has, for each query id, a grade for names of passages, elements or documents. A grade of at least
-    `grade` means relevant.
+    `grade` means relevant. If `tokens` is given, it says instead which tokens are relevant to a query: ranges of tokens
+    by the number of their document, as `relevant_tokens` reads them from judgements of characters.
     """
     if not 0 < smoothing < math.inf:
         raise UsageError(f"smoothing must be above 0, not {smoothing:g}")
@@ -157,7 +159,10 @@ def learn_tags(
     sums, relevant_elements = np.zeros(len(tags)), np.zeros(len(tags), np.int64)
     without: list[str] = []
     for query, judged in judgements.items():
-        ranges = locator.of(name for name, judged_grade in judged.items() if judged_grade >= grade)
+        if tokens is None:
+            ranges: Mapping[int, list[tuple[int, int]]] = locator.of(name for name, judged_grade in judged.items() if judged_grade >= grade)
+        else:
+            ranges = {number: relevant_ranges for number, relevant_ranges in tokens.get(query, {}).items() if relevant_ranges}
         relevant = sum(end - first for ranges_of_document in ranges.values() for first, end in ranges_of_document)
         if not relevant:
             without.append(query)

@@ -166,7 +166,7 @@ def _evaluate(
         run = judgements.run(path, run_format)
         if not run.names.keys() & judgements.names.keys():
             click.echo(f"warning: {printable(path)} has no query that {printable(qrels)} judges", err=True)
-        elif by_name and (complaint := disagreement(judgements.names, run.names)):
+        elif by_name and (complaint := disagreement(judgements.names_for(run), run.names)):
             click.echo(f"warning: {printable(path)} {complaint}", err=True)
         evaluations[path] = judgements.evaluate(measures, run, only_run_queries=only_run_queries)
     return evaluations

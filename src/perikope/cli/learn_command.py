@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perikope.cli.options import GivenSearch, GroupedCommand, search_options, threads_option, topic_options
-from perikope.cli.output import count, printable, progress, show_problems
+from perikope.cli.output import count, printable, progress, show_problems, show_warning
 
 if TYPE_CHECKING:
     from perikope.browse.models.features import FeatureNormalization
@@ -91,14 +91,16 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
     from perikope.browse.tags import KIND, Selection, learn_tags
     from perikope.cli.table_output import lines_of_tags
     from perikope.core.errors import UsageError
-    from perikope.evaluation.io.judgements import read_judgements
+    from perikope.evaluation.io.fitting import fit_judgements, relevant_tokens
     from perikope.evaluation.io.topics import read_topics
     from perikope.index.reader import Snapshot
     from perikope.index.saved_tables import check_name, write_table
 
     check_name(name)
     known_topics = read_topics(topics)
-    judged = read_judgements(qrels)
+    snapshot = Snapshot.open(Path(index))
+    judged, tokens = fit_judgements(qrels, snapshot), relevant_tokens(qrels, snapshot)
+    show_warning(judged.warning)
     if not known_topics:
         raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")
     selection = Selection(
@@ -108,8 +110,8 @@ def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoot
         thresholds["logical_rank"],
         frozenset(exclude.split(",")),
     )
-    judgements = {topic.qid: judged.get(topic.qid, {}) for topic in known_topics}
-    learned = learn_tags(Snapshot.open(Path(index)), judgements, selection=selection, smoothing=smoothing, grade=grade)
+    judgements = {topic.qid: judged.names.get(topic.qid, {}) for topic in known_topics}
+    learned = learn_tags(snapshot, judgements, tokens=tokens, selection=selection, smoothing=smoothing, grade=grade)
     path = write_table(Path(index), name, KIND, learned.table.values())
     click.echo("\n".join(lines_of_tags(learned.table)))
     click.echo(f"{count(len(learned.table.rows), 'tag')} learned from {count(learned.table.queries, 'topic')} into {path}")
@@ -434,16 +436,18 @@ def _source(
     from pathlib import Path
 
     from perikope.core.errors import UsageError
-    from perikope.evaluation.io.judgements import read_judgements
+    from perikope.evaluation.io.fitting import fit_judgements
     from perikope.evaluation.io.topics import read_topics
     from perikope.evaluation.learning.examples import JudgedTopics, check_options, judged_topics
     from perikope.index.reader import Snapshot
 
     check_options(search.options)
-    snapshot, judgements = Snapshot.open(Path(index)), read_judgements(qrels)
+    snapshot = Snapshot.open(Path(index))
+    fitted = fit_judgements(qrels, snapshot)
+    show_warning(fitted.warning)
     known_topics = search.with_candidates(read_topics(topics, reading["topic_format"], reading["topic_field"]))
     if not known_topics:
         raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")
     problems: list[str] = []
-    usable = judged_topics(snapshot, known_topics, judgements, search.options, problems.append)
-    return JudgedTopics(snapshot, usable, judgements, search.options, normalize, threads or None), problems
+    usable = judged_topics(snapshot, known_topics, fitted.names, search.options, problems.append)
+    return JudgedTopics(snapshot, usable, fitted.names, search.options, normalize, threads or None), problems

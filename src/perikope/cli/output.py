@@ -115,6 +115,12 @@ def show_problems(label: str, problems: Sequence[str], *, most: int = 20) -> Non
         click.echo(f"  … and {len(problems) - most} more", err=True)
 
 
+def show_warning(warning: str) -> None:
+    """Print a warning on standard error, unless it is empty."""
+    if warning:
+        click.echo(f"warning: {printable(warning)}", err=True)
+
+
 def lines_of_parameters(parameters: Iterable[Parameter]) -> Iterator[str]:
     """Yield lines that describe parameters: name, default, allowed values and tuning grid, then the help text."""
     from perikope.core.grammar import write

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perikope.cli.options import GivenSearch, GroupedCommand, search_options, topic_options
-from perikope.cli.output import count, show_problems
+from perikope.cli.output import count, show_problems, show_warning
 from perikope.search.options import OPTIONS, RECIPE
 
 if TYPE_CHECKING:
@@ -139,10 +139,13 @@ def _tune(
     index: str, topics: str, qrels: str, search: GivenSearch, space: Space, sweep: list[Any], options: dict[str, Any]
 ) -> tuple[_Tuned, list[str]]:
     """Tune with a progress bar; returns the outcome and one message per skipped topic."""
+    from perikope.evaluation.io.fitting import fit_judgements
     from perikope.evaluation.io.topics import read_topics
-    from perikope.evaluation.measures.files import judgements_in
     from perikope.evaluation.tuning.tuner import tune
+    from perikope.index.reader import Snapshot
 
+    judgements = fit_judgements(qrels, Snapshot.open(Path(index)))
+    show_warning(judgements.warning)
     with click.progressbar(length=100, label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         shown = [0]
 
@@ -154,7 +157,7 @@ def _tune(
         outcome, problems = tune(
             Path(index),
             search.with_candidates(read_topics(topics, options["topic_format"], options["topic_field"])),
-            judgements_in(qrels),
+            judgements.names,
             space,
             options["measure"],
             search.options,

@@ -19,10 +19,12 @@ from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.experiment.state import State
 from perikope.evaluation.experiment.topics import CANDIDATES, RankerSpec, TrainingTask, add_seconds
+from perikope.evaluation.io.fitting import relevant_tokens
 from perikope.evaluation.learning.examples import Group, JudgedTopics
 from perikope.evaluation.learning.prior import learn_prior_of_run
 from perikope.evaluation.learning.validation import NORMALIZATION, Learner
 from perikope.evaluation.measures import parse_measure
+from perikope.evaluation.measuring import TextFile
 from perikope.evaluation.pool import Pool
 from perikope.evaluation.tuning.outcome import TuningOutcome
 from perikope.evaluation.tuning.scores import outcome_of
@@ -57,10 +59,20 @@ class Choosing:
     """Chooses the rankers of systems on the training topics of one set of topics."""
 
     def __init__(
-        self, plan: Plan, tuning_measure: str, index: Index, material: Material, seconds: dict[str, float], on_progress: OnProgress
+        self,
+        plan: Plan,
+        tuning_measure: str,
+        index: Index,
+        material: Material,
+        text: TextFile | None,
+        seconds: dict[str, float],
+        on_progress: OnProgress,
     ) -> None:
-        """`seconds` is updated in place with the time of each stage, summed over all processes."""
-        self.plan, self.tuning_measure, self.index, self.material = plan, tuning_measure, index, material
+        """`text` is the file that says which text is relevant to the training topics; None without training topics.
+
+        `seconds` is updated in place with the time of each stage, summed over all processes.
+        """
+        self.plan, self.tuning_measure, self.index, self.material, self._text = plan, tuning_measure, index, material, text
         self.seconds, self.on_progress = seconds, on_progress
 
     def choose(self, works: list[Work], documents: int, pool: Pool[Any, Any], label: str) -> None:
@@ -179,7 +191,9 @@ class Choosing:
 
     def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[str, str]:
         judged = {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
-        table = learn_tags(Snapshot.open(self.index.folder), judged, selection=Selection(occurrences=system.min_occurrences)).table
+        snapshot = Snapshot.open(self.index.folder)
+        tokens = None if self._text is None else relevant_tokens(self._text[0], snapshot, self._text[1])
+        table = learn_tags(snapshot, judged, tokens=tokens, selection=Selection(occurrences=system.min_occurrences)).table
         weights = {tag: float(f"{weight:.6g}") for tag, weight in table.weights.items()}
         call = parse(system.model)
         usable = {tag: weight for tag, weight in weights.items() if _can_be_written(tag)}

@@ -24,10 +24,10 @@ from perikope.evaluation.experiment.plan_parts import SystemPlan, TopicSet
 from perikope.evaluation.experiment.state import State, digest, file_digest
 from perikope.evaluation.experiment.topics import RankedTopics, RankingTask, Setup, Trained, TrainingTask, add_seconds
 from perikope.evaluation.figures import RECALL_POINTS, precision_curve
-from perikope.evaluation.io.judgements import disagreement
+from perikope.evaluation.io.judgements import Judgements, disagreement
 from perikope.evaluation.io.runs import Run
 from perikope.evaluation.measures import parse_measures, ranked_names
-from perikope.evaluation.measuring import Measuring, TopicFigures
+from perikope.evaluation.measuring import Measuring, TextFile, TopicFigures
 from perikope.evaluation.pool import Pool
 from perikope.evaluation.tuning.outcome import TuningOutcome
 from perikope.evaluation.views import Looking
@@ -55,7 +55,7 @@ class LexicalSystems:
         self.resumed = 0
         training = topics.training
         self.tuning_measure = training.measure if training is not None and training.measure else plan.measures[0]
-        self._choosing = Choosing(plan, self.tuning_measure, index, material, self.seconds, on_progress)
+        self._choosing = Choosing(plan, self.tuning_measure, index, material, self._training_text, self.seconds, on_progress)
         self._measured: dict[str, SystemOutcome] = {}
         self._keys: dict[tuple[str, int], str] = {}
         self._common = [
@@ -70,9 +70,14 @@ class LexicalSystems:
         return [topics.spans for topics in (self.topics.topics, training) if topics is not None and topics.spans]
 
     @property
+    def _training_text(self) -> TextFile | None:
+        """The file that says which text is relevant to the training topics; None without training topics."""
+        training = self.topics.training
+        return None if training is None else (training.topics or self.topics.topics).text
+
+    @property
     def setup(self) -> Setup:
         """The arguments with which each worker process starts."""
-        training = self.topics.training
         return Setup(
             self.index.folder,
             self.plan.systems,
@@ -85,7 +90,7 @@ class LexicalSystems:
             self.plan.k,
             self.plan.seed,
             self.topics.topics.text,
-            None if training is None else (training.topics or self.topics.topics).text,
+            self._training_text,
         )
 
     def key(self, system: SystemPlan, documents: int) -> str:
@@ -244,9 +249,15 @@ class LexicalSystems:
             except PerikopeError as error:
                 raise self.plan.wrong(f"system {system.name}", str(error)) from error
 
+    def _judgements_for(self, run: Run) -> Judgements:
+        """The judgements in the names of a run: names of rankings, or the names of the file if these agree with it."""
+        fitted, written = self.material.judgements, self.material.written
+        return written if disagreement(fitted, run) and not disagreement(written, run) else fitted
+
     def _measure_run(self, name: str, file: str, run: Run) -> SystemOutcome:
         """The outcome of a run of another program. The run is measured without changes."""
-        measuring = Measuring(self.material.judgements, self.topics.topics.text, self.index.folder)
+        judgements = self._judgements_for(run)
+        measuring = Measuring(judgements, self.topics.topics.text, self.index.folder)
         rankings = {qid: [(name, scores[name]) for name in ranked_names(scores)] for qid, scores in run.items()}
         qids = [topic.qid for topic in self.material.topics]
         missing = sum(not rankings.get(qid) for qid in qids)
@@ -256,6 +267,6 @@ class LexicalSystems:
         by_name = any(measure.level == "names" for measure in self.measures)
         if missing == len(qids):
             self.notes.append(f"[system {name}] {file} has none of the topics that are reported: it counts 0 everywhere")
-        elif by_name and (complaint := disagreement(self.material.judgements, {qid: run[qid] for qid in qids if qid in run})):
+        elif by_name and (complaint := disagreement(judgements, {qid: run[qid] for qid in qids if qid in run})):
             self.notes.append(f"[system {name}] {file} {complaint}")
         return self._outcome(name, f"run {file}", figures, None, notes)

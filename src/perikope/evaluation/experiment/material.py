@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan, TopicSet, TopicsPlan, TrainingPlan
 from perikope.evaluation.experiment.state import digest
 from perikope.evaluation.folds import fold_of_documents, fold_of_topic
+from perikope.evaluation.io.fitting import fit_judgements
 from perikope.evaluation.io.judgements import Judgements
 from perikope.evaluation.io.runs import Run, read_run
 from perikope.evaluation.io.topics import read_topics
 from perikope.evaluation.measures.files import judgements_in
+from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 
 
@@ -36,6 +38,8 @@ class Material:
     """Remarks for the report, such as a sample that is larger than the set of topics."""
     shared: int = 0
     """Number of topics that are both reported and trained on. 0 with cross-validation."""
+    written: Judgements = field(default_factory=dict)
+    """The judgements with the names of the file, for runs of other programs that use these names."""
 
     @property
     def folds(self) -> int:
@@ -82,6 +86,29 @@ def read_material(plan: Plan, reported: TopicSet) -> Material:
             )
         notes.append(f"{shared} of {len(taught)} topics to train on are among the {len(topics)} reported: figures are too good")
     return Material(topics, judgements, taught, judged, fold, tuple(problems), tuple(notes), shared)
+
+
+def fit_material(plan: Plan, reported: TopicSet, material: Material, snapshot: Snapshot) -> Material:
+    """The material with judgements in the names that rankings of the index have (see `fit_judgements`).
+
+    Notes count the judgements that do not fit the index. If none fits, an error names the file.
+    """
+    notes: list[str] = []
+    judgements = _fitted(plan, reported.topics, snapshot, notes)
+    training = reported.training.topics if reported.training is not None else None
+    taught = judgements if material.training_judgements is material.judgements else material.training_judgements
+    if training is not None and material.training_judgements:
+        taught = _fitted(plan, training, snapshot, notes)
+    return replace(
+        material, judgements=judgements, training_judgements=taught, written=material.judgements, notes=(*material.notes, *notes)
+    )
+
+
+def _fitted(plan: Plan, topics_plan: TopicsPlan, snapshot: Snapshot, notes: list[str]) -> Judgements:
+    with plan.reading(topics_plan.location[0], "judgements", topics_plan.options[1]):
+        fitted = fit_judgements(topics_plan.judgements, snapshot, topics_plan.judgement_form)
+    notes += [fitted.warning] if fitted.warning else []
+    return fitted.names
 
 
 def _folds(plan: Plan, training: TrainingPlan, topics: Sequence[Topic], judgements: Judgements) -> dict[str, int]:

@@ -17,7 +17,7 @@ from perikope.evaluation.experiment.indexes import OnProgress, check_collections
 from perikope.evaluation.experiment.jobs import JobFailure, jobs_of, run_jobs
 from perikope.evaluation.experiment.kinds import system_kind
 from perikope.evaluation.experiment.lexical import KEPT, LexicalSystems
-from perikope.evaluation.experiment.material import Material, read_material, read_run_of
+from perikope.evaluation.experiment.material import Material, fit_material, read_material, read_run_of
 from perikope.evaluation.experiment.outcome import FILE, VALUES, Outcome, Sweep
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.prepared import COLLECTIONS, PREPARED, RUNS, PreparedExperiment, check_prepared, save_prepared
@@ -149,7 +149,10 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
     """Run everything except the jobs of rankers. If there are rankers, prepare the folder for them."""
     needed = plan.collections if plan.kind else dict.fromkeys(topics.collection_name for topics in plan.sets)
     indexes = {name: open_index(plan, name, folder, on_progress) for name in needed}
-    materials = dict(read.materials)
+    materials = {}
+    for reported in plan.sets:
+        snapshot = indexes[reported.collection_name].snapshot
+        materials[reported.name] = fit_material(plan, reported, read.materials[reported.name], snapshot)
     if plan.kind:
         qids = system_kind(plan.kind).prepare(plan, {name: index.folder for name, index in indexes.items()}, folder, on_step)
         materials = {name: material.only(qids[name]) for name, material in materials.items()}

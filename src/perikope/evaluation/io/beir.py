@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perikope.core.errors import InputError, UsageError
 from perikope.core.names import encode
+from perikope.evaluation.io.judged import JudgedName
 from perikope.evaluation.io.lines import number_in, numbered_lines
 from perikope.evaluation.io.topic import one_line
 from perikope.query.topic import Topic
@@ -49,9 +50,8 @@ def is_header(line: str) -> bool:
     return tuple(line.split()) == HEADER
 
 
-def read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """Read the grades of documents from a file with lines `query-id<TAB>corpus-id<TAB>score`."""
-    judgements: dict[str, dict[str, int]] = {}
+def judged_names(path: Path) -> Iterator[JudgedName]:
+    """Yield the grades of documents in a file with lines `query-id<TAB>corpus-id<TAB>score`."""
     for i, (number, line) in enumerate(numbered_lines(path)):
         if i == 0 and is_header(line):
             continue
@@ -62,11 +62,7 @@ def read_judgements(path: Path) -> dict[str, dict[str, int]]:
         if not qid or not document:
             raise InputError("an id is empty; give the ids of query and document", path=path, line=number)
         # Ids are percent-encoded, as in runs.
-        name, judged = encode(document), judgements.setdefault(qid, {})
-        if name in judged:
-            raise InputError(f"{document!r} is judged twice for query {qid!r}", path=path, line=number)
-        judged[name] = number_in(score, int, "the score", path, number)
-    return judgements
+        yield JudgedName(number, qid, encode(document), number_in(score, int, "the score", path, number))
 
 
 def _first_file(candidates: list[Path], folder: Path, what: str) -> Path:

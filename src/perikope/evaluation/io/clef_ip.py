@@ -18,6 +18,7 @@ from perikope.core.errors import InputError, PerikopeError, UsageError
 from perikope.core.files import replacing
 from perikope.core.names import document_name, encode, normal_path, split_name
 from perikope.document.tree import Place
+from perikope.evaluation.io.judged import JudgedName
 from perikope.evaluation.io.lines import columns, number_in, numbered_lines
 from perikope.evaluation.io.marked_up import TaggedText, pieces
 from perikope.evaluation.io.scores import Run, check_column, each_once, falling
@@ -145,24 +146,18 @@ def _listed(line: str) -> list[str] | None:
     return cells if len(cells) == 3 and cells[2].startswith("/") and all(len(cell.split()) == 1 for cell in cells) else None
 
 
-def read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """Read the grades of passages, by topic and name.
+def judged_names(path: Path) -> Iterator[JudgedName]:
+    """Yield the judgements of a CLEF-IP file.
 
     A line is `topic Q0 document xpath relevance`, or `topic,document,xpath`, which means grade 1.
     """
-    judgements: dict[str, dict[str, int]] = {}
     for number, line in numbered_lines(path):
         if listed := _listed(line):
             (qid, document, xpath), grade = listed, 1
         else:
             qid, _, document, xpath, relevance = columns(line, JUDGEMENT_COLUMNS, path, number)
             grade = number_in(relevance, int, "the relevance", path, number)
-        name = _name(document, xpath, path, number)
-        judged = judgements.setdefault(qid, {})
-        if name in judged:
-            raise InputError(f"{name!r} is judged twice for topic {qid!r}", path=path, line=number)
-        judged[name] = grade
-    return judgements
+        yield JudgedName(number, qid, _name(document, xpath, path, number), grade)
 
 
 def read_run(path: Path) -> Run:

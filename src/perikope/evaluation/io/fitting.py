@@ -1,167 +1,242 @@
-"""Judgements brought to the names that rankings of an index use.
+"""Judgements in the names that rankings of an index have.
 
-Files judge passages by id, elements by XPath (CLEF-IP), characters (INEX, spans) or whole documents. Rankings name passages by
-id. `fit_judgements` translates, once, for everything that ranks: tuning, learning, experiments, neural training. It counts what the
-index does not have. Judgements of which nothing fits are an error, since every figure measured with them would be 0.
+Files judge passages by id, elements by XPath (CLEF-IP), ranges of characters (INEX, spans) or whole documents. Rankings
+name passages by id. `fit_judgements` converts the judgements of a file, for everything that ranks or learns: tuning,
+learning, experiments, neural training and evaluation. It counts the judgements that do not fit the index. If none of
+them fits, it raises an error, because every figure would be 0.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from perikope.browse.structure import DocumentOutline
+from perikope.core.arrays import Floats, Mask
 from perikope.core.errors import InputError
-from perikope.core.names import encode, is_element_path, running_number, split_name
-from perikope.evaluation.io import inex
-from perikope.evaluation.io.judgements import Judgements, judgement_form, read_judgements
-from perikope.evaluation.io.lines import numbered_lines
+from perikope.core.names import document_name, encode, is_element_path, running_number, split_name
+from perikope.evaluation.io import beir, inex, irds, spans
+from perikope.evaluation.io.judged import Judgements, by_query
+from perikope.evaluation.io.judgements import checked_form, judged_names
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
+from perikope.text.analysis import word_spans
 
-FEW = 0.5
-"""A smaller share of judged documents or passages that fit is worth a warning."""
-SHOWN = 3
-"""Number of examples that a warning or an error names."""
+TokenRanges = dict[int, list[tuple[int, int]]]
+"""Ranges of tokens (first, end exclusive) by the number of their document, in ascending order."""
+
+
+class Misfit(NamedTuple):
+    """A relevant judgement that does not fit the index."""
+
+    line: int
+    """Line of the file, from 1; 0 if the judgement is not from a file."""
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class FittedJudgements:
-    """Judgements by the names of rankings, and what did not fit."""
+    """Judgements in the names of rankings."""
 
     names: Judgements
-    """Grade by passage (or document) by topic. Of one that is judged several times, the highest grade counts."""
-    judged: int
-    """Number of judgements in the file."""
-    missing: Mapping[str, int] = field(default_factory=dict)
-    """Judged names that the index does not have, with the line of the first judgement."""
-    path: str = ""
+    """Grades by query id and name. If several judgements concern a passage, the highest grade counts.
+
+    A relevant judgement that does not fit keeps its name in the file, so that it counts as not found.
+    """
+    relevant: int
+    """Number of relevant judgements in the file."""
+    misfits: tuple[Misfit, ...]
+    path: str
 
     @property
     def warning(self) -> str:
-        """What to tell the user about judgements that did not fit; empty where all did."""
-        if not self.missing:
+        """A line about the relevant judgements that do not fit; empty if all fit."""
+        if not self.misfits:
             return ""
-        examples = ", ".join(f"{name} (line {line})" if line else name for name, line in list(self.missing.items())[:SHOWN])
-        count = f"{len(self.missing):,} of {self.judged:,}"
-        return f"{self.path}: {count} judged passages are not in the index and count as not found: {examples}"
+        counted = f"{len(self.misfits):,} of {self.relevant:,} relevant judgements do not fit the index and count as not found"
+        return f"{self.path}: {counted}, such as {_shown(self.misfits[0])}"
 
 
 def fit_judgements(path: str | os.PathLike[str], snapshot: Snapshot, form: str = "auto") -> FittedJudgements:
-    """Read the judgements of a file and name what they judge as rankings of the index do.
+    """Read the judgements of a file, and convert them to names that rankings of the index have.
 
-    An element stands for the passages in it; an element inside a passage stands for that passage. Relevant characters stand for
-    every passage that contains one of them.
+    An element stands for the passages in it, and an element inside a passage for that passage. A range of characters
+    stands for every passage that contains one of them. A document keeps its name.
     """
-    form = judgement_form(path) if form == "auto" else form
-    passages = _PassagesByName(snapshot)
-    judgements = inex_names(path, passages) if form == "inex" else _names(read_judgements(path, form), passages)
-    fitted: Judgements = {}
-    missing: dict[str, int] = {}
-    judged = 0
-    for qid, name, names, grade in judgements:
-        of_topic = fitted.setdefault(qid, {})
-        if name:
-            judged += 1
-        if name and names is None:
-            missing.setdefault(name, 0)
-        for passage in names or ():
-            of_topic[passage] = max(grade, of_topic.get(passage, grade))
-    found = FittedJudgements(fitted, judged, _with_lines(missing, path), os.fspath(path))
-    if judged and len(missing) >= judged:
-        examples = ", ".join(list(missing)[:SHOWN])
+    names: Judgements = {}
+    misfits: list[Misfit] = []
+    relevant = 0
+    for judgement in _located(path, snapshot, form):
+        of_query = names.setdefault(judgement.qid, {})
+        relevant += judgement.grade > 0
+        if judgement.reason and judgement.grade > 0:
+            misfits.append(Misfit(judgement.line, judgement.reason))
+        for name in judgement.names:
+            of_query[name] = max(judgement.grade, of_query.get(name, judgement.grade))
+    if not names:
+        raise InputError("is empty: there is no judgement in it; name another file", path=path)
+    if relevant and len(misfits) == relevant:
         raise InputError(
-            f"none of the {judged:,} judged passages is in the index (for example {examples}): "
-            "are the judgements of another collection, or was it indexed with other ids?",
+            f"none of the {relevant:,} relevant judgements fits the index, such as {_shown(misfits[0])}; "
+            "check that the judgements are of this collection",
             path=path,
         )
-    return found
+    return FittedJudgements(names, relevant, tuple(misfits), os.fspath(path))
 
 
-_Judged = tuple[str, str, list[str] | None, int]
-"""Topic, judged name, names in rankings (None where the index has no such thing), grade."""
+def relevant_tokens(path: str | os.PathLike[str], snapshot: Snapshot, form: str = "auto") -> dict[str, TokenRanges] | None:
+    """The relevant tokens of each query, from a file that judges ranges of characters.
+
+    A token is relevant if its middle is. Returns None for files that judge passages, elements or documents as
+    a whole. Judgements that do not fit the index are left out; `fit_judgements` reports them.
+    """
+    form = checked_form(path, form)
+    if form not in ("inex", "spans"):
+        return None
+    documents = _JudgedDocuments(snapshot)
+    tokens: dict[str, TokenRanges] = {}
+    if form == "inex":
+        for qid, judged in inex.read_judgements(path).items():
+            found = {name: documents.of(name) for name in judged}
+            tokens[qid] = {each.number: each.tokens_in_file(judged[name].ranges) for name, each in found.items() if each is not None}
+        return tokens
+    for qid, of_query in spans.read_spans(path).items():
+        masks: dict[int, Mask] = {}
+        for span in of_query:
+            document, passage = split_name(span.name)
+            judged_document = documents.of(document)
+            if judged_document is not None and passage in judged_document.passages:
+                mask = judged_document.tokens_in_passage(passage, span.start, span.end)
+                masks[judged_document.number] = masks.get(judged_document.number, mask) | mask
+        tokens[qid] = {number: _runs(mask) for number, mask in masks.items()}
+    return tokens
 
 
-def _names(judgements: Judgements, passages: _PassagesByName) -> Iterator[_Judged]:
+def _shown(misfit: Misfit) -> str:
+    return f"line {misfit.line}: {misfit.reason}" if misfit.line else misfit.reason
+
+
+class _Located(NamedTuple):
+    """A judgement with the names that it stands for in rankings, and the reason if it does not fit the index."""
+
+    line: int
+    qid: str
+    names: Sequence[str]
+    grade: int
+    reason: str = ""
+
+
+def _located(path: str | os.PathLike[str], snapshot: Snapshot, form: str) -> Iterator[_Located]:
+    documents = _JudgedDocuments(snapshot)
+    if not irds.is_id(path):
+        path = beir.qrels_file(Path(path))
+        form = checked_form(path, form)
+    if form == "inex":
+        yield from _located_text(inex.read_judgements(path), documents)
+    elif form == "spans":
+        yield from _located_spans(spans.read_spans(path), documents)
+    else:
+        judged = list(judged_names(path, form))
+        by_query(judged, path)
+        for line, qid, name, grade in judged:
+            try:
+                yield _Located(line, qid, documents.names(name), grade)
+            except LookupError as error:
+                yield _Located(line, qid, (name,), grade, str(error.args[0]))
+
+
+def _located_text(judgements: inex.InexJudgements, documents: _JudgedDocuments) -> Iterator[_Located]:
     for qid, judged in judgements.items():
-        yield qid, "", None, 0
-        for name, grade in judged.items():
-            yield qid, name, passages.named(name), grade
-
-
-def inex_names(path: str | os.PathLike[str], passages: _PassagesByName) -> Iterator[_Judged]:
-    """The passages with relevant characters; a judged document without any adds nothing to its topic."""
-    for qid, documents in inex.read_judgements(path).items():
-        yield qid, "", None, 0
-        for document, text in documents.items():
-            of_document = passages.of(document)
+        for document, text in judged.items():
+            grade, of_document = int(text.relevant_characters > 0), documents.of(document)
+            end = max((start + length for start, length in text.ranges), default=0)
             if of_document is None:
-                yield qid, document, None, 1
-                continue
-            if text.document_length > of_document.length or any(sum(pair) > of_document.length for pair in text.ranges):
-                raise InputError(
-                    f"topic {qid} judges {text.document_length:,} characters of {document}, and the indexed file has "
-                    f"{of_document.length:,}: the judgements are of another version of the collection",
-                    path=path,
-                )
-            yield qid, document, of_document.with_characters(text.ranges), 1
+                yield _Located(text.line, qid, (document,), grade, f"the index has no document {document!r}")
+            elif end > of_document.length:
+                reason = f"the text ends at character {end:,}, but the file of {document} has {of_document.length:,} characters"
+                yield _Located(text.line, qid, (document,), grade, reason)
+            else:
+                yield _Located(text.line, qid, of_document.with_characters(text.ranges), grade)
 
 
-def _with_lines(missing: Mapping[str, int], path: str | os.PathLike[str]) -> dict[str, int]:
-    """The first line of the file that names the document of each missing name; 0 where that is not found."""
-    if not missing or not Path(path).is_file():
-        return dict(missing)
-    waiting = {split_name(name)[0]: name for name in reversed(list(missing))}
-    lines = dict(missing)
-    for number, line in numbered_lines(path):
-        for document in [cell for cell in line.replace(",", " ").split() if cell in waiting]:
-            lines[waiting.pop(document)] = number
-        if not waiting:
-            break
-    return lines
+def _located_spans(judgements: spans.Spans, documents: _JudgedDocuments) -> Iterator[_Located]:
+    for qid, of_query in judgements.items():
+        for span in of_query:
+            grade = int(span.end is None or span.end > span.start)
+            try:
+                names = documents.names(span.name)
+                characters = documents.characters(span.name)
+                if span.end is not None and span.end > characters:
+                    raise LookupError(f"the span ends at character {span.end:,}, but {span.name} has {characters:,} characters")
+                yield _Located(span.line, qid, names, grade)
+            except LookupError as error:
+                yield _Located(span.line, qid, (span.name,), grade, str(error.args[0]))
 
 
-class _PassagesByName:
-    """The passages of documents by every name that judgements have for them; each document is read once."""
+class _JudgedDocuments:
+    """The judged documents of an index; each is read once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._documents: dict[str, _DocumentPassages | None] = {}
+        self._documents: dict[str, _JudgedDocument | None] = {}
 
-    def of(self, document: str) -> _DocumentPassages | None:
-        """The passages of a document; None where the index does not have it."""
+    def of(self, document: str) -> _JudgedDocument | None:
+        """The document with an id; None if the index does not have it."""
         if document not in self._documents:
             number = self._snapshot.find_document(document)
-            self._documents[document] = None if number < 0 else _DocumentPassages(*self._snapshot.locate(number))
+            self._documents[document] = None if number < 0 else _JudgedDocument(number, *self._snapshot.locate(number))
         return self._documents[document]
 
-    def named(self, name: str) -> list[str] | None:
-        """The names of rankings for a judged name; None where the index has no such thing."""
+    def names(self, name: str) -> Sequence[str]:
+        """The names in rankings that a judged name stands for. A `LookupError` has the reason if there are none."""
         document, passage = split_name(name)
         of_document = self.of(document)
         if of_document is None:
-            return None
+            raise LookupError(f"the index has no document {document!r}")
         if not passage:
-            return [name]
-        if passage in of_document.ids:
-            return [f"{of_document.prefix}{encode(passage)}"]
-        return of_document.at(passage) or None if is_element_path(passage) else None
+            return (document_name(name),)
+        if passage in of_document.passages:
+            return (of_document.name(passage),)
+        if not is_element_path(passage):
+            raise LookupError(f"document {document!r} has no passage {passage!r}")
+        if not (names := of_document.at(passage)):
+            raise LookupError(f"document {document!r} has no passage at {passage}")
+        return names
+
+    def characters(self, name: str) -> int:
+        """The number of characters of a passage or document that the index has."""
+        document, passage = split_name(name)
+        of_document = self.of(document)
+        assert of_document is not None
+        return of_document.characters(passage)
 
 
-class _DocumentPassages:
-    """The passages of one document."""
+class _JudgedDocument:
+    """The passages of one document by id, by path and by ranges of characters."""
 
-    def __init__(self, segment: Segment, local: int) -> None:
+    def __init__(self, number: int, segment: Segment, local: int) -> None:
+        self.number = number
         self._segment, self._local = segment, local
-        self.prefix = f"{encode(segment.document_id(local))}#"
-        id_of = segment.span_namer(local)
-        first = int(segment["document.first_span"][local])
-        self._spans = [segment.span_of("passage.span", local, passage) - first for passage in segment.passages_of(local)]
-        self.ids = {id_of(span) or running_number(number): number for number, span in enumerate(self._spans)}
-        self._names = [f"{self.prefix}{encode(id)}" for id in self.ids]
+        self._first_span = int(segment["document.first_span"][local])
+        self._prefix = f"{encode(segment.document_id(local))}#"
+
+    @cached_property
+    def passages(self) -> dict[str, int]:
+        """The span of each passage (numbered in the document), by the id of the passage."""
+        id_of = self._segment.span_namer(self._local)
+        numbers = self._segment.passages_of(self._local)
+        in_document = [self._segment.span_of("passage.span", self._local, number) - self._first_span for number in numbers]
+        return {id_of(span) or running_number(number): span for number, span in enumerate(in_document)}
+
+    def name(self, passage: str) -> str:
+        """The name of a passage in rankings."""
+        return f"{self._prefix}{encode(passage)}"
 
     @cached_property
     def _places(self) -> dict[int, tuple[str, int, int]]:
@@ -169,33 +244,79 @@ class _DocumentPassages:
 
     @cached_property
     def length(self) -> int:
-        """Number of characters of the file that the document was read from; of its text where the file is not known."""
-        if 0 in self._places:
-            return self._places[0][2]
-        return len(self._segment.text(self._local))
+        """Number of characters of the file that the document was read from; of its text if the file is not known."""
+        return self._places[0][2] if 0 in self._places else len(self._segment.text(self._local))
+
+    def characters(self, passage: str) -> int:
+        """Number of characters of a passage in the text of the document; of the whole text if `passage` is empty."""
+        span = self.passages.get(passage, 0)
+        characters = self._segment.characters(self._first_span + span)
+        return int(characters.stop - characters.start)
 
     @cached_property
-    def _paths(self) -> list[str]:
-        """The path of each passage: in the file it was read from, or in its tree where the format has no files of elements."""
+    def _paths(self) -> list[tuple[str, str]]:
+        """The id and the path of each passage: its XPath in the file or, without one, its path in the document tree."""
         if self._places:
-            return [self._places[span][0] if span in self._places else "" for span in self._spans]
+            return [(passage, self._places[span][0]) for passage, span in self.passages.items() if span in self._places]
         outline = DocumentOutline(self._segment, self._local)
-        return [outline.path(span) for span in self._spans]
+        return [(passage, outline.path(span)) for passage, span in self.passages.items()]
 
     def at(self, path: str) -> list[str]:
-        """The passages in the element at a path, or the passage that the element is in."""
-        inside = [name for name, own in zip(self._names, self._paths, strict=True) if own == path or own.startswith(f"{path}/")]
+        """The names of the passages in the element at a path, or of the passage that contains the element."""
+        inside = [self.name(passage) for passage, other in self._paths if other == path or other.startswith(f"{path}/")]
         if inside:
             return inside
-        around = [(len(own), name) for name, own in zip(self._names, self._paths, strict=True) if own and path.startswith(f"{own}/")]
-        return [max(around)[1]] if around else []
+        around = [(len(other), passage) for passage, other in self._paths if path.startswith(f"{other}/")]
+        return [self.name(max(around)[1])] if around else []
 
-    def with_characters(self, ranges: tuple[tuple[int, int], ...]) -> list[str]:
-        """The passages that contain a character of some ranges (start and length), which count the characters of the file."""
-        names = []
-        for name, span in zip(self._names, self._spans, strict=True):
-            if span in self._places:
-                _, start, end = self._places[span]
-                if any(first < end and start < first + length for first, length in ranges):
-                    names.append(name)
-        return names
+    def with_characters(self, ranges: Sequence[tuple[int, int]]) -> list[str]:
+        """The names of the passages that contain a character of the ranges (start and length), counted in the file."""
+        placed = ((passage, self._places[span]) for passage, span in self.passages.items() if span in self._places)
+        return [
+            self.name(passage)
+            for passage, (_, start, end) in placed
+            if any(first < end and start < first + length for first, length in ranges)
+        ]
+
+    @cached_property
+    def _middles(self) -> Floats:
+        """The position of the middle of each token in the text of the document, in characters."""
+        starts, ends = word_spans(self._segment.text(self._local))
+        if starts.size != self._segment["document.tokens"][self._local]:
+            raise self._segment.columns.damaged(f"has a damaged text (document {self._local})")
+        return (starts + ends) / 2.0
+
+    @cached_property
+    def _middles_in_file(self) -> Floats:
+        """The position of the middle of each token in the file; -1 for a token that has no position in the file.
+
+        The index stores positions of elements. A token is placed in its innermost element by its distance from the
+        start of the element. If the element is longer in the file, because of white space, distances are stretched.
+        """
+        positions = np.full(self._middles.size, -1.0)
+        for span, (_, start, end) in sorted(self._places.items()):
+            text = self._segment.characters(self._first_span + span)
+            if text.stop > text.start:
+                inside = slice(*np.searchsorted(self._middles, (text.start, text.stop)))
+                positions[inside] = start + (self._middles[inside] - text.start) * ((end - start) / (text.stop - text.start))
+        return positions
+
+    def tokens_in_file(self, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The ranges of tokens in ranges of characters (start and length) of the file."""
+        relevant = np.zeros(self._middles_in_file.size, bool)
+        for start, length in ranges:
+            relevant |= (self._middles_in_file >= start) & (self._middles_in_file < start + length)
+        return _runs(relevant)
+
+    def tokens_in_passage(self, passage: str, start: int, end: int | None) -> Mask:
+        """A mask of the document's tokens: those in a range of characters of a passage; `end` None is its last one."""
+        text = self._segment.characters(self._first_span + self.passages[passage])
+        last = text.stop if end is None else text.start + end
+        mask: Mask = (self._middles >= text.start + start) & (self._middles < last)
+        return mask
+
+
+def _runs(mask: Mask) -> list[tuple[int, int]]:
+    """The first and the end index (exclusive) of each run of true values."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

@@ -39,6 +39,8 @@ class RelevantText:
     document_length: int
     best_entry_point: int
     """The offset at which a reader should begin; -1 if there is none."""
+    line: int = field(default=0, compare=False)
+    """The line of the judgement file; 0 if the judgement is not from a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def _relevant_text(cells: Sequence[str], path: Path, line: int) -> RelevantText:
         wrong = f"the best entry point {entry} is not in the document ({length} characters)"
     if wrong:
         raise InputError(wrong, path=path, line=line)
-    return RelevantText(tuple(ranges), relevant, length, entry)
+    return RelevantText(tuple(ranges), relevant, length, entry, line)
 
 
 def _range(cell: str, path: Path, line: int) -> tuple[int, int]:

@@ -8,21 +8,21 @@ of the package ir_datasets (`irds:NAME`).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perikope.core.errors import InputError, unknown
 from perikope.core.names import is_element_path
 from perikope.evaluation.io import beir, clef_ip, inex, irds, spans
+from perikope.evaluation.io.judged import JudgedName, Judgements, by_query
 from perikope.evaluation.io.lines import columns, number_in, numbered_lines
-
-Judgements = dict[str, dict[str, int]]
-"""Grades by query id, then by name. Names are percent-encoded."""
 
 JUDGEMENT_FORMS = ("trec", "clef-ip", "inex", "beir", "spans")
 """Names of the forms of judgement files."""
 
 COLUMNS = "qid iteration name grade"
+
+__all__ = ["JUDGEMENT_FORMS", "Judgements", "checked_form", "disagreement", "judged_names", "judgement_form", "read_judgements"]
 
 
 def read_judgements(path: str | os.PathLike[str], form: str = "auto") -> Judgements:
@@ -46,15 +46,32 @@ def read_judgements(path: str | os.PathLike[str], form: str = "auto") -> Judgeme
     if irds.is_id(path):
         return irds.read_judgements(os.fspath(path))
     path = beir.qrels_file(Path(path))
-    if form == "auto":
-        form = judgement_form(path)
-    if form not in JUDGEMENT_FORMS:
-        raise unknown("form of judgements", form, ["auto", *JUDGEMENT_FORMS])
+    form = checked_form(path, form)
     if form == "inex":
         return inex.judged_documents(inex.read_judgements(path))
     if form == "spans":
         return spans.judged_passages(spans.read_spans(path))
-    return {"trec": _read_trec, "clef-ip": clef_ip.read_judgements, "beir": beir.read_judgements}[form](path)
+    return by_query(judged_names(path, form), path)
+
+
+def judged_names(path: str | os.PathLike[str], form: str = "auto") -> Iterator[JudgedName]:
+    """Yield the judgements of a file that grades names (TREC, CLEF-IP or BEIR), or of a data set, with their lines."""
+    if irds.is_id(path):
+        for qid, judged in irds.read_judgements(os.fspath(path)).items():
+            yield from (JudgedName(0, qid, name, grade) for name, grade in judged.items())
+        return
+    path = beir.qrels_file(Path(path))
+    readers = {"trec": _trec_lines, "clef-ip": clef_ip.judged_names, "beir": beir.judged_names}
+    yield from readers[checked_form(path, form)](path)
+
+
+def checked_form(path: str | os.PathLike[str], form: str) -> str:
+    """The form of a judgement file: `form`, or for `auto` the form that its first line has."""
+    if form == "auto":
+        return judgement_form(path)
+    if form not in JUDGEMENT_FORMS:
+        raise unknown("form of judgements", form, ["auto", *JUDGEMENT_FORMS])
+    return form
 
 
 def judgement_form(path: str | os.PathLike[str]) -> str:
@@ -107,12 +124,7 @@ def _kind(name: str) -> str:
     return "path" if mark and is_element_path(passage) else "id" if mark else "document"
 
 
-def _read_trec(path: Path) -> Judgements:
-    judgements: Judgements = {}
+def _trec_lines(path: Path) -> Iterator[JudgedName]:
     for number, line in numbered_lines(path):
         qid, _, name, grade = columns(line, COLUMNS, path, number)
-        judged = judgements.setdefault(qid, {})
-        if name in judged:
-            raise InputError(f"{name!r} is judged twice for query {qid!r}", path=path, line=number)
-        judged[name] = number_in(grade, int, "the grade", path, number)
-    return judgements
+        yield JudgedName(number, qid, name, number_in(grade, int, "the grade", path, number))

@@ -17,6 +17,7 @@ from perikope.evaluation.measures.declaration import Level, Measure, parse_measu
 from perikope.evaluation.measures.evaluation import Evaluation, evaluate, merge, ranked_names
 
 if TYPE_CHECKING:
+    from perikope.evaluation.io.fitting import FittedJudgements
     from perikope.evaluation.io.spans import PassageRanges
 
 
@@ -58,8 +59,24 @@ class JudgementFile:
 
         if self.form == "inex":
             return inex.read_judgements(self.path)
-        judged_spans = spans.read_spans(self.path) if self.form == "spans" else spans.spans_of_judgements(self.names)
+        judged_spans = spans.read_spans(self.path) if self.form == "spans" else spans.spans_of_judgements(self.fitted.names)
         return spans.relevant_text(judged_spans, self.ranges, self.path)
+
+    @cached_property
+    def fitted(self) -> FittedJudgements:
+        """The judgements in the names that rankings of the index have."""
+        from pathlib import Path
+
+        from perikope.evaluation.io.fitting import fit_judgements
+        from perikope.index.reader import Snapshot
+
+        return fit_judgements(self.path, Snapshot.open(Path(self.index)), self.form)
+
+    def names_for(self, run: RunFile) -> dict[str, dict[str, int]]:
+        """The judgements in the names of the file or, if a run has other names and there is an index, of rankings."""
+        from perikope.evaluation.io.judgements import disagreement
+
+        return self.fitted.names if self.index and disagreement(self.names, run.names) else self.names
 
     def run(self, path: str, form: str = "auto") -> RunFile:
         """Read a run that will be measured against these judgements."""
@@ -74,7 +91,7 @@ class JudgementFile:
         evaluations = []
         for level, of_level in levels.items():
             try:
-                judged = self.names if level == "names" else self._text_for(of_level[0], run.form)
+                judged = self.names_for(run) if level == "names" else self._text_for(of_level[0], run.form)
                 evaluations.append(evaluate(of_level, judged, run.of(level), only_run_queries=only_run_queries))
             except InputError as error:
                 # The error of a measure has the line of the wrong result, but not the path of the run file.
