@@ -101,7 +101,9 @@ class NeuralKeys(RepeatedExperimentKeys):
 
     k: int = option(K, Whole(Range(1)), "Number of results per topic.")
     encoder: str = option(DEFAULT, Text(), "Encoder: the name of a downloaded model, or a folder.")
-    documents: int = option(0, Whole(Range(0)), "Number of documents per topic, fetched as [search] says, whose passages are ranked; 0 ranks all passages.")
+    documents: int = option(
+        0, Whole(Range(0)), "Number of documents per topic, fetched as [search] says, whose passages are ranked; 0 ranks all passages."
+    )
     ranked_by: str = option(
         "qsf_v_title",
         Notation(parser="perikope.browse.models:parse_model", required=True),
