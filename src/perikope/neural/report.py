@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from perikope.evaluation.experiment.extras import ExtraTable, Figure
 from perikope.evaluation.experiment.outcome import average
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.experiment.prepared import COLLECTIONS
 from perikope.evaluation.experiment.report.repetitions import deviation_figure
-from perikope.evaluation.experiment.report.tables import ExtraTable, Figure
 from perikope.neural.collection import Collection
 from perikope.neural.graph import SELF
 from perikope.neural.ranker_settings import NeuralRanker, NeuralSettings

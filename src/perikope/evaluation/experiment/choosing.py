@@ -12,7 +12,9 @@ from perikope.browse.models import Model, parse_model
 from perikope.browse.tags import Selection, learn_tags
 from perikope.core.errors import UsageError
 from perikope.core.grammar import Call, parse
+from perikope.evaluation.experiment.extras import ExtraFigure, ExtraTable, figures_of, plain, tables_of
 from perikope.evaluation.experiment.indexes import OnProgress
+from perikope.evaluation.experiment.learned import prior_figure, prior_table, tag_table
 from perikope.evaluation.experiment.material import Material
 from perikope.evaluation.experiment.outcome import SystemOutcome, system_facts, system_of
 from perikope.evaluation.experiment.plan import Plan
@@ -48,6 +50,20 @@ class Work:
     """One ranker per fold, which ranks the topics of that fold. A single ranker if there are no folds."""
     tuned: TuningOutcome | None = None
     notes: list[str] = field(default_factory=list)
+    tables: list[ExtraTable] = field(default_factory=list)
+    """Tables of what the system has learned, for the report."""
+    figures: list[ExtraFigure] = field(default_factory=list)
+    """Figures of what the system has learned, for the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A model with learned weights, and what the report says about them."""
+
+    model: str
+    note: str
+    tables: tuple[ExtraTable, ...] = ()
+    figures: tuple[ExtraFigure, ...] = ()
 
 
 def chunks(topics: int, size: int) -> list[tuple[int, ...]]:
@@ -175,21 +191,27 @@ class Choosing:
         """Learn weights of tags or of positions. The ranker of a fold learns from the topics of all other folds."""
         chosen = work.state.read("chosen")
         if chosen is None:
-            models, notes = [], []
+            learned = []
             learn = self._learned_tags if work.system.learn == "tags" else self._learned_prior
             for number in range(self.material.folds or 1):
                 taught = [
                     topic for topic in self.material.training_topics if not self.material.fold or self.material.fold[topic.qid] != number
                 ]
-                model, note = learn(work.system, taught, documents)
-                models.append(model)
-                notes.append(note)
-            chosen = {"rankers": [RankerSpec(model).written() for model in models], "notes": list(dict.fromkeys(notes))}
+                learned.append(learn(work.system, taught, documents))
+            chosen = {
+                "rankers": [RankerSpec(one.model).written() for one in learned],
+                "notes": list(dict.fromkeys(one.note for one in learned)),
+                # The report shows what the first fold has learned, because folds differ little.
+                "tables": plain(learned[0].tables),
+                "figures": plain(learned[0].figures),
+            }
             work.state.write("chosen", chosen)
         work.rankers = tuple(RankerSpec(**ranker) for ranker in chosen["rankers"])
         work.notes += chosen["notes"]
+        work.tables += tables_of(chosen.get("tables", ()))
+        work.figures += figures_of(chosen.get("figures", ()))
 
-    def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[str, str]:
+    def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> Learned:
         judged = {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
         snapshot = Snapshot.open(self.index.folder)
         tokens = None if self._text is None else relevant_tokens(self._text[0], snapshot, self._text[1])
@@ -199,9 +221,10 @@ class Choosing:
         usable = {tag: weight for tag, weight in weights.items() if _can_be_written(tag)}
         model = replace(call, arguments={**call.arguments, "weights": Call("tags", usable)})
         heaviest = ", ".join(f"{tag} {weight:.2f}" for tag, weight in list(usable.items())[:5])
-        return str(parse_model(model)), f"weights of {len(usable)} tags learned from judgements, the heaviest: {heaviest}"
+        note = f"weights of {len(usable)} tags learned from judgements, the heaviest: {heaviest}"
+        return Learned(str(parse_model(model)), note, tables=(tag_table(table),))
 
-    def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> tuple[str, str]:
+    def _learned_prior(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> Learned:
         model = parse_model(system.model)
         base = model.parameters["base"]
         assert isinstance(base, Model)
@@ -209,7 +232,8 @@ class Choosing:
         learned = learn_prior_of_run(JudgedTopics(self.index.snapshot, tuple(topics), self.material.training_judgements, options))
         weights = tuple(float(f"{weight:.6g}") for weight in learned.weights)
         shown = " ".join(f"{weight:.2f}" for weight in weights)
-        return str(replace(model, parameters={**model.parameters, "weights": weights})), f"weights of the tenths: {shown}"
+        weighted = str(replace(model, parameters={**model.parameters, "weights": weights}))
+        return Learned(weighted, f"weights of the tenths: {shown}", (prior_table(learned),), (prior_figure(learned),))
 
     def _put_together(self, work: Work, parts: Sequence[Work]) -> None:
         call = parse(work.system.model)

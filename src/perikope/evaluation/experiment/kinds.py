@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from perikope.core.errors import unknown
 
 if TYPE_CHECKING:
+    from perikope.evaluation.experiment.extras import ExtraTable
     from perikope.evaluation.experiment.plan import Plan
     from perikope.evaluation.experiment.plan_keys import ExperimentKeys
     from perikope.evaluation.experiment.plan_parts import CollectionPlan, SystemPlan
-    from perikope.evaluation.experiment.report.tables import ExtraTable
     from perikope.evaluation.experiment.state import Job
 
 GROUP = "perikope.system_kinds"

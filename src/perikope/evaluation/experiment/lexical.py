@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ class LexicalSystems:
         self._rank(left, documents, pool, label)
         outcomes = {work.system.name: self._finish(work, documents) for work in left} | self._measured
         outcomes |= {name: outcome for name, outcome in finished.items() if outcome is not None}
-        return Sweep(label, tuple(outcomes[system.name] for system in self.systems))
+        return Sweep(label, tuple(outcomes[system.name] for system in self.systems), self.topics.name, documents)
 
     def _finished(self, system: SystemPlan, documents: int) -> SystemOutcome | None:
         if not system.searches:
@@ -183,6 +184,7 @@ class LexicalSystems:
         numbers = range(len(chunks(len(self.material.topics), CHUNK)))
         figures = [TopicFigures(*row) for chunk in numbers for row in work.state.read(f"figures-{chunk}")["topics"]]
         outcome = self._outcome(work.system.name, self._settings(work, documents), figures, work.tuned, self._notes(work))
+        outcome = replace(outcome, model=work.system.model, tables=tuple(work.tables), figures=tuple(work.figures))
         run = work.state.join_runs(numbers, self.run_path(work.system, documents))
         work.state.write("done", {"run": run, "system": system_facts(outcome), "values": outcome.values})
         work.state.keep_only(KEPT)

@@ -10,12 +10,14 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from perikope.core.errors import InputError
 from perikope.core.files import replacing
+from perikope.evaluation.experiment.extras import ExtraFigure, ExtraTable, figures_of, plain, tables_of
+from perikope.evaluation.experiment.published import PublishedTable, plain_published, published_of
 from perikope.evaluation.tuning.outcome import FoldOutcome, TuningOutcome
 
 FILE = "experiment.json"
@@ -33,6 +35,8 @@ class ComparisonSettings:
     test: str = "t"
     correction: str = "holm"
     alpha: float = 0.05
+    reference: str = ""
+    """The system whose improvement by the others is reported in percent. Empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,12 @@ class SystemOutcome:
     """The title of the separate table that reports the system. Empty if the table of the sweep reports it."""
     also_in: tuple[str, ...] = ()
     """Titles of further separate tables that report the system."""
+    model: str = ""
+    """The model as the file writes it, without values of tuned parameters. Empty for other systems."""
+    tables: tuple[ExtraTable, ...] = ()
+    """Tables of what the system has learned."""
+    figures: tuple[ExtraFigure, ...] = ()
+    """Figures of what the system has learned."""
 
     def mean(self, measure: str) -> float:
         """The mean of a measure over all topics, 0 if there are none."""
@@ -86,6 +96,10 @@ class Sweep:
 
     label: str
     systems: tuple[SystemOutcome, ...]
+    topics: str = ""
+    """The name of the set of topics, as `collection/set`."""
+    documents: int = 0
+    """The number of fetched documents; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +114,12 @@ class Outcome:
     """The names of the reported measures, the main measure first."""
     sweeps: tuple[Sweep, ...]
     comparison: ComparisonSettings = field(default_factory=ComparisonSettings)
+    tables: tuple[ExtraTable, ...] = ()
+    """Tables that belong to no single system, such as statistics of the collection."""
+    figures: tuple[ExtraFigure, ...] = ()
+    """Figures that belong to no single system."""
+    published: tuple[PublishedTable, ...] = ()
+    """Tables of the paper that the experiment repeats."""
 
     def save(self, folder: Path) -> None:
         """Write `experiment.json` and the tables of values to a folder, replacing older ones."""
@@ -115,15 +135,18 @@ class Outcome:
                     file.writelines(_table_lines(system, self.measures))
                 written.add(name)
                 systems.append({**system_facts(system), "values": f"{VALUES}/{name}"})
-            sweeps.append({"label": sweep.label, "systems": systems})
+            sweeps.append({"label": sweep.label, "topics": sweep.topics, "documents": sweep.documents, "systems": systems})
         content = {
             "version": VERSION,
             "title": self.title,
             "description": self.description,
             "facts": dict(self.facts),
             "measures": list(self.measures),
-            "comparison": {"test": self.comparison.test, "correction": self.comparison.correction, "alpha": self.comparison.alpha},
+            "comparison": asdict(self.comparison),
             "sweeps": sweeps,
+            "tables": plain(self.tables),
+            "figures": plain(self.figures),
+            "published": plain_published(self.published),
         }
         with replacing(folder / FILE) as file:
             file.write(json.dumps(content, ensure_ascii=False, indent=1) + "\n")
@@ -143,11 +166,18 @@ class Outcome:
                 )
             measures = tuple(content["measures"])
             sweeps = tuple(
-                Sweep(sweep["label"], tuple(_read_system(folder, system, measures) for system in sweep["systems"]))
+                Sweep(
+                    sweep["label"],
+                    tuple(_read_system(folder, system, measures) for system in sweep["systems"]),
+                    sweep.get("topics", ""),
+                    sweep.get("documents", 0),
+                )
                 for sweep in content["sweeps"]
             )
-            comparison = ComparisonSettings(**content["comparison"])
-            return cls(content["title"], content["description"], content["facts"], measures, sweeps, comparison)
+            return cls(
+                content["title"], content["description"], content["facts"], measures, sweeps, ComparisonSettings(**content["comparison"]),
+                tables_of(content.get("tables", ())), figures_of(content.get("figures", ())), published_of(content.get("published", ())),
+            )  # fmt: skip
         except FileNotFoundError as error:
             raise InputError("is missing: the folder has no finished experiment; run it first", path=error.filename) from None
         except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, KeyError, TypeError, AttributeError) as error:
@@ -190,6 +220,9 @@ def system_facts(system: SystemOutcome) -> dict[str, Any]:
     repeated = {"seeds": list(system.repetitions), "table": system.table, "also_in": list(system.also_in)} if system.repetitions else {}
     return {
         **repeated,
+        "model": system.model,
+        "tables": plain(system.tables),
+        "figures": plain(system.figures),
         "name": system.name,
         "settings": system.settings,
         "notes": list(system.notes),
@@ -230,7 +263,8 @@ def system_of(facts: Mapping[str, Any], values: Values, repetitions: Mapping[int
         )
     return SystemOutcome(
         facts["name"], facts["settings"], values, tuple(facts["curve"]), tuned, tuple(facts["notes"]), repetitions or {},
-        facts.get("table", ""), tuple(facts.get("also_in", ())),
+        facts.get("table", ""), tuple(facts.get("also_in", ())), facts.get("model", ""), tables_of(facts.get("tables", ())),
+        figures_of(facts.get("figures", ())),
     )  # fmt: skip
 
 

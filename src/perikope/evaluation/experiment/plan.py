@@ -8,7 +8,7 @@ A file has one collection with one set of topics (`[collection]`, `[topics]`), o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -31,6 +31,7 @@ from perikope.evaluation.experiment.plan_keys import (
 )
 from perikope.evaluation.experiment.plan_parts import CollectionPlan, Given, SystemPlan, TopicSet, TopicsPlan, TrainingPlan
 from perikope.evaluation.experiment.plan_systems import read_systems
+from perikope.evaluation.experiment.published import PublishedTable, read_published
 from perikope.formats import format_named
 from perikope.text.analysis import read_stopwords
 
@@ -58,6 +59,8 @@ class Plan:
     """Numbers of documents to fetch. All systems run once with each number; such a pass is a sweep."""
     comparison: ComparisonSettings
     systems: tuple[SystemPlan, ...]
+    published: tuple[PublishedTable, ...] = ()
+    """Tables of the paper that the experiment repeats."""
     names_sets: bool = False
     """Whether labels and file names contain the names of the sets of topics."""
     kind: str = ""
@@ -164,6 +167,8 @@ def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | 
     collections = _collections(keys, folder, chosen, training)
     sets = _sets(keys, collections, training)
     shared = None if kind is None else kind.read(keys, collections)
+    systems = read_systems(keys, folder, sets, kind, shared)
+    documents = keys.documents_to_fetch()
     return Plan(
         title=keys.title or Path(path).stem,
         description=keys.description,
@@ -172,9 +177,10 @@ def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | 
         seed=keys.seed,
         collections=collections,
         sets=sets,
-        documents=keys.documents_to_fetch(),
-        comparison=_comparison(keys.comparison),
-        systems=read_systems(keys, folder, sets, kind, shared),
+        documents=documents,
+        comparison=_comparison(keys.comparison, systems),
+        systems=systems,
+        published=read_published(keys, systems, sets, documents if kind is None else ()),
         names_sets=bool(keys.collections) or kind is not None,
         kind=keys.kind,
         shared=shared,
@@ -328,7 +334,10 @@ def _training(keys: TrainingKeys, folder: Path, given: Given) -> TrainingPlan | 
     return TrainingPlan(keys.folds, keys.folds_by, None, keys.sample, keys.measure) if keys.given else None
 
 
-def _comparison(keys: ComparisonKeys) -> ComparisonSettings:
+def _comparison(keys: ComparisonKeys, systems: Sequence[SystemPlan]) -> ComparisonSettings:
     if keys.alpha >= 1:
         raise keys.wrong("alpha", "must be below 1")
-    return ComparisonSettings(keys.test, keys.correction, keys.alpha)
+    names = [name for system in systems for name in (system.name, *system.derived)]
+    if keys.reference and keys.reference not in names:
+        raise keys.wrong("reference", f"is wrong: {unknown('system', keys.reference, names)}")
+    return ComparisonSettings(keys.test, keys.correction, keys.alpha, keys.reference)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from perikope.core.composed_values import TEXTS, AnyTable, Either, ListOf
+from perikope.core.composed_values import TEXTS, AnyTable, Either, FilledText, ListOf
 from perikope.core.configuration import Table, free_table, named_tables, options_table, table, tables
 from perikope.core.options import option
 from perikope.core.parameters import Range
@@ -96,6 +96,9 @@ class ComparisonKeys(Table):
     test: str = option("t", OneOf(("t", "wilcoxon", "mannwhitney", "randomisation")), "Test of significance.")
     correction: str = option("holm", OneOf(("holm", "bonferroni", "bh", "none")), "Correction for the number of comparisons.")
     alpha: float = option(0.05, Real(Range(0, 1, low_open=True)), "Level of significance.")
+    reference: str = option(
+        "", Text(), "System that the others are compared with: the report has a table of their improvement over it in percent."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +141,39 @@ class SystemKeys(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PublishedRowKeys(Table):
+    """`[[published.rows]]`: one row of a published table."""
+
+    name: str = option("", Text(), "Name of the row as the paper prints it. If left out, the name of the system.")
+    system: str = option(
+        "", Text(), "System of this experiment that repeats the row, or row of the table `beside`. If left out, no system repeats the row."
+    )
+    documents: int | None = option(None, Whole(Range(1)), "Number of fetched documents that the row is about, with [sweep].")
+    values: tuple[str, ...] = option(
+        (), TEXTS, 'Cells as printed, one per column, such as `"0.1835"`, `"0.1835^* (27.8%)"`, `"46.4^ln ± 1.5"` or `"-"`.'
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedKeys(Table):
+    """`[[published]]`: a table of the paper that the experiment repeats. The report shows its figures beside ours."""
+
+    name: str = option("", Text(), "Number of the table in the paper.")
+    source: str = option("", Text(), "Paper and place of the table.")
+    about: str = option("", Text(), "Collection and topics of the table.")
+    note: str = option("", Text(), "Meaning of the marks in the table, and what could not be read.")
+    beside: str = option(
+        "measures",
+        FilledText(),
+        "What the columns are: `measures`, tuned `parameters`, or the title of another table of the report with such columns.",
+    )
+    topics: str = option("", Text(), "Set of topics that the table is about, as `collection/set`. If left out, all reported sets.")
+    percent: bool = option(False, Switch(), "Whether the values are printed in percent.")
+    columns: tuple[str, ...] = option((), TEXTS, "Names of the measures, parameters or columns, in the order of the values.")
+    rows: tuple[PublishedRowKeys, ...] = tables(PublishedRowKeys, "The rows, in the order of the paper.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExperimentKeys(Table):
     """The whole experiment file. The command line can replace `[collection]`, `[topics]` and `[training]`."""
 
@@ -159,6 +195,7 @@ class ExperimentKeys(Table):
     sweep: SweepKeys = table(SweepKeys, "Settings that are varied for all systems.")
     comparison: ComparisonKeys = table(ComparisonKeys, "How systems are compared.")
     systems: tuple[SystemKeys, ...] = tables(SystemKeys, "The systems, in the order of the report.")
+    published: tuple[PublishedKeys, ...] = tables(PublishedKeys, "Published tables that the report shows beside ours.")
 
     def documents_to_fetch(self) -> tuple[int, ...]:
         """The numbers of documents to fetch, one per sweep. The default is one sweep with 1000 documents."""

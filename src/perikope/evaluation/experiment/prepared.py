@@ -18,6 +18,7 @@ from typing import Any
 
 from perikope.core.errors import InputError, UsageError
 from perikope.core.files import replacing
+from perikope.evaluation.experiment.extras import ExtraTable, plain, tables_of
 from perikope.evaluation.experiment.outcome import Sweep, system_facts, system_of
 from perikope.evaluation.experiment.plan import Plan, plan_of
 
@@ -35,6 +36,8 @@ class PreparedExperiment:
     topics: Mapping[str, tuple[str, ...]]
     """The ids of the reported topics, by set."""
     facts: Mapping[str, str]
+    tables: tuple[ExtraTable, ...] = ()
+    """Tables of the report that need the index, such as statistics of the collection."""
 
     @classmethod
     def load(cls, folder: Path) -> PreparedExperiment:
@@ -43,17 +46,26 @@ class PreparedExperiment:
         try:
             plan = plan_of(content["plan"], str(folder / PREPARED), folder)
             sweeps = tuple(
-                (sweep["set"], Sweep(sweep["label"], tuple(system_of(system, system["values"]) for system in sweep["systems"])))
+                (
+                    sweep["set"],
+                    Sweep(
+                        sweep["label"],
+                        tuple(system_of(system, system["values"]) for system in sweep["systems"]),
+                        sweep["set"],
+                        sweep.get("documents", 0),
+                    ),
+                )
                 for sweep in content["sweeps"]
             )
-            return cls(plan, sweeps, {name: tuple(qids) for name, qids in content["topics"].items()}, content["facts"])
+            topics = {name: tuple(qids) for name, qids in content["topics"].items()}
+            return cls(plan, sweeps, topics, content["facts"], tables_of(content.get("tables", ())))
         except (KeyError, TypeError, AttributeError):
             raise _damaged(folder) from None
 
 
 def save_prepared(
     plan: Plan, folder: Path, runs: Mapping[str, Mapping[str, str]], sweeps: Sequence[tuple[str, Sweep]],
-    topics: Mapping[str, Sequence[str]], facts: Mapping[str, str],
+    topics: Mapping[str, Sequence[str]], facts: Mapping[str, str], tables: Sequence[ExtraTable] = (),
 ) -> None:  # fmt: skip
     """Write `prepared.json`.
 
@@ -67,12 +79,14 @@ def save_prepared(
             {
                 "set": name,
                 "label": sweep.label,
+                "documents": sweep.documents,
                 "systems": [{**system_facts(system), "values": system.values} for system in sweep.systems],
             }
             for name, sweep in sweeps
         ],
         "topics": topics,
         "facts": facts,
+        "tables": plain(tables),
     }
     with replacing(folder / PREPARED) as file:
         file.write(json.dumps(content, indent=1, ensure_ascii=False))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from perikope.evaluation.experiment.extras import ExtraTable
 from perikope.evaluation.experiment.jobs import jobs_of
 from perikope.evaluation.experiment.kinds import system_kind
-from perikope.evaluation.experiment.outcome import VALUES, Outcome, Sweep, SystemOutcome, Values, average_by_topic
+from perikope.evaluation.experiment.outcome import VALUES, Outcome, SystemOutcome, Values, average_by_topic
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.experiment.prepared import PreparedExperiment
-from perikope.evaluation.experiment.report.tables import ExtraTable, counted
+from perikope.evaluation.experiment.report.tables import counted
 from perikope.evaluation.experiment.state import FinishedJobs
 
 Finished = Mapping[str, Mapping[int, Mapping[str, Any]]]
@@ -30,13 +32,15 @@ def gather(prepared: PreparedExperiment, folder: Path) -> tuple[Outcome, list[Ex
     for topics, sweep in prepared.sweeps:
         others = {system.name: system for system in sweep.systems}
         systems = [outcome for system in plan.systems for outcome in _outcomes(prepared, system, topics, finished, others.get(system.name))]
-        sweeps += [Sweep(sweep.label, tuple(systems))] if systems else []
+        sweeps += [replace(sweep, systems=tuple(systems))] if systems else []
     facts = {**prepared.facts, **kind.facts(plan, folder)}
     # The report prints the settings of systems below the tables of sweeps, but not below separate tables.
     facts |= {system.name: kind.describe(plan, system) for system in plan.rankers if system.table}
     if missing:
         facts["not run"] = f"{counted(len(missing), 'job')} of {len(jobs_of(plan))}: {'; '.join(missing)}"
-    outcome = Outcome(plan.title, plan.description, facts, plan.measures, tuple(sweeps), plan.comparison)
+    outcome = Outcome(
+        plan.title, plan.description, facts, plan.measures, tuple(sweeps), plan.comparison, prepared.tables, (), plan.published
+    )
     by_ranker = {system.name: list(finished[system.name].values()) for system in plan.rankers if system.name in finished}
     return outcome, kind.tables(plan, by_ranker), missing
 

@@ -22,6 +22,7 @@ from perikope.evaluation.experiment.outcome import FILE, VALUES, Outcome, Sweep
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.prepared import COLLECTIONS, PREPARED, RUNS, PreparedExperiment, check_prepared, save_prepared
 from perikope.evaluation.experiment.state import FinishedJobs, State, locked, remove_others
+from perikope.evaluation.experiment.statistics import statistics_tables
 from perikope.evaluation.experiment.topics import TopicWork, add_seconds
 from perikope.evaluation.io.runs import Run, write_run
 from perikope.evaluation.measures.significance import check_test
@@ -168,7 +169,7 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
             sweeps += [(part.topics.name, part.sweep(documents, pool)) for documents in plan.documents]
     _tidy(plan, folder, parts)
     notes = tuple(dict.fromkeys(note for part in parts for note in (*part.material.notes, *part.notes)))
-    facts = facts_of(plan, parts, notes)
+    facts, tables = facts_of(plan, parts, notes), statistics_tables(parts)
     if plan.kind:
         files = {
             system.name: {part.topics.name: part.run_path(system, plan.documents[0]).name for part in parts if system in part.systems}
@@ -176,10 +177,12 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
             if system.searches or system.runs
         }
         topics = {part.topics.name: [topic.qid for topic in part.material.topics] for part in parts}
-        save_prepared(plan, folder, files, sweeps, topics, facts)
+        save_prepared(plan, folder, files, sweeps, topics, facts, tables)
         if plan.earlier is not None:
             FinishedJobs(folder / VALUES).copy_from(plan.earlier / VALUES, jobs_of(plan))
-    outcome = Outcome(plan.title, plan.description, facts, plan.measures, tuple(sweep for _, sweep in sweeps), plan.comparison)
+    outcome = Outcome(
+        plan.title, plan.description, facts, plan.measures, tuple(sweep for _, sweep in sweeps), plan.comparison, tables, (), plan.published
+    )
     problems = tuple(dict.fromkeys(problem for part in parts for problem in (*part.material.problems, *part.problems)))
     seconds: dict[str, float] = {}
     for part in parts:

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from perikope.evaluation.experiment.extras import Figure
 from perikope.evaluation.experiment.outcome import SystemOutcome
 from perikope.evaluation.experiment.report.drawing import Axis, dots, listed_axis, number, numeric_axis
-from perikope.evaluation.experiment.report.findings import Figure, Row
+from perikope.evaluation.experiment.report.findings import Row
 from perikope.evaluation.experiment.report.plots import BARS, HIGHLIGHTED, box_of, box_plots, curve_plot, difference_plots, differences_of
 from perikope.evaluation.experiment.report.surface import surface_svg, write_surface
 from perikope.evaluation.tuning.outcome import TuningOutcome

@@ -37,7 +37,7 @@ def test_the_mean_over_seeds_has_its_deviation():
     repeated = SystemOutcome("s", "", average_by_topic(seeds.values(), ["AP"]), repetitions=seeds)
     (table,) = repetition_tables(outcome(repeated))
     assert table.rows[0][2][0].text == "0.3000 ± 0.1414"
-    assert table.spread == {"s": [0.2, 0.4]}
+    assert table.spread == {"AP": {"s": [0.2, 0.4]}}
 
 
 def test_systems_of_separate_tables_are_not_in_those_of_the_sweep():

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from perikope.evaluation.experiment.extras import ExtraFigure, ExtraTable, Figure, Series
 from perikope.evaluation.experiment.outcome import ComparisonSettings, Outcome, Sweep, SystemOutcome
+from perikope.evaluation.experiment.published import PublishedCell, PublishedRow, PublishedTable
 from perikope.evaluation.experiment.report import FILES, latex, markdown, write_report
 from perikope.evaluation.experiment.report.drawing import escape as escape_html
 from perikope.evaluation.experiment.report.findings import Findings, clean, find, ranges
@@ -62,7 +64,19 @@ def hostile_outcome() -> Outcome:
         values = {measure: {f"{qid}{place}": (number * place) % 7 / 7 for place, qid in enumerate(HOSTILE)} for measure in MEASURES}
         systems.append(SystemOutcome(name, name, values, (0.5, 0.2, 0.1), tuned, (name, name)))
     sweeps = tuple(Sweep(text, tuple(systems)) for text in SWEEPS)
-    return Outcome(HOSTILE[0], "\n\n".join(HOSTILE), dict(zip(HOSTILE, HOSTILE, strict=True)), MEASURES, sweeps)
+    tables = tuple(ExtraTable(name, name, (name, "b"), (("", name, (Figure(1.0, name, True, name), None)),), head=name) for name in HOSTILE)
+    figures = tuple(
+        ExtraFigure(name, name, name, (Series(name, ((0, 1), (1, 2))), Series(name, ((0, 0.5),))), name, kind)
+        for name in HOSTILE
+        for kind in ("lines", "bars")
+    )
+    cells = (PublishedCell("0.5", 0.5, HOSTILE[0], 3.0), None, PublishedCell("0.5", 0.5))
+    rows = tuple(PublishedRow(name, name, 0, cells) for name in HOSTILE)
+    published = tuple(PublishedTable(name, name, name, name, "measures", "", False, MEASURES, rows) for name in HOSTILE[:3])
+    facts = dict(zip(HOSTILE, HOSTILE, strict=True))
+    return Outcome(
+        HOSTILE[0], "\n\n".join(HOSTILE), facts, MEASURES, sweeps, ComparisonSettings(reference=HOSTILE[0]), tables, figures, published
+    )
 
 
 @cache
@@ -72,7 +86,8 @@ def hostile_findings() -> Findings:
 
 @cache
 def plain_findings() -> Findings:
-    return find(make_outcome(20, 20))
+    figures = tuple(ExtraFigure(kind, "x", "y", (Series("a", ((0, 1),)), Series("b", ((1, 2),))), "c", kind) for kind in ("lines", "bars"))
+    return find(replace(make_outcome(20, 20), figures=figures))
 
 
 class Page(HTMLParser):
@@ -290,14 +305,16 @@ def test_nothing_breaks_out_of_markdown():
         for child in token.children or ():
             kinds.add(child.type)
             raw |= {child.content} if child.type == "html_inline" else set()
+            if child.type == "image":
+                assert re.fullmatch(r"figures/\d+-[\w-]+\.svg", child.attrs["src"])
     assert (
-        kinds
-        & {"link_open", "image", "em_open", "s_open", "html_block", "fence", "code_block", "blockquote_open", "hr", "ordered_list_open"}
+        kinds & {"link_open", "em_open", "s_open", "html_block", "fence", "code_block", "blockquote_open", "hr", "ordered_list_open"}
         == set()
     )
     assert raw <= {"<sup>", "</sup>"}
     tables = [token for token in parser.parse(text) if token.type == "table_open"]
-    assert len(tables) == 1 + len(SWEEPS) + 1
+    # Overview, sweeps with chosen parameters and improvements, extra tables, published tables, facts.
+    assert len(tables) == 1 + 3 * len(SWEEPS) + len(HOSTILE) + 3 + 1
     assert not re.search(r"(?i)://|\bwww\.", re.sub(r"(`+).*?\1", "", text))
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
+from perikope.evaluation.experiment.extras import ExtraFigure, ExtraTable, Figure
 from perikope.evaluation.experiment.outcome import Outcome, Sweep, SystemOutcome
+from perikope.evaluation.experiment.report.beside import Beside, beside_tables, compare_published
+from perikope.evaluation.experiment.report.chosen import chosen_tables
+from perikope.evaluation.experiment.report.improvement import improvement_tables
+from perikope.evaluation.experiment.report.progressions import progressions
 from perikope.evaluation.experiment.report.repetitions import repetition_tables
-from perikope.evaluation.experiment.report.tables import ExtraTable, Figure, clean, counted, figure, ranges
+from perikope.evaluation.experiment.report.tables import clean, counted, described_test, figure, ranges, value_text
 from perikope.evaluation.measures.significance import compare, label
 from perikope.evaluation.tuning.outcome import TuningOutcome
-
-TESTS = {
-    "t": "paired t-test",
-    "wilcoxon": "Wilcoxon signed-rank test",
-    "mannwhitney": "Mann–Whitney U test",
-    "randomisation": "randomisation test",
-}
-CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +68,52 @@ class Findings:
     """A text that explains figures and letters."""
     extra: tuple[ExtraTable, ...] = ()
     """Tables after those of the sweeps."""
+    figures: tuple[ExtraFigure, ...] = ()
+    """Figures after all tables."""
+    besides: tuple[Beside, ...] = ()
+    """Published tables with our values, which are also among `extra`."""
 
 
 def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:
-    """Make the tables of an outcome. The tables `extra` come last."""
+    """Make the tables and figures of an outcome. `extra` has further tables."""
     tables = tuple(table for sweep in outcome.sweeps if (table := _table(outcome, sweep)).rows or not sweep.systems)
     topics = _topics(tables, outcome.measures)
     legend = _legend(outcome, topics, any(table.rows for table in tables))
-    return Findings(outcome, tables, _overview(outcome, tables), topics, legend, (*repetition_tables(outcome), *extra))
+    systems = [system for sweep in outcome.sweeps for system in sweep.systems]
+    learned = _merged([(system.name, table) for system in systems for table in system.tables])
+    drawn = _merged([(system.name, drawing) for system in systems for drawing in system.figures])
+    others = [
+        *repetition_tables(outcome), *improvement_tables(outcome), *chosen_tables(outcome), *learned, *extra, *outcome.tables,
+    ]  # fmt: skip
+    besides = compare_published(outcome, others)
+    return Findings(
+        outcome,
+        tables,
+        _overview(outcome, tables),
+        topics,
+        legend,
+        (*beside_tables(besides), *others),
+        (*progressions(outcome), *drawn, *outcome.figures),
+        tuple(besides),
+    )
+
+
+Shown = TypeVar("Shown", ExtraTable, ExtraFigure)
+
+
+def _merged(learned: Sequence[tuple[str, Shown]]) -> list[Shown]:
+    """The tables or figures of systems, with the names of the systems in the titles.
+
+    Systems that have learned the same share one table. In several sweeps, a system can have several.
+    """
+    names: list[tuple[Shown, list[str]]] = []
+    for name, shown in learned:
+        same = next((listed for other, listed in names if other == shown), None)
+        if same is None:
+            names.append((shown, [name]))
+        elif name not in same:
+            same.append(name)
+    return [replace(shown, title=f"{shown.title}: {', '.join(listed)}") for shown, listed in names]
 
 
 def _topics(tables: Sequence[SweepTable], measures: Sequence[str]) -> tuple[str, ...]:
@@ -141,30 +177,12 @@ def _overview(outcome: Outcome, tables: Sequence[SweepTable]) -> Overview | None
 def _legend(outcome: Outcome, topics: Sequence[str], is_compared: bool) -> str:
     if not is_compared:
         return "There are no systems."
-    settings = outcome.comparison
-    correction = CORRECTIONS.get(settings.correction)
-    corrected = f"corrected for the number of pairs after {correction}" if correction else "not corrected for the number of pairs"
     means = f"Means over {topics[0]}" if len(topics) == 1 else f"Means over topics ({', '.join(topics)})"
     return (
         f"{means}; the best of each column is bold. Raised letters name the systems that a "
-        f"figure beats significantly: {TESTS.get(settings.test, settings.test)}, two-tailed, p ≤ {settings.alpha:g}, {corrected}; "
+        f"figure beats significantly: {described_test(outcome.comparison, 'pairs')}; "
         "a–d stands for a, b, c and d."
     )
-
-
-def value_text(value: object) -> str:
-    """A short text for the value of a parameter.
-
-    >>> value_text(0.30000000000000004), value_text(1000), value_text(("a", 0.5)), value_text(True)
-    ('0.3', '1000', 'a, 0.5', 'true')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} = {value_text(one)}" for key, one in value.items())
-    return ", ".join(map(value_text, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
 def chosen_text(chosen: Mapping[str, object]) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from perikope.evaluation.experiment.extras import ExtraFigure, Figure
+from perikope.evaluation.experiment.report.extra_figures import figure_files
 from perikope.evaluation.experiment.report.findings import Findings, SweepTable, remarks
-from perikope.evaluation.experiment.report.tables import Figure, clean, paragraphs
+from perikope.evaluation.experiment.report.tables import clean, paragraphs
 
 _ESCAPED = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
@@ -96,7 +98,8 @@ def latex_report(findings: Findings) -> str:
         blocks += [_table(escape(table.label), ["", "System", *map(_name, outcome.measures)], rows)]
     for extra in findings.extra:
         rows = [[letter, _name(name), *map(_cell, figures)] for letter, name, figures in extra.rows]
-        blocks += [_table(f"{escape(extra.title)}. {escape(extra.how)}", ["", "System", *map(_name, extra.columns)], rows)]
+        blocks += [_table(f"{escape(extra.title)}. {escape(extra.how)}", ["", escape(extra.head), *map(_name, extra.columns)], rows)]
+    blocks += [_figure(drawn, file) for drawn, file in zip(findings.figures, figure_files(findings.figures), strict=True)]
     # Tables float. Without a page break, the following text would appear between them.
     blocks.append(r"\clearpage")
     for table in shown:
@@ -114,7 +117,7 @@ def _name(name: str) -> str:
 def _cell(figure: Figure | None) -> str:
     if figure is None:
         return ""
-    text = rf"\textbf{{{figure.text}}}" if figure.is_best else figure.text
+    text = rf"\textbf{{{escape(figure.text)}}}" if figure.is_best else escape(figure.text)
     return rf"{text}\textsuperscript{{{escape(figure.beats)}}}" if figure.beats else text
 
 
@@ -130,6 +133,14 @@ def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -
     ]
     lines += [f"{' & '.join(header)} \\\\", r"\midrule", *(f"{' & '.join(row)} \\\\" for row in rows)]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", r"\end{table}"])
+
+
+def _figure(drawn: ExtraFigure, file: str) -> str:
+    """A LaTeX figure. LaTeX cannot read SVG: the file is included if it is also there as PDF, otherwise it is named."""
+    pdf = file.removesuffix(".svg") + ".pdf"
+    picture = rf"\IfFileExists{{{pdf}}}{{\includegraphics[width=\linewidth]{{{pdf}}}}}{{\texttt{{{escape(file)}}}}}"
+    caption = escape(". ".join(text.rstrip(".") for text in (drawn.title, drawn.caption) if text))
+    return "\n".join([r"\begin{figure}[htbp]", r"\centering", picture, rf"\caption{{{caption}.}}", r"\end{figure}"])
 
 
 def _settings(table: SweepTable) -> Iterable[tuple[str, list[str]]]:

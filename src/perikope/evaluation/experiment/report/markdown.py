@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from perikope.evaluation.experiment.extras import Figure
+from perikope.evaluation.experiment.report.extra_figures import figure_files
 from perikope.evaluation.experiment.report.findings import Findings, SweepTable, remarks
-from perikope.evaluation.experiment.report.tables import Figure, clean, paragraphs
+from perikope.evaluation.experiment.report.tables import clean, paragraphs
 
 _NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "\\": "&#92;"}
 """Characters that are written as entities, because Markdown parsers treat backslashes before a bar differently."""
+
+
+_NUMBERS = re.compile(r"[-+\d.,% ±]*")
 
 
 def escape(text: str) -> str:
@@ -52,7 +57,13 @@ def markdown_report(findings: Findings) -> str:
         blocks += [f"## {escape(table.label)}", _table(["", "system", *map(escape, outcome.measures)], rows)]
     for extra in findings.extra:
         rows = [[letter, escape(name), *map(_cell, figures)] for letter, name, figures in extra.rows]
-        blocks += [f"## {escape(extra.title)}", escape(extra.how), _table(["", "system", *map(escape, extra.columns)], rows)]
+        blocks += [
+            f"## {escape(extra.title)}",
+            escape(extra.how),
+            _table(["", escape(extra.head.lower()), *map(escape, extra.columns)], rows),
+        ]
+    for drawn, file in zip(findings.figures, figure_files(findings.figures), strict=True):
+        blocks += [f"## {escape(drawn.title)}", *([escape(drawn.caption)] if drawn.caption else []), f"![{escape(drawn.y)}]({file})"]
     for table in findings.tables:
         blocks += [f"## Settings: {escape(table.label)}", "\n".join(_settings(table))] if table.rows else []
     facts = [[escape(name), escape(value)] for name, value in outcome.facts.items()]
@@ -63,8 +74,10 @@ def markdown_report(findings: Findings) -> str:
 def _cell(figure: Figure | None) -> str:
     if figure is None:
         return ""
-    text = f"**{figure.text}**" if figure.is_best else figure.text
-    return f"{text}<sup>{figure.beats}</sup>" if figure.beats else text
+    # In a cell, a number is no markup, although a line that begins with one could be a list.
+    printed = figure.text if _NUMBERS.fullmatch(figure.text) else escape(figure.text)
+    text = f"**{printed}**" if figure.is_best else printed
+    return f"{text}<sup>{escape(figure.beats)}</sup>" if figure.beats else text
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -7,10 +7,12 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from importlib import resources
 
+from perikope.evaluation.experiment.extras import ExtraFigure, ExtraTable, Figure
 from perikope.evaluation.experiment.report.drawing import escape, name_of
+from perikope.evaluation.experiment.report.extra_figures import figure_html
 from perikope.evaluation.experiment.report.findings import Findings, Overview, SweepTable, remarks
 from perikope.evaluation.experiment.report.plots import box_plots, curve_plot, difference_plots, spread_plots, tuning_plots
-from perikope.evaluation.experiment.report.tables import ExtraTable, Figure, counted, paragraphs
+from perikope.evaluation.experiment.report.tables import counted, paragraphs
 
 
 def html_report(findings: Findings) -> str:
@@ -25,10 +27,12 @@ def html_report(findings: Findings) -> str:
         sections += _sweep(table, f"sweep-{number}", findings)
     for number, extra in enumerate(findings.extra, 1):
         sections += _extra(extra, f"table-{number}")
+    sections += _figures(findings.figures)
     sections += _facts(outcome.facts.items())
     links = [("overview", "Overview")] if findings.overview is not None else []
     links += [(f"sweep-{number}", table.label) for number, table in enumerate(findings.tables, 1)]
     links += [(f"table-{number}", extra.title) for number, extra in enumerate(findings.extra, 1)]
+    links += [("figures", "Figures")] if findings.figures else []
     links += [("facts", "Facts")] if outcome.facts else []
     return "\n".join([
         "<!DOCTYPE html>",
@@ -120,15 +124,27 @@ def _sweep(table: SweepTable, anchor: str, findings: Findings) -> Iterable[str]:
 
 def _extra(table: ExtraTable, anchor: str) -> Iterable[str]:
     yield f'<section id="{anchor}"><h2>{escape(table.title)}</h2><p class="how">{escape(table.how)}</p>'
-    yield _table(table.columns, (_row(letter, name, figures) for letter, name, figures in table.rows))
-    if table.spread:
-        yield spread_plots(table.spread, table.measure)
+    yield _table(table.columns, (_row(letter, name, figures) for letter, name, figures in table.rows), table.head)
+    for measure, values in table.spread.items():
+        yield spread_plots(values, measure)
     yield "</section>"
 
 
-def _table(columns: Sequence[str], rows: Iterable[str]) -> str:
+def _figures(figures: Sequence[ExtraFigure]) -> Iterable[str]:
+    if figures:
+        yield '<section id="figures"><h2>Figures</h2>'
+        for drawn in figures:
+            yield f"<h3>{escape(drawn.title)}</h3>"
+            yield f'<p class="how">{escape(drawn.caption)}</p>' if drawn.caption else ""
+            yield figure_html(drawn)
+        yield "</section>"
+
+
+def _table(columns: Sequence[str], rows: Iterable[str], head: str = "System") -> str:
     """The HTML of a table. A click on the heading of a column sorts the table."""
-    heads = '<td></td><th scope="col" class="text">System</th>' + "".join(f'<th scope="col">{name_of(column)}</th>' for column in columns)
+    heads = f'<td></td><th scope="col" class="text">{escape(head)}</th>' + "".join(
+        f'<th scope="col">{name_of(column)}</th>' for column in columns
+    )
     body = "\n".join(rows)
     return f'<div class="scroll" tabindex="0"><table class="figures"><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table></div>'
 
@@ -140,7 +156,7 @@ def _row(letter: str, name: str, figures: Iterable[Figure | None]) -> str:
 def _cell(figure: Figure | None) -> str:
     if figure is None:
         return "<td></td>"
-    text = f"<b>{figure.text}</b>" if figure.is_best else figure.text
+    text = f"<b>{escape(figure.text)}</b>" if figure.is_best else escape(figure.text)
     beats = f"<sup>{escape(figure.beats)}</sup>" if figure.beats else ""
     return f'<td data-value="{figure.mean!r}">{text}{beats}</td>'
 

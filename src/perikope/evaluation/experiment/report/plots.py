@@ -24,8 +24,8 @@ from perikope.evaluation.experiment.report.drawing import (
     svg,
     x_marks,
 )
-from perikope.evaluation.experiment.report.findings import Row, chosen_text, value_text
-from perikope.evaluation.experiment.report.tables import counted, figure
+from perikope.evaluation.experiment.report.findings import Row, chosen_text
+from perikope.evaluation.experiment.report.tables import counted, figure, ordered, value_text
 from perikope.evaluation.tuning.outcome import TuningOutcome
 
 HIGHLIGHTED = 8
@@ -185,7 +185,7 @@ def curve_plot(rows: Sequence[Row]) -> str:
     description = "; ".join(f"{row.system.name}: {figure(row.system.curve[0])} at recall 0" for row in known)
     legend = "".join(_legend(row, f"c{colours[row.letter]}") for row in [known[0], *ranked][:HIGHLIGHTED])
     if behind:
-        legend += f"<li>{_swatch('behind')}{counted(len(behind), 'other')}</li>"
+        legend += f"<li>{swatch('behind')}{counted(len(behind), 'other')}</li>"
     return f'{frame(shapes, x, y, "Precision at recall", description, "large")}<ul class="legend">{legend}</ul>'
 
 
@@ -206,10 +206,11 @@ def _straightened(points: Sequence[tuple[float, float]]) -> list[tuple[float, fl
 
 
 def _legend(row: Row, kind: str) -> str:
-    return f'<li>{_swatch(kind)}<span><span class="letter">{row.letter}</span> {name_of(row.system.name)}</span></li>'
+    return f'<li>{swatch(kind)}<span><span class="letter">{row.letter}</span> {name_of(row.system.name)}</span></li>'
 
 
-def _swatch(kind: str) -> str:
+def swatch(kind: str) -> str:
+    """The SVG of a short line in the colour of a curve, for a legend."""
     return f'<svg class="swatch" viewBox="0 0 24 8" aria-hidden="true"><path class="curve {kind}" d="M0 4H24"/></svg>'
 
 
@@ -242,7 +243,7 @@ def tuning_pictures(tuned: TuningOutcome, title: str) -> list[Picture]:
     if not scored or not tuned.parameters:
         return []
     description = f"{tuned.measure}, {counted(len(scored), 'setting')}, best: {chosen_text(tuned.chosen)}"
-    columns = [sorted(dict.fromkeys(setting[number] for setting, _ in scored), key=_order) for number in range(len(tuned.parameters))]
+    columns = [sorted(dict.fromkeys(setting[number] for setting, _ in scored), key=ordered) for number in range(len(tuned.parameters))]
     if len(columns) == 2 and min(map(len, columns)) > 1 and len(columns[0]) * len(columns[1]) <= 2 * len(scored):
         return [_heat_map(tuned, columns, {(setting[0], setting[1]): score for setting, score in scored}, title, description)]
     # A parameter with a single value needs no plot.
@@ -253,13 +254,6 @@ def tuning_pictures(tuned: TuningOutcome, title: str) -> list[Picture]:
         _profile_plot(tuned, tuned.parameters[number], columns[number], profile, y, title, description)
         for number, profile in zip(shown, profiles, strict=True)
     ]
-
-
-def _order(value: object) -> tuple[int, float, str]:
-    """A key that sorts numbers by size, then texts."""
-    if isinstance(value, (int, float)) and math.isfinite(value):
-        return (0, float(value), "")
-    return (1, 0.0, value_text(value))
 
 
 def _heat_map(
@@ -301,7 +295,7 @@ def _profile_plot(
     tuned: TuningOutcome, name: str, column: Sequence[object], best: Mapping[object, float], y: Axis, title: str, description: str
 ) -> Picture:
     numbers = [value for value in column if isinstance(value, (int, float)) and not isinstance(value, bool)]
-    if len(numbers) == len(column) and _is_even(numbers):
+    if len(numbers) == len(column) and is_even(numbers):
         x = numeric_axis(numbers, name)
         across = [x.place(value) for value in numbers]
     else:
@@ -315,7 +309,7 @@ def _profile_plot(
     return Picture(shapes, x, y, f"{title}: {name}", description, "small")
 
 
-def _is_even(numbers: Sequence[float]) -> bool:
+def is_even(numbers: Sequence[float]) -> bool:
     """Whether a linear scale suits sorted values: they are many, or the largest gap is at most 3 times the smallest."""
     gaps = [after - before for before, after in pairwise(numbers)]
     return len(numbers) > FEW or max(gaps) <= 3 * min(gaps)

@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
+from perikope.evaluation.experiment.extras import ExtraTable, Figure
 from perikope.evaluation.experiment.outcome import Outcome, Sweep, SystemOutcome, average
-from perikope.evaluation.experiment.report.tables import ExtraTable, Figure, figure, ranges
+from perikope.evaluation.experiment.report.tables import figure, ranges
 from perikope.evaluation.measures.significance import compare, label
 
 ALPHA = 0.05
@@ -39,9 +40,10 @@ def _table(measures: Sequence[str], group: str, sweep: Sweep) -> ExtraTable:
         (label(number), f"{system.name} ({seeds[number]})", tuple(column[number] for column in columns))
         for number, system in enumerate(systems)
     )
-    spread = {system.name: [*system.mean_by_seed(measures[0]).values()] for system in systems if len(system.repetitions) > 1}
+    repeated = [system for system in systems if len(system.repetitions) > 1]
+    spread = {measure: {system.name: [*system.mean_by_seed(measure).values()] for system in repeated} for measure in measures if repeated}
     how = _OVER_SEEDS + (_BY_SEEDS if is_enough else _BY_TOPICS)
-    return ExtraTable(f"{group or 'Over seeds'}: {sweep.label}", how, tuple(measures), rows, spread, measures[0])
+    return ExtraTable(f"{group or 'Over seeds'}: {sweep.label}", how, tuple(measures), rows, spread)
 
 
 def _column(systems: Sequence[SystemOutcome], measure: str, *, over_seeds: bool) -> list[Figure]:
@@ -71,6 +73,11 @@ def deviation_figure(values: Iterable[float], best: float | None = None, beats: 
     mean = average(listed)
     text = figure(mean)
     if len(listed) > 1:
-        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in listed) / (len(listed) - 1))
-        text = f"{text} ± {figure(deviation)}"
+        text = f"{text} ± {figure(deviation(listed))}"
     return Figure(mean, text, best is not None and figure(mean) == figure(best), beats)
+
+
+def deviation(values: Sequence[float]) -> float:
+    """The standard deviation of at least two values, estimated from a sample."""
+    mean = average(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))

@@ -12,12 +12,12 @@ from perikope.evaluation.experiment.report.tables import clean
 
 def csv_lines(outcome: Outcome) -> Iterator[str]:
     """Yield the lines of the CSV file, the header first. Numbers are not rounded."""
-    yield _line(["sweep", "system", "topic", *map(guarded, outcome.measures)])
+    yield csv_line(["sweep", "system", "topic", *map(guarded, outcome.measures)])
     for sweep in outcome.sweeps:
         for system in sweep.systems:
             names = [guarded(sweep.label), guarded(system.name)]
             for qid in system.values[outcome.measures[0]] if outcome.measures else ():
-                yield _line([*names, guarded(qid), *(repr(float(system.values[measure][qid])) for measure in outcome.measures)])
+                yield csv_line([*names, guarded(qid), *(repr(float(system.values[measure][qid])) for measure in outcome.measures)])
 
 
 def guarded(text: str) -> str:
@@ -30,7 +30,8 @@ def guarded(text: str) -> str:
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")) else text
 
 
-def _line(cells: list[str]) -> str:
+def csv_line(cells: list[str]) -> str:
+    """A line of a CSV file."""
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(cells)
     return line.getvalue()

@@ -1,7 +1,8 @@
-"""Plots of tuned settings and their scores as one SVG file that needs no style sheet, for a paper or a slide."""
+"""Plots as one SVG file that needs no style sheet, for a paper or a slide: tuned settings, or figures of a report."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
 
@@ -12,7 +13,7 @@ from perikope.evaluation.experiment.report.tables import clean
 from perikope.evaluation.tuning.outcome import TuningOutcome
 
 WIDTH = 640
-HEIGHTS = {"heat": 320, "small": 200}
+HEIGHTS = {"heat": 320, "small": 200, "large": 320}
 CHARACTER = 7
 """Approximate width of a character in pixels, which is used to estimate the width of texts."""
 LINE = 18
@@ -28,6 +29,11 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 .cell { fill: #1f5fbf; shape-rendering: crispEdges; }
 .chosen { stroke: #d97a1c; stroke-width: 2.5; }
 .curve { stroke: #2b74c9; stroke-width: 2; stroke-linejoin: round; }
+.c2 { stroke: #1f77d0; } .c3 { stroke: #d2691e; } .c4 { stroke: #148f6a; } .c5 { stroke: #b0338f; }
+.c6 { stroke: #8a6d00; } .c7 { stroke: #6250c9; } .c8 { stroke: #c2323a; }
+.mark { stroke-width: 6; }
+.bar { stroke: none; } .bar.c2 { fill: #1f77d0; } .bar.c3 { fill: #d2691e; } .bar.c4 { fill: #148f6a; } .bar.c5 { fill: #b0338f; }
+.bar.c6 { fill: #8a6d00; } .bar.c7 { fill: #6250c9; } .bar.c8 { fill: #c2323a; }
 .dots { stroke-linecap: round; }
 .tried { stroke: #2b74c9; stroke-width: 5; }
 .picked { stroke: #d97a1c; stroke-width: 10; }
@@ -37,21 +43,28 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 def surface_svg(tuned: TuningOutcome, title: str) -> str:
     """The SVG text with all plots of a tuning, one below the other, and a title; empty if there is nothing to draw."""
     pictures = tuning_pictures(tuned, title)
-    if not pictures:
-        return ""
+    return standalone(title, pictures[0].description, pictures) if pictures else ""
+
+
+def standalone(title: str, description: str, pictures: Sequence[Picture], legend: Sequence[tuple[str, str]] = ()) -> str:
+    """An SVG text with plots one below the other. `legend` has names of curves, each with the CSS class of a colour."""
     down: float = SIDE + LINE
     parts = [_text(SIDE, SIDE + 12, title, kind="title")]
-    for line in wrap(clean(pictures[0].description), (WIDTH - 2 * SIDE) // CHARACTER):
+    for line in wrap(clean(description), (WIDTH - 2 * SIDE) // CHARACTER):
         parts.append(_text(SIDE, down + 12, line))
         down += LINE
     for picture in pictures:
         drawn, picture_height = _placed(picture, down + LINE // 2)
         parts.append(drawn)
         down += picture_height + LINE // 2
+    for name, colour in legend:
+        down += LINE
+        parts.append(f'<path class="curve {colour}" d="M{SIDE} {number(down - 4)}h24"/>')
+        parts.append(_text(SIDE + 32, down, name))
     height = number(down + SIDE)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img">'
-        f"<title>{escape(title)}</title><desc>{escape(pictures[0].description)}</desc><style>{STYLE}</style>"
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc><style>{STYLE}</style>"
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 

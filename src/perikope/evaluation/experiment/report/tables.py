@@ -1,42 +1,15 @@
-"""Cells and tables that all formats of the report share, and functions that format numbers and clean texts."""
+"""Functions that format numbers and clean texts, for all formats of the report."""
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+
+from perikope.evaluation.experiment.outcome import ComparisonSettings
 
 DECIMALS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One cell of a table."""
-
-    mean: float
-    text: str
-    """The printed form of the mean."""
-    is_best: bool
-    """Whether no other cell of the column is printed as a higher number."""
-    beats: str = ""
-    """The letters of the systems that the system of the row beats significantly."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExtraTable:
-    """A table that is reported after the tables of the sweeps, such as a table over seeds."""
-
-    title: str
-    how: str
-    """A text that explains how to read the table."""
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, str, tuple[Figure | None, ...]], ...]
-    """The letter, the name and the cells of each row."""
-    spread: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """Values by name of a system, which are drawn as box plots. Empty if there are no box plots."""
-    measure: str = ""
-    """The measure of the values in `spread`."""
 
 
 def figure(value: float) -> str:
@@ -79,6 +52,58 @@ def _number(letter: str) -> int:
     if letter.startswith("("):
         return int(letter[1:-1]) - 1
     return ord(letter) - ord("a") if letter.islower() else ord(letter) - ord("A") + 26
+
+
+def change_text(change: float) -> str:
+    """Format a change in percent, as papers print it.
+
+    >>> change_text(27.84), change_text(-3.0), change_text(0.01)
+    ('+27.8%', '-3.0%', '0.0%')
+    """
+    text = f"{change:.1f}"
+    if float(text) == 0:
+        return "0.0%"
+    return f"{text}%" if text.startswith("-") else f"+{text}%"
+
+
+def value_text(value: object) -> str:
+    """A short text for the value of a parameter.
+
+    >>> value_text(0.30000000000000004), value_text(1000), value_text(("a", 0.5)), value_text(True)
+    ('0.3', '1000', 'a, 0.5', 'true')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {value_text(one)}" for key, one in value.items())
+    return ", ".join(map(value_text, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def ordered(value: object) -> tuple[int, float, str]:
+    """A key that sorts numbers by size, then texts."""
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return (0, float(value), "")
+    return (1, 0.0, value_text(value))
+
+
+TESTS = {
+    "t": "paired t-test",
+    "wilcoxon": "Wilcoxon signed-rank test",
+    "mannwhitney": "Mann–Whitney U test",
+    "randomisation": "randomisation test",
+}
+CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
+
+
+def described_test(settings: ComparisonSettings, compared: str) -> str:
+    """The test of a comparison in words. `compared` names what the correction counts, such as `pairs`."""
+    correction = CORRECTIONS.get(settings.correction)
+    corrected = (
+        f"corrected for the number of {compared} after {correction}" if correction else f"not corrected for the number of {compared}"
+    )
+    return f"{TESTS.get(settings.test, settings.test)}, two-tailed, p ≤ {settings.alpha:g}, {corrected}"
 
 
 _UNSEEN = {"Cc", "Cs", "Co", "Cn"}
