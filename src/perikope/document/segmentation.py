@@ -1,9 +1,10 @@
-"""Segmenters: functions that replace the passages of a document by sentences or by windows of words.
+"""Segmenters: functions that replace the passages of a document by sentences or windows of words, or select passages.
 
     markup            the passages of the file, unchanged
     sentences         one passage per sentence; a passage of several sentences becomes an element around them
     words:N           N words per passage, without overlap
     windows:N/STEP    N words per passage; a passage begins every STEP words, so that neighbours overlap if STEP < N
+    tags:TAG,…        only the passages of the file with these tags; other passages become elements, and keep their text
 
 A passage never crosses the border of its section. The text of a document does not change, only its spans do.
 """
@@ -21,11 +22,12 @@ from perikope.document.tree import Document, Kind, Place, Spans
 from perikope.text.analysis import word_spans
 from perikope.text.sentences import sentence_spans
 
-SEGMENTERS = ("markup", "sentences", "words:N", "windows:N/STEP")
+SEGMENTERS = ("markup", "sentences", "tags:TAG,…", "words:N", "windows:N/STEP")
 """The valid forms of a segmenter's name."""
 
 SENTENCE_TAG, WINDOW_TAG = "s", "w"
 
+_TAGS = re.compile(r"tags:(?P<tags>[^\s,]+(?:,[^\s,]+)*)")
 _WINDOWS = re.compile(r"words:(?P<words>[0-9]{1,9})|windows:(?P<length>[0-9]{1,9})/(?P<step>[0-9]{1,9})")
 
 
@@ -50,6 +52,8 @@ def segmenter(spec: str) -> Callable[[Document], Document]:
         return _as_marked_up
     if spec == "sentences":
         return _split_sentences
+    if selected := _TAGS.fullmatch(spec):
+        return partial(_select_tags, tags=frozenset(selected["tags"].split(",")))
     match = _WINDOWS.fullmatch(spec)
     length = int(match["words"] or match["length"]) if match else 0
     step = int(match["step"] or length) if match else 0
@@ -63,6 +67,15 @@ def segmenter(spec: str) -> Callable[[Document], Document]:
 
 def _as_marked_up(document: Document) -> Document:
     return document
+
+
+def _select_tags(document: Document, *, tags: frozenset[str]) -> Document:
+    """Turn each passage with another tag into an element. Its words stay in the document, but in no passage."""
+    kinds = document.spans.kind[:]
+    for passage in document.of_kind(Kind.PASSAGE):
+        if document.labels[document.spans.tag[passage]] not in tags:
+            kinds[passage] = Kind.ELEMENT
+    return replace(document, spans=replace(document.spans, kind=kinds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ def _read_collection(plan: Plan, name: str, index: Path) -> Collection:
                 ranked_by=ranked_by,
                 forms=forms,
                 options=plan.shared.search_options,
+                language=topics_plan.language,
             )
     return Collection.read(snapshot, topics, texts)
 
@@ -87,7 +88,7 @@ def _fetched(index: Path, topics: TopicsPlan, shared: NeuralSettings) -> Iterato
     """Yield the id of each topic with the documents that are fetched for it, and their scores."""
     snapshot = Snapshot.open(index)
     options = shared.search_options.updated({"documents": shared.documents})
-    for topic in read_topics(topics.file, topics.form, topics.field):
+    for topic in read_topics(topics.file, topics.form, topics.field, topics.language):
         asked = prepare_topic(snapshot, topic, options)
         if not asked.problem:
             found = asked.search.candidates(asked.prepared).candidates
@@ -104,6 +105,7 @@ def read_judged(
     sample: int = 0,
     ranked_by: str = "",
     forms: tuple[str, str, str] = ("auto", "", "auto"),
+    language: str = "",
     options: SearchOptions | None = None,
     on_problem: Callable[[str], None] = lambda problem: None,
 ) -> Topics:
@@ -112,6 +114,7 @@ def read_judged(
     - `sample`: number of topics to draw at random; 0 for all.
     - `ranked_by`: a model whose best results are kept for each topic, to draw negatives from; empty for none.
     - `forms`: format of the topics, name of the topic field that is the query, and format of the judgements.
+    - `language`: language of the topics; topics of other languages are left out. Empty for all.
     - `options`: options of a search, which say how a topic becomes a query; None for the defaults.
     - `on_problem`: called with a line of text for each topic that cannot be used, and if some judgements do not fit.
 
@@ -120,7 +123,7 @@ def read_judged(
     codes too.
     """
     form, field, judgement_form = forms
-    asked = {topic.qid: topic for topic in read_topics(topics, form, field)}
+    asked = {topic.qid: topic for topic in read_topics(topics, form, field, language)}
     queries: dict[str, str] = {}
     codes: dict[str, frozenset[str]] = {}
     for qid, topic in asked.items():

@@ -55,6 +55,15 @@ def test_sentences_become_passages_of_their_paragraph() -> None:
     )
 
 
+def test_only_passages_with_the_selected_tags_stay_passages() -> None:
+    document = segmenter("tags:p")(manual())
+    assert passages(document) == ["Read this first. Keep it.", "It turns.", "The end"]
+    assert [document.text_of(span) for span in document.of_kind(Kind.ELEMENT)][1:] == ["Stop the pump", "Drain it"]
+    assert document.text == manual().text
+    assert segmenter("tags:item,p")(manual()) == manual()
+    assert passages(segmenter("tags:li")(manual())) == []
+
+
 def test_words_cut_runs_and_leave_short_passages_alone() -> None:
     assert segmenter("words:4")(manual()).outline() == (
         "section document language=en ->s1 ->s1\n"
@@ -140,7 +149,7 @@ def test_mixed_content_and_titles_are_left_alone_and_end_a_run() -> None:
 
 
 def test_a_segmenter_can_be_sent_to_another_process() -> None:
-    for spec in ("markup", "sentences", "words:3", "windows:3/2"):
+    for spec in ("markup", "sentences", "tags:p", "words:3", "windows:3/2"):
         copied = pickle.loads(pickle.dumps(segmenter(spec)))
         assert copied(manual()) == segmenter(spec)(manual())
 
@@ -148,10 +157,10 @@ def test_a_segmenter_can_be_sent_to_another_process() -> None:
 @pytest.mark.parametrize(
     "spec",
     ["", "word:3", "words", "words:", "words:0", "words:-1", "words:1.5", "words:٣", "words:3/2", "words: 3", "WORDS:3",
-     "windows:3", "windows:3/0", "windows:3/4", "windows:0/0", "windows:3/2/1", "words:" + "9" * 5000, "sentences:2", "markup "],
+     "windows:3", "windows:3/0", "windows:3/4", "windows:0/0", "windows:3/2/1", "words:" + "9" * 5000, "tags", "tags:", "tags:p,", "tags:p, item", "sentences:2", "markup "],
 )  # fmt: skip
 def test_a_wrong_name_is_answered_with_the_valid_forms(spec: str) -> None:
-    with pytest.raises(UsageError, match=r"markup, sentences, words:N or windows:N/STEP with 1 ≤ STEP ≤ N"):
+    with pytest.raises(UsageError, match=r"markup, sentences, tags:TAG,…, words:N or windows:N/STEP with 1 ≤ STEP ≤ N"):
         segmenter(spec)
 
 

@@ -8,7 +8,7 @@ from perikope.core.errors import InputError, PerikopeError, UsageError
 from perikope.fetch.expansion import canonical
 from perikope.fetch.models import parse_fetch_model
 from perikope.search.facade import Index
-from perikope.search.options import RECIPE, options_on
+from perikope.search.options import RECIPE, SearchOptions, options_on
 from perikope.search.recipes import PER_QUERY, RecipeWarning, load_recipe, parse_recipe, recipe_names
 from tests.support.collections import index_of, plain_document
 
@@ -56,7 +56,7 @@ def test_every_value_can_be_used_and_says_where_it_comes_from(recipe):
         ("carmel2013", {"fetch": "bm25(k1=0.6,b=0.2)", "documents": 1500, "k": 1000}),
         ("beigbeder2015", {"syntax": "automatic", "no_overlap": True, "group_by_document": "fetch", "elements": True}),
         ("gobeill2012", {"fetch": "pl2(c=1)", "documents": 10, "language": "en", "browse_expand": "bo1(documents=3,terms=10)"}),
-        ("albarede2021", {"documents": 1000, "k": 1500, "code_level": "full"}),
+        ("albarede2021", {"documents": 1000, "k": 1500, "code_level": "full", "date_limit": False, "family_filter": False}),
     ],
 )
 def test_the_published_values(name, values):
@@ -75,7 +75,7 @@ def test_a_recipe_is_its_options(recipe):
     index = index_of(DOCUMENTS, **analysis)
     with warnings.catch_warnings(action="error", category=RecipeWarning):
         by_name = index.search("magnet rotor", recipe=recipe.name)
-    assert found(by_name) == found(index.search("magnet rotor", **recipe.options))
+    assert found(by_name) == found(index.search("magnet rotor", options=SearchOptions.of(recipe.options)))
     assert len(by_name)
     name = by_name.names()[0][0]
     assert index.explain("magnet rotor", name, recipe=recipe).value == by_name.ranking.scores[0]

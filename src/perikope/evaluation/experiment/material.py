@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -59,16 +60,20 @@ def read_material(plan: Plan, reported: TopicSet) -> Material:
     """Read the topics and judgements of one reported set of topics, and of its training topics."""
     problems: list[str] = []
     notes: list[str] = []
-    topics, judgements = _read(plan, reported.topics, problems)
+    topics, judgements = _read(plan, reported.topics, problems, notes)
+    training = reported.training
+    taught_by_id = _with_ids(topics, training.ids) if training is not None else ()
+    topics = tuple(topic for topic in topics if topic not in taught_by_id)
     # In an experiment with rankers, the kind draws the sample later, from the topics that its rankers can use.
     sample = None if plan.kind else reported.topics.sample
     topics = _sampled(topics, sample, plan.seed, reported.topics.location[0], notes)
-    training = reported.training
     if training is None:
         return Material(topics, judgements, (), {}, {}, tuple(problems), tuple(notes))
     candidates, judged, fold = topics, judgements, dict[str, int]()
     if training.topics is not None:
-        candidates, judged = _read(plan, training.topics, [])
+        candidates, judged = _read(plan, training.topics, [], notes)
+    elif taught_by_id:
+        candidates = taught_by_id
     else:
         fold = _folds(plan, training, topics, judgements)
     taught = _sampled(_with_relevant(candidates, judged), training.sample, plan.seed, "training", notes)
@@ -123,14 +128,21 @@ def _folds(plan: Plan, training: TrainingPlan, topics: Sequence[Topic], judgemen
         raise plan.wrong("training", message) from error
 
 
-def _read(plan: Plan, topics_plan: TopicsPlan, problems: list[str]) -> tuple[tuple[Topic, ...], Judgements]:
+def _with_ids(topics: Sequence[Topic], patterns: Sequence[str]) -> tuple[Topic, ...]:
+    """The topics whose ids match a pattern such as `tPSG-*`. Empty if all do, because none would be left to report."""
+    matching = tuple(topic for topic in topics if any(fnmatchcase(topic.qid, pattern) for pattern in patterns))
+    return matching if len(matching) < len(topics) else ()
+
+
+def _read(plan: Plan, topics_plan: TopicsPlan, problems: list[str], notes: list[str]) -> tuple[tuple[Topic, ...], Judgements]:
     """Read topics and judgements. Returns the topics that have judgements, and all judgements.
 
-    Adds a line to `problems` for each topic without judgements.
+    Adds a line to `problems` for each topic without judgements, and one to `notes` if topics of other languages are
+    left out.
     """
     (table, key), (of_topics, of_judgements) = topics_plan.location, topics_plan.options
     with plan.reading(table, key, of_topics):
-        topics = read_topics(topics_plan.file, topics_plan.form, topics_plan.field)
+        topics = read_topics(topics_plan.file, topics_plan.form, topics_plan.field, topics_plan.language, notes.append)
     with plan.reading(table, "judgements", of_judgements):
         judgements = judgements_in(topics_plan.judgements, topics_plan.judgement_form)
         judged = tuple(topic for topic in topics if topic.qid in judgements)

@@ -224,7 +224,10 @@ def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: Tra
             topics[TRAINING] = training.topics
         elif given.training_topics and given.training_judgements:
             topics[TRAINING] = TopicsPlan(
-                given.training_topics, given.training_judgements, options=("training_topics", "training_judgements")
+                given.training_topics,
+                given.training_judgements,
+                language=keys.topics.language,
+                options=("training_topics", "training_judgements"),
             )
         return {COLLECTION: replace(alone, topics=topics)}
     if given.options:
@@ -316,7 +319,7 @@ def _topics(keys: JudgedTopicsKeys, folder: Path, topics: str, judgements: str) 
             raise keys.wrong(name, f"must name a file{hint}")
     location, options = (keys.location.table, key), (f"{prefix}topics", f"{prefix}judgements")
     spans = _located(keys.spans, folder)
-    return TopicsPlan(file, judged, keys.form, keys.field, keys.judgement_form, keys.sample, spans, location, options)
+    return TopicsPlan(file, judged, keys.form, keys.field, keys.judgement_form, keys.language, keys.sample, spans, location, options)
 
 
 def _located(name: str, folder: Path) -> str:
@@ -330,8 +333,8 @@ def _training(keys: TrainingKeys, folder: Path, given: Given) -> TrainingPlan | 
         if "folds" in keys.given and not given.training_topics:
             raise keys.wrong("folds", "cannot be combined with topics; remove one of the two")
         topics = _topics(keys, folder, given.training_topics, given.training_judgements)
-        return TrainingPlan(0, "topics", replace(topics, sample=None), keys.sample, keys.measure)
-    return TrainingPlan(keys.folds, keys.folds_by, None, keys.sample, keys.measure) if keys.given else None
+        return TrainingPlan(0, "topics", replace(topics, sample=None), sample=keys.sample, measure=keys.measure)
+    return TrainingPlan(keys.folds, keys.folds_by, None, keys.ids, keys.sample, keys.measure) if keys.given else None
 
 
 def _comparison(keys: ComparisonKeys, systems: Sequence[SystemPlan]) -> ComparisonSettings:

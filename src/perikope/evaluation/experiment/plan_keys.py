@@ -48,6 +48,12 @@ class JudgedTopicsKeys(Table):
     form: str = option("auto", OneOf(("auto", *TOPIC_FORMS)), "Format of the topics.")
     field: str = option("", Text(), "Field of a topic to use as the query, such as `title` or `title,desc`.")
     judgement_form: str = option("auto", OneOf(("auto", *JUDGEMENT_FORMS)), "Format of the judgements.")
+    language: str = option(
+        "",
+        Notation(parser="perikope.text.analysis:language_code"),
+        "Language of the topics, such as `en`. Topics of other languages are left out; the report counts and names them. The language "
+        "is that of the topic or, if its file names none, that of its patent.",
+    )
     sample: int | None = option(None, Whole(Range(1)), "Number of topics to draw at random. If left out, all topics are used.")
     spans: str = option("", Text(), "File of relevant ranges of characters, for measures that count characters.")
 
@@ -75,6 +81,12 @@ class TrainingKeys(JudgedTopicsKeys):
         "topics", OneOf(get_args(FoldsBy)), "`documents` puts topics that share a relevant document into the same fold; `topics` does not."
     )
     topics: str = option("", Text(), "File of training topics, in place of folds.")
+    ids: tuple[str, ...] = option(
+        (),
+        TEXTS,
+        "Ids of training topics, in which `*` stands for any characters. If some but not all topics of [topics] have such an id, they "
+        "are trained on and the others are reported, in place of folds.",
+    )
     measure: str = option("", MEASURE, "Measure that tuning maximises. If left out, the first of `measures`.")
 
 

@@ -22,6 +22,8 @@ class TopicsPlan:
     form: str = "auto"
     field: str = ""
     judgement_form: str = "auto"
+    language: str = ""
+    """Language of the topics; empty if topics of all languages are used."""
     sample: int | None = None
     """Number of topics to draw at random; None for all topics."""
     spans: str = ""
@@ -61,6 +63,8 @@ class TrainingPlan:
     """Number of folds of the reported topics; 0 if `topics` is given."""
     folds_by: FoldsBy = "topics"
     topics: TopicsPlan | None = None
+    ids: tuple[str, ...] = ()
+    """Patterns of ids: reported topics with such ids are trained on instead, in place of folds."""
     sample: int | None = None
     """Number of training topics to draw at random; None for all of them."""
     measure: str = ""

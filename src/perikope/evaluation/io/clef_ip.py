@@ -31,7 +31,7 @@ MAX_DOCUMENTS = 100
 JUDGEMENT_COLUMNS = "topic Q0 document xpath relevance"
 RUN_COLUMNS = "topic Q0 document xpath rank score"
 
-_FIELDS = ("tid", "tfile", "tfam-docs", "tclaims")
+_FIELDS = ("tid", "tfile", "lang", "tfam-docs", "tclaims")
 _PATENT = re.compile(r"([A-Z]{2})-([A-Z]{0,2}[0-9]{1,15})-([A-Z][0-9]?)", re.ASCII)
 _SHORT_EP = re.compile(r"EP-([0-9]{1,6})-")
 _PASSAGE = re.compile(r"(/patent-document\[1\]/(?:abstract|description|claims)\[[0-9]+\]/[^/]+)(?:/.+)?")
@@ -77,7 +77,7 @@ def claims_of(paths: Iterable[str]) -> tuple[str, ...]:
 def read_topics(path: Path, field: str) -> Iterator[Numbered]:
     """Yield the topics of a CLEF-IP file.
 
-    The fields of a topic are `<tid>`, `<tfile>`, `<tfam-docs>` and `<tclaims>`.
+    The fields of a topic are `<tid>`, `<tfile>`, `<lang>`, `<tfam-docs>` and `<tclaims>`.
     """
     without_fields(field, "CLEF-IP")
     any_topic = False
@@ -95,7 +95,7 @@ def read_topics(path: Path, field: str) -> Iterator[Numbered]:
             )
         except PerikopeError as error:
             raise at_line(error, path, line) from error
-        yield Numbered(line, topic)
+        yield Numbered(line, topic, fields.get("lang", ""))
     if not any_topic:
         raise InputError("the file has no topics: no <tid>", path=path, line=1)
 

@@ -15,26 +15,29 @@ class Numbered(NamedTuple):
 
     line: int
     topic: Topic
+    language: str = ""
+    """The language that the file names for the topic, such as `EN`; empty if it names none."""
 
 
 Reader = Callable[[Path, str], Iterator[Numbered]]
 """Reads the topics of a file. The second argument names the fields that form the query; it is empty for the default."""
 
 
-def checked(topics: Iterator[Numbered], path: object) -> list[Topic]:
-    """The topics in the given order.
+def checked(topics: Iterator[Numbered], path: object) -> list[Numbered]:
+    """The topics in the given order, with their lines.
 
     Raises an `InputError` with the line of a topic if its id is empty or repeated, or if it has no query and no patent.
     """
-    by_qid: dict[str, Topic] = {}
-    for line, topic in topics:
+    by_qid: dict[str, Numbered] = {}
+    for numbered in topics:
+        line, topic = numbered.line, numbered.topic
         try:
             _check(topic)
             if topic.qid in by_qid:
                 raise InputError(f"query id {topic.qid!r} occurs twice in the file")
         except InputError as error:
             raise InputError(str(error), path=path, line=line) from error
-        by_qid[topic.qid] = topic
+        by_qid[topic.qid] = numbered
     return list(by_qid.values())
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from perikope.core.errors import InputError, PerikopeError, UsageError, unknown
 from perikope.core.options import checked_options
 from perikope.evaluation.io import beir, clef_ip, inex, irds, trec
+from perikope.evaluation.io.languages import in_language
 from perikope.evaluation.io.lines import beginning, numbered_lines
 from perikope.evaluation.io.topic import Numbered, Reader, at_line, checked, without_fields
 from perikope.query.topic import Topic
@@ -25,11 +26,19 @@ from perikope.search.options import OPTIONS, TOPIC, SearchOptions, options_on
 __all__ = ["TOPIC_FORMS", "read_topics", "topic_form"]
 
 
-def read_topics(path: str | os.PathLike[str], form: str = "auto", field: str = "") -> list[Topic]:
+def read_topics(
+    path: str | os.PathLike[str],
+    form: str = "auto",
+    field: str = "",
+    language: str = "",
+    on_note: Callable[[str], None] = lambda note: None,
+) -> list[Topic]:
     r"""Read the topics of a file, in the order of the file.
 
     `form` is one of `TOPIC_FORMS`, or `auto`, which chooses the form by the content. `field` names the fields of a TREC
     or INEX topic that form the query, such as `title,desc` or `castitle`. If it is empty, the title is the query.
+
+    With a `language`, such as `en`, topics of other languages are left out. `on_note` receives a sentence about them.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -38,6 +47,11 @@ def read_topics(path: str | os.PathLike[str], form: str = "auto", field: str = "
     ...     [(topic.qid, topic.query) for topic in read_topics(file)]
     [('7', 'magnetic pump')]
     """
+    numbered = _read(path, form, field)
+    return [topic.topic for topic in (in_language(numbered, language, path, on_note) if language else numbered)]
+
+
+def _read(path: str | os.PathLike[str], form: str, field: str) -> list[Numbered]:
     if irds.is_id(path):
         return checked(irds.read_topics(os.fspath(path), field), path)
     path = Path(path)
