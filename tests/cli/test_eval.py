@@ -95,7 +95,7 @@ def test_what_the_index_does_not_have_is_named(index, spans, passage_run, tmp_pa
     spans.write_text("1\td1#p1\t0\t5\n1\td7#p1\t0\t5\n")
     fails(capsys, "spans.tsv:2: the index has no document 'd7'", "eval", spans, passage_run, *measured)
     spans.write_text("1\td1#p1\t0\t5\n1\td1#p1\t0\t21\n")
-    fails(capsys, "spans.tsv:2: d1#p1 has 20 characters, the span ends at 21", "eval", spans, passage_run, *measured)
+    fails(capsys, "spans.tsv:2: d1#p1 has 20 characters, but the span ends at 21", "eval", spans, passage_run, *measured)
     spans.write_text("1\td1#p1\t0\t5\n1\td1#p1\t6\t5\n")
     fails(capsys, "spans.tsv:2: the start 6 of a span must be 0 or more", "eval", spans, passage_run, *measured)
 

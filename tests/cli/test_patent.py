@@ -131,7 +131,7 @@ def test_one_of_each_family(index, capsys):
     assert sorted(one) == sorted(first)
     assert len(everything) - len(one) == 20
     fails(capsys, "--one-per is empty", "search", index, *words, "--one-per", "")
-    fails(capsys, "unknown field of metadata 'famly'", "search", index, *words, "--one-per", "famly")
+    fails(capsys, "unknown metadata field 'famly'", "search", index, *words, "--one-per", "famly")
 
 
 def test_pasted_claims(index, capsys, monkeypatch):

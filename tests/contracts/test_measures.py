@@ -2,16 +2,18 @@
 
 import copy
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perikope.core.errors import UsageError
 from perikope.evaluation.measures import MEASURES, Definition, Measure, evaluate, parse_measure
 from tests.support import measuring
 
-REACHES_ONE = {"AP", "APD", "PRES", "RR", "nDCG"}
+REACHES_ONE = {"AP", "APD", "PRES", "RR", "nDCG", "docAP", "docRR", "docRecall"}
 
 
 def spellings(definition: Definition) -> list[str]:
@@ -30,6 +32,7 @@ few = settings(max_examples=30)
 
 def test_the_registry_holds_the_measures_of_the_papers_and_of_trec_eval() -> None:
     names = {"AP", "APD", "Judged", "P", "PD", "PRES", "RR", "Recall", "Success", "nDCG", "iP", "AiP", "gP", "gR", "AgP"}
+    names |= {"docAP", "docRR", "docRecall"}
     assert names <= set(MEASURES.names())
 
 
@@ -55,6 +58,54 @@ def test_every_measure_says_what_it_is() -> None:
 def test_its_name_parses_to_itself(measure: Measure) -> None:
     assert parse_measure(str(measure)) == measure
     assert str(parse_measure(str(measure))) == str(measure)
+
+
+def forms_of_parameters() -> list[tuple[str, str]]:
+    """Every parameter of every measure, in every spelling of the measure: the notation, and the parameter's name."""
+    forms = []
+    for name, definition in MEASURES.items():
+        end = definition.example.removeprefix(name)
+        brackets = f"[{end[1:]}]" if end else ""
+        for spelling in (name, *definition.aliases):
+            # `MAP(D)` with a parameter is written `MAP(D,rel=2)`.
+            start = f"{spelling[:-1]}," if spelling.endswith(")") else f"{spelling}("
+            forms += [(f"{start}{parameter}=2){cutoff}", parameter) for parameter in definition.parameters for cutoff in {end, brackets}]
+        forms += [(f"{short}(2){end}", parameter) for short, parameter in definition.short.items()]
+    return sorted(forms)
+
+
+@pytest.mark.parametrize(("notation", "parameter"), forms_of_parameters())
+def test_no_parameter_is_dropped(notation: str, parameter: str) -> None:
+    measure = parse_measure(notation)
+    received: dict[str, Any] = {}
+
+    def function(ranked: Any, judged: Any, *cutoff: Any, **arguments: Any) -> float:
+        received.update(arguments, cutoff=cutoff)
+        return 0.0
+
+    replace(measure, definition=replace(measure.definition, function=function))([], {})
+    assert received[parameter] == 2
+    assert received["cutoff"] == ((measure.cutoff,) if measure.definition.takes_cutoff else ())
+    assert f"{parameter}=2" in str(measure)
+
+
+@pytest.mark.parametrize("definition", [definition for _, definition in MEASURES.items()], ids=lambda definition: definition.name)
+def test_a_parameter_that_it_does_not_have_is_refused(definition: Definition) -> None:
+    end = definition.example.removeprefix(definition.name)
+    with pytest.raises(UsageError, match="unknown parameter"):
+        parse_measure(f"{definition.name}(no_such=2){end}")
+    with pytest.raises(UsageError, match=r"parameters of .* are given as name=value"):
+        parse_measure(f"{definition.name}(2){end}")
+
+
+def test_measures_with_a_cutoff_of_documents_say_so() -> None:
+    """If the first passages are of one document, only measures that rank documents see the second document."""
+    for name, definition in MEASURES.items():
+        if definition.level == "names" and definition.takes_cutoff:
+            passages = [*(f"A#{number}" for number in range(5)), "B#1"]
+            cutoff = parse_measure(f"{name}@2")
+            sees_second = cutoff(passages, {"B#1": 1}) > 0
+            assert sees_second == definition.ranks_documents, name
 
 
 @every_measure
@@ -99,8 +150,8 @@ def test_it_can_be_sent_to_another_process(measure: Measure) -> None:
 
 
 def has_room(measure: Measure) -> bool:
-    """AP and PRES can only reach 1 when everything relevant fits above the cutoff."""
-    return measure.definition.name in {"RR", "nDCG"} or measure.cutoff is None or measure.cutoff >= len(measuring.NAMES)
+    """Measures of recall can only reach 1 when everything relevant fits above the cutoff."""
+    return measure.definition.name in {"RR", "docRR", "nDCG"} or measure.cutoff is None or measure.cutoff >= len(measuring.NAMES)
 
 
 @pytest.mark.parametrize("measure", [m for m in ALL if m.definition.name in REACHES_ONE and has_room(m)], ids=str)

@@ -147,8 +147,8 @@ class BooleanEvaluator:
     def widest(self, tree: Near) -> list[Stretches]:
         """The longest stretches of NEAR: from each match of one operand to the farthest match of the other in reach.
 
-        They cover the words of all pairs within the distance, whereas `stretches` covers only the nearest pairs. One
-        list per order of the operands; ADJ has only one order.
+        They cover the words of all pairs within the distance, whereas `stretches` covers only the nearest pairs.
+        Returns one list per order of the operands. ADJ has only one order.
         """
         one, other = self.stretches(tree.left), self.stretches(tree.right)
         orders = [(one, other)] if tree.ordered else [(one, other), (other, one)]

@@ -130,7 +130,7 @@ def fact(label: str, values: Floats) -> Column:
 
 
 def sum_over_terms(label: str, names: Sequence[str], frequencies: Frequencies, factors: Mapping[str, Floats]) -> Column:
-    """For each unit of `frequencies`, the sum over the query terms that occur in it of the product of the factors.
+    """For each unit of `frequencies`, the product of the factors, summed over the query terms that occur in the unit.
 
     Each factor has one value per entry of `frequencies`, and its key is its label in explanations. `names` are the
     query terms.
@@ -192,7 +192,9 @@ def _sum_in_any_order(values: Floats) -> float:
 
 
 def share(column: Column) -> Column:
-    """The column of `x / Σ x` for each value x; all 0 if the sum is 0. With a negative value, `share_above_least`.
+    """The column of `x / Σ x` for each value x; all 0 if the sum is 0.
+
+    If a value is negative, `share_above_least` is used instead.
 
     A sum of values with mixed signs may be near 0 or negative, and dividing by a negative sum would reverse the order.
     """

@@ -199,12 +199,13 @@ def _gathered(column: Array, first: Integers, end: Integers) -> Integers:
 def read_elements(
     segment: Segment, documents: Integers, units: Units, tags: Collection[str] | None = None
 ) -> tuple[Integers, dict[str, Integers]]:
-    """Read the elements of documents that may be results.
+    """Read the elements of documents of one segment: the spans that can be results.
 
-    Returns, for each element, the index of its document in `documents`; and the same columns that passages have: span,
-    section, first and end token, and length. If `units` is `documents`, the elements are the documents themselves.
-    Otherwise they are the logical elements that contain a token, or with `tags` only the elements with one of these
-    tags. The section of an element is the nearest section above it; the section of a document is the document itself.
+    Returns the index in `documents` of each element's document, and the columns that passages have: span, section,
+    first and end token, and length. If `units` is `documents`, the elements are the documents themselves. Otherwise
+    they are the spans of the kinds in `LOGICAL`. If `tags` is given, they are instead all spans with one of these tags,
+    except marks. In both of these cases, spans without a token are left out. The section of an element is the nearest
+    section above it; the section of a document is the document itself.
     """
     numbers_of_tags: dict[str, int] = {}
     column = read_spans(segment, documents, numbers_of_tags)

@@ -193,8 +193,8 @@ def learn_tags(
 def weigh(relevant_marked: Any, relevant: float, marked: Any, total: float, smoothing: float = 0.5) -> Any:
     """The weight of a tag for one query, as in `learn_tags`.
 
-    The arguments are numbers of tokens: relevant and marked by the tag, relevant, marked by the tag, and all. The first
-    and the third may be arrays with one value per tag.
+    `relevant` and `total` are the numbers of relevant tokens and of all tokens. `relevant_marked` and `marked` are the
+    numbers of those that the tag marks; they may be arrays with one value per tag.
 
     >>> round(weigh(40, 200, 540, 10_000), 6)
     3.955349

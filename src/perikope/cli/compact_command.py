@@ -1,4 +1,4 @@
-"""`perikope compact`: merge all segments of an index and remove deleted documents from the disk."""
+"""`perikope compact`: merge the segments of an index and remove deleted documents from the disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from perikope.cli.options import size_option
     help="Seconds to wait if another process is changing the index.  [default: 0]",
 )
 def command(index: str, memory: int, wait: float) -> int:
-    """Merge all segments of an index into one, and remove deleted documents from the disk.
+    """Merge the segments of an index, and remove deleted documents from the disk.
+
+    A merged segment has at most about 2 billion words. A larger index keeps several segments.
 
     \b
     Example:

@@ -73,7 +73,7 @@ def command() -> None:
     show_default=True,
     type=click.IntRange(0),
     metavar="N",
-    help="Number of tags, those that contain relevant text most often, that can be logical tags.",
+    help="A tag is logical only if it is one of this number of tags with the most elements that contain relevant text.",
 )
 @click.option("--exclude", default="", metavar="TAG,…", help="Tags that get no weight, with commas between them.")
 def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoothing: float, exclude: str, **thresholds: Any) -> int:

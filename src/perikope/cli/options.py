@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +16,8 @@ from perikope.core.values import NamesOrAll, OneOf, Real, Switch, Whole
 from perikope.search.options import GROUPS, OPTIONS, PATENTS, SearchOptions
 
 if TYPE_CHECKING:
+    from perikope.evaluation.depth import Depth
+    from perikope.evaluation.measures import Measure
     from perikope.query.topic import Topic
     from perikope.search.recipes import Recipe
 
@@ -56,6 +58,13 @@ class GivenSearch:
         from perikope.search.recipes import resolve_options
 
         return resolve_options(self.recipe, self.given, self.base)
+
+    def depth(self, measures: Iterable[Measure]) -> Depth:
+        """Where rankings are cut: at `k` if it was given or the recipe has it, else where the measures need it."""
+        from perikope.evaluation.depth import depth_of
+
+        has_k = "k" in self.given or (self.recipe is not None and "k" in self.recipe.options)
+        return depth_of(measures, self.options.k if has_k else None)
 
     def with_candidates(self, topics: list[Topic]) -> list[Topic]:
         """The topics, each with the documents that the run has for it as candidates; unchanged if there is no run."""

@@ -68,7 +68,7 @@ class _Tuned:
     "--sweep",
     default="",
     metavar="N,…",
-    help="Numbers of fetched documents (--documents) to tune together with the model, with commas between them.",
+    help="Tune the number of fetched documents too: values of --documents to try, with commas between them.",
 )
 @click.option("--save", default="", metavar="RECIPE.toml", help="Write the best setting to this file, as a recipe for the option --recipe.")
 @click.option("--plot", default="", metavar="FILE.svg", help="Write a plot of the scores of all tried settings to this file.")
@@ -76,7 +76,9 @@ class _Tuned:
 @click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes.  [default: one per core]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all settings with their scores.")
 @topic_options
-@search_options(without=("model",), k=1000, help={"k": "Number of passages per topic."})
+@search_options(
+    without=("model",), k=1000, help={"k": "Number of passages per topic, or more if --measure ranks documents and needs more."}
+)
 def command(index: str, topics: str, qrels: str, search: GivenSearch, **options: Any) -> int:
     """Find the values of a model's parameters that rank topics best.
 
@@ -141,6 +143,7 @@ def _tune(
     """Tune with a progress bar; returns the outcome and one message per skipped topic."""
     from perikope.evaluation.io.fitting import fit_judgements
     from perikope.evaluation.io.topics import read_topics
+    from perikope.evaluation.measures import parse_measures
     from perikope.evaluation.tuning.tuner import tune
     from perikope.index.reader import Snapshot
 
@@ -165,6 +168,7 @@ def _tune(
             folds=options["folds"],
             seed=options["seed"],
             text=qrels,
+            depth=search.depth(parse_measures(options["measure"])),
             workers=options["workers"] or None,
             on_progress=on_progress,
         )

@@ -79,7 +79,7 @@ class Text(ValueKind):
 
 @dataclass(eq=False, repr=False)
 class Notation(Text):
-    """A text in a notation, such as `bm25(k1=1.2)`. Parsing the text checks it; the canonical form is the text."""
+    """The kind of values that are texts in a notation, such as `bm25(k1=1.2)`. A text is valid if it can be parsed."""
 
     parser: str = ""
     """The function that parses the text, as `module:function`. It is imported at the first check, so that declaring an
@@ -91,7 +91,7 @@ class Notation(Text):
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
-        """The type `str`, or `str` and the class of the object."""
+        """The Python type of the values: `str` or, with `object_type`, also this class."""
         return f"str | {_class_name(self.object_type)}" if self.object_type else "str"
 
     def check(self, name: str, value: Any) -> str:
@@ -412,7 +412,7 @@ class Service(ValueKind):
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
-        """The type of an address or a function, or None."""
+        """The Python type of the values: `str` for an address, `object_type` for a function, or None."""
         return f"str | {_class_name(self.object_type)} | None"
 
     def describe(self) -> str:

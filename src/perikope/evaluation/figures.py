@@ -59,7 +59,7 @@ def judged_rows(matches: Matches, row_of_name: Mapping[str, int], judged: Mappin
 class JudgedRanks:
     """The ranks of judged passages, from 1; 0 for a passage that is not in the ranking.
 
-    Aligned with `JudgedRows.rows`.
+    All arrays are aligned with `JudgedRows.rows`.
     """
 
     rank: Integers

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from perikope.browse.matches import Matches
 from perikope.browse.models import Model
 from perikope.browse.ranking import FLAT, Ranking
 from perikope.browse.signals import Column
 from perikope.core.arrays import Integers, Mask
+from perikope.evaluation.depth import Depth
 from perikope.evaluation.figures import JudgedRanks, count_ranks, find_ranks, judged_rows
 from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
@@ -47,21 +49,21 @@ class View:
             self._matching = matching(self.matches, self._allowed)
         return self._matching
 
-    def rank(self, score: Column, k: int, *, matching_only: bool) -> Ranking:
-        """The best `k` passages by a score, in the order of a search with the same options."""
-        return self.search.eligibility.rank(self.matches, score, k, self.eligible(matching_only), self._groups)
+    def rank(self, score: Column, depth: Depth, *, matching_only: bool) -> Ranking:
+        """The best passages by a score, in the order of a search with the same options, cut at `depth`."""
+        return cut_ranking(self.search, self.matches, score, depth, self.eligible(matching_only), self._groups)
 
-    def judged_ranks(self, score: Column, k: int, *, matching_only: bool) -> JudgedRanks:
-        """The ranks of judged passages among the best `k` passages by a score."""
-        if self.search.eligibility.presentation != FLAT:
-            return find_ranks(self.rank(score, k, matching_only=matching_only), self.judged)
+    def judged_ranks(self, score: Column, depth: Depth, *, matching_only: bool) -> JudgedRanks:
+        """The ranks of judged passages in the ranking that `rank` returns."""
+        if self.search.eligibility.presentation != FLAT or depth.documents:
+            return find_ranks(self.rank(score, depth, matching_only=matching_only), self.judged)
         if self._order is None:
             # Passages with equal scores are ordered by document id, then by position.
             document_order = self.matches.id_rank_of_document()[self.matches.document_of_passage]
             order = np.empty(document_order.size, np.int64)
             order[np.argsort(document_order, kind="stable")] = np.arange(document_order.size)
             self._order = order
-        return count_ranks(score.values, self.judged, self._order, self.eligible(matching_only), k)
+        return count_ranks(score.values, self.judged, self._order, self.eligible(matching_only), depth.results)
 
     def names(self, ranking: Ranking) -> list[str]:
         """The names of the passages of a ranking, in its order."""
@@ -71,6 +73,18 @@ class View:
             self._name_of_row = self._names.of(self.matches)
         names: list[str] = self._name_of_row[ranking.rows].tolist()
         return names
+
+
+def cut_ranking(search: Search, matches: Matches, score: Column, depth: Depth, eligible: Mask | None, groups: Integers | None) -> Ranking:
+    """The best eligible passages by a score, laid out as the search says, and cut at `depth`.
+
+    `groups` is the result of `search.eligibility.groups(matches)`.
+    """
+    if not depth.documents:
+        return search.eligibility.rank(matches, score, depth.results, eligible, groups)
+    ranking = search.eligibility.rank(matches, score, matches.passages, eligible, groups)
+    kept = depth.cut(matches.document_of_passage[ranking.rows])
+    return Ranking(ranking.rows[:kept], ranking.scores[:kept])
 
 
 class Looking:

@@ -22,7 +22,7 @@ from perikope.patents.codes import LEVELS, Code, parse_code
 
 
 def encoded(text: str) -> bytes:
-    """A text as the index stores it: in UTF-8, with lone surrogates."""
+    """A text as the index stores it: in UTF-8, in which lone surrogates are encoded as well."""
     return text.encode("utf-8", "surrogatepass")
 
 

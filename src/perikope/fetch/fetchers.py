@@ -19,8 +19,8 @@ class Fetcher(Protocol):
     def __call__(self, snapshot: Snapshot, text: str, store: str, most: int, allowed: Mask, /) -> Candidates:
         """The best `most` documents for a text.
 
-        `store` is the name of a store of vectors in the index. `allowed` is a mask over the document numbers of the
-        snapshot; only these documents are returned.
+        `store` is the name of a store of vectors in the index. `allowed` has one flag per document of the snapshot;
+        only documents whose flag is true are returned.
         """
         ...
 

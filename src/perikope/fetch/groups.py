@@ -17,7 +17,7 @@ def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
     their values are equal.
     """
     if field not in (known := known_fields(snapshot)):
-        raise unknown("field of metadata", field, known)
+        raise unknown("metadata field", field, known)
     values: list[list[bytes]] = [[] for _ in range(documents.size)]
     bounds = documents.searchsorted(snapshot.first_document)
     for i, segment in enumerate(snapshot.segments):

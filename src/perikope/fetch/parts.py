@@ -1,4 +1,4 @@
-"""Ranking of documents by chosen parts, each with a weight. For example, by title and claims only.
+"""Ranking of documents by chosen parts, such as title and claims only. Each part has a weight.
 
 Term frequencies and document lengths are weighted sums over the parts. The fetch model is applied once to these sums,
 not once per part (Robertson, Zaragoza and Taylor, Simple BM25 extension to multiple weighted fields, CIKM 2004). The

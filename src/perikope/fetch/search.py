@@ -156,7 +156,7 @@ _NO_BYTES = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """The distinct lengths of a segment's documents, its postings, and cached tables of models."""
+    """What the kernel needs of a segment: distinct document lengths, postings, and the tables of recent models."""
 
     values: Integers
     """The distinct lengths in ascending order. There are at most 65,535, since a segment has fewer than 2³¹ tokens."""

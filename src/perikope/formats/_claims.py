@@ -16,7 +16,7 @@ from perikope.patents.mentions import claim_starts
 
 
 class ClaimSet(NamedTuple):
-    """A set of claims in one language. A patent may have several sets per language, for different states."""
+    """A set of claims in one language. A language may have several sets, for different contracting states."""
 
     language: str
     """Code of the language; empty if it is the document's language or unknown."""

@@ -59,20 +59,29 @@ class NumberField:
 
 
 def _at(values: list[str], index: int) -> str:
-    """The value that belongs to the number with this index; a single value belongs to all numbers; empty if missing."""
+    """The value that belongs to the number with this index; empty if it is missing.
+
+    A single value belongs to all numbers.
+    """
     return values[0] if len(values) == 1 else values[index] if index < len(values) else ""
 
 
 @dataclass(eq=False, repr=False)
 class NumberValue(ValueKind):
-    """Where numbers stand: an XPath, or a table with `path`, `country`, `number`, `kind`, `date` and `words`."""
+    """The kind of values that say where numbers of patents are.
+
+    A value is an XPath, or a table with `path`, `country`, `number`, `kind`, `date` and `words`.
+    """
 
     def describe(self) -> str:
         """The accepted values, in words."""
         return f"an XPath or a table with the keys {', '.join(_NUMBER_KEYS)}"
 
     def check(self, name: str, value: Any) -> NumberField:
-        """The compiled field. By default the parts are the children `country`, `doc-number`, `kind` and `date`."""
+        """The field with compiled XPaths.
+
+        By default the parts of a number are the children `country`, `doc-number`, `kind` and `date`.
+        """
         content = table_of_path(name, value, _NUMBER_KEYS)
         country, number, kind, date = (
             XPATH.check(f"{name} ({key})", content.get(key, child))
@@ -82,7 +91,7 @@ class NumberValue(ValueKind):
         return NumberField(XPATH.check(name, content["path"]), (country, number, kind, date), words)
 
     def schema(self) -> dict[str, Any]:
-        """A string or an object."""
+        """A JSON schema for a string or an object."""
         return {"anyOf": [{"type": "string"}, {"type": "object", "properties": {key: {} for key in _NUMBER_KEYS}, "required": ["path"]}]}
 
 
@@ -100,57 +109,85 @@ class TitleField:
 
 @dataclass(eq=False, repr=False)
 class TitleValue(ValueKind):
-    """Where titles stand: an XPath, or a table with `path` and `language`."""
+    """The kind of values that say where titles are: an XPath, or a table with `path` and `language`."""
 
     def describe(self) -> str:
         """The accepted values, in words."""
         return "an XPath or a table with the keys path, language"
 
     def check(self, name: str, value: Any) -> TitleField:
-        """The compiled field. By default the attribute `lang` has the language."""
+        """The field with compiled XPaths. By default the attribute `lang` of a title has its language."""
         content = table_of_path(name, value, ("path", "language"))
         return TitleField(XPATH.check(name, content["path"]), XPATHS.check(f"{name} (language)", content.get("language", "@lang")))
 
     def schema(self) -> dict[str, Any]:
-        """A string or an object."""
+        """A JSON schema for a string or an object."""
         return {"anyOf": [{"type": "string"}, {"type": "object", "properties": {"path": {}, "language": {}}, "required": ["path"]}]}
 
 
-NUMBERS = PathList(NumberValue(), "XPaths or tables of a path")
-TITLES = PathList(TitleValue(), "XPaths or tables of a path")
+NUMBERS = PathList(NumberValue(), "XPaths or tables with a path")
+TITLES = PathList(TitleValue(), "XPaths or tables with a path")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PatentKeys(Table):
-    """The keys of the table `[patent]`. XPaths are relative to the root unless the text names another element."""
+    """The keys of the table `[patent]`. XPaths are relative to the root, unless the help text names another element."""
 
     numbers: str = option(
         "docdb", OneOf(("docdb", "uspto")), "How the file writes numbers: `docdb`, or `uspto` for the fixed widths of the US patent office."
     )
-    publication: tuple[NumberField, ...] = option((), NUMBERS, "Number of the publication; the first number found is used.")
-    application: tuple[NumberField, ...] = option((), NUMBERS, "Number of the application; the first number found is used.")
-    priorities: tuple[NumberField, ...] = option((), NUMBERS, "Applications whose priority the patent claims; all values are used.")
-    family: tuple[Field, ...] = option((), FIELDS, "Id of the patent family; by default the earliest priority, else the application.")
-    titles: tuple[TitleField, ...] = option(
-        (), TITLES, "Titles with their languages; the title in the document's language becomes the document's title."
+    publication: tuple[NumberField, ...] = option(
+        (), NUMBERS, "XPaths of elements with the number of the publication; the first number found is used."
     )
-    ipc: tuple[Field, ...] = option((), FIELDS, "Codes of the International Patent Classification (IPC); all values are used.")
-    cpc: tuple[Field, ...] = option((), FIELDS, "Codes of the Cooperative Patent Classification (CPC); all values are used.")
-    ecla: tuple[Field, ...] = option((), FIELDS, "Codes of the European Classification (ECLA); all values are used.")
-    uspc: tuple[Field, ...] = option((), FIELDS, "Codes of the US classification, in the form 15/327.6; all values are used.")
-    applicants: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the applicants; the first XPath that finds a name is used.")
-    inventors: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the inventors; the first XPath that finds a name is used.")
-    assignees: tuple[etree.XPath, ...] = option((), XPATHS, "Elements of the assignees; the first XPath that finds a name is used.")
+    application: tuple[NumberField, ...] = option(
+        (), NUMBERS, "XPaths of elements with the number of the application; the first number found is used."
+    )
+    priorities: tuple[NumberField, ...] = option(
+        (), NUMBERS, "XPaths of elements with numbers of applications whose priority the patent claims; all numbers are used."
+    )
+    family: tuple[Field, ...] = option(
+        (),
+        FIELDS,
+        "XPaths that find the id of the patent family. Without an id, the family is the earliest priority, else the application.",
+    )
+    titles: tuple[TitleField, ...] = option(
+        (),
+        TITLES,
+        "XPaths of titles. The one in the document's language becomes the document's title, else the English one, else the first one.",
+    )
+    ipc: tuple[Field, ...] = option(
+        (), FIELDS, "XPaths that find codes of the International Patent Classification (IPC); all codes are used."
+    )
+    cpc: tuple[Field, ...] = option(
+        (), FIELDS, "XPaths that find codes of the Cooperative Patent Classification (CPC); all codes are used."
+    )
+    ecla: tuple[Field, ...] = option((), FIELDS, "XPaths that find codes of the European Classification (ECLA); all codes are used.")
+    uspc: tuple[Field, ...] = option(
+        (), FIELDS, "XPaths that find codes of the US classification; all codes are used. The form `uspto-class` converts them to 15/327.6."
+    )
+    applicants: tuple[etree.XPath, ...] = option(
+        (), XPATHS, "XPaths of the elements of applicants; the first XPath that finds a name is used."
+    )
+    inventors: tuple[etree.XPath, ...] = option(
+        (), XPATHS, "XPaths of the elements of inventors; the first XPath that finds a name is used."
+    )
+    assignees: tuple[etree.XPath, ...] = option(
+        (), XPATHS, "XPaths of the elements of assignees; the first XPath that finds a name is used."
+    )
     name: tuple[Field, ...] = option(
         (Field(compiled(".")),),
         FIELDS,
-        "Name, from the element of an applicant, inventor or assignee; the first value that has text is used.",
+        "XPaths, from the element of an applicant, inventor or assignee, that find the name; the first one that finds text is used.",
     )
-    cites: tuple[NumberField, ...] = option((), NUMBERS, "Patents that the bibliographic data cite; all values are used.")
+    cites: tuple[NumberField, ...] = option(
+        (), NUMBERS, "XPaths of elements with numbers of patents that the bibliographic data cite; all numbers are used."
+    )
     cites_in_text: tuple[NumberField, ...] = option(
-        (), NUMBERS, "Patents that a passage cites, from the element of the passage; all values are used."
+        (),
+        NUMBERS,
+        "XPaths, from the element of a passage, of elements with numbers of patents that the passage cites; all numbers are used.",
     )
-    literature: tuple[Field, ...] = option((), FIELDS, "Cited documents that are no patents; all values are used.")
+    literature: tuple[Field, ...] = option((), FIELDS, "XPaths that find cited documents that are not patents; all values are used.")
 
     bibliography: tuple[str, ...] = option(
         ("bibliographic-data",), TEXTS, "Tags that hold the bibliographic data, which becomes one section."
@@ -162,10 +199,12 @@ class PatentKeys(Table):
         "Tags of paragraphs; the profile must list them under passages. In the description, paragraphs have numbers and may be headings.",
     )
     paragraph_number: tuple[etree.XPath, ...] = option(
-        (compiled("@num"),), XPATHS, "Number of a paragraph, from its element; a value that is not all digits is ignored."
+        (compiled("@num"),),
+        XPATHS,
+        "XPaths, from the element of a paragraph, that find its number; a value that is not all digits is ignored.",
     )
     printed: etree.XPath = option(
-        compiled("true()"), XPATH, "Whether the publication is printed with paragraph numbers, so that people cite by them."
+        compiled("true()"), XPATH, "XPath that is true if the publication is printed with paragraph numbers, so that people cite by them."
     )
     heading_level: str = option(
         "", Text(), "Attribute with the level of a heading; ignored if all headings of a document have the same value."
@@ -175,7 +214,9 @@ class PatentKeys(Table):
     )
     claims: tuple[str, ...] = option(("claim",), TEXTS, "Tags of a claim; the profile must list them under passages.")
     claim_number: tuple[etree.XPath, ...] = option(
-        (compiled("@num"),), XPATHS, "Number of a claim, from its element; without a number, claims are counted."
+        (compiled("@num"),),
+        XPATHS,
+        "XPaths, from the element of a claim, that find its number; a claim without a number gets the next number.",
     )
     claim_references: Mapping[str, str] = free_table(
         FilledText(), "Tags that refer to claims, with the attribute that holds the claim's id."

@@ -33,7 +33,7 @@ WHAT = "a profile"
 
 
 class Role(Enum):
-    """The role of a tag: what its elements become in the document."""
+    """The role of a tag: what an XML element with this tag becomes in the document."""
 
     SECTION = auto()
     ELEMENT = auto()
@@ -78,14 +78,16 @@ class ProfileKeys(Table):
     when: etree.XPath | None = option(
         None, XPATH, "XPath that must find something in a document of the profile; distinguishes schemas with the same root."
     )
-    id: tuple[Field, ...] = option((), FIELDS, "Id of the document; the first value that has text is used.")
-    title: tuple[Field, ...] = option((), FIELDS, "Title of the document; the first value that has text is used.")
-    language: tuple[Field, ...] = option((), FIELDS, "Language of the document; the first value that has text is used.")
-    cites: tuple[Field, ...] = option((), FIELDS, "Ids of the documents that the document cites; all values are used.")
-    languages: tuple[str, ...] = option(("xml:lang", "lang"), TEXTS, "Attributes with the language of an element.")
-    ids: tuple[str, ...] = option(("id", "xml:id"), TEXTS, "Attributes with the id of an element.")
+    id: tuple[Field, ...] = option((), FIELDS, "XPaths that find the id of the document; the first one that finds text is used.")
+    title: tuple[Field, ...] = option((), FIELDS, "XPaths that find the title of the document; the first one that finds text is used.")
+    language: tuple[Field, ...] = option(
+        (), FIELDS, "XPaths that find the language of the document; the first one that finds text is used."
+    )
+    cites: tuple[Field, ...] = option((), FIELDS, "XPaths that find ids of documents that the document cites; all values are used.")
+    languages: tuple[str, ...] = option(("xml:lang", "lang"), TEXTS, "Attributes that hold the language of an XML element.")
+    ids: tuple[str, ...] = option(("id", "xml:id"), TEXTS, "Attributes that hold the id of an XML element.")
     semantic: str = option(
-        "", Text(), "Attribute; an XML element that has it becomes a mark, or an element if it holds blocks, whatever its tag."
+        "", Text(), "Name of an attribute. An XML element that has it becomes a mark, or an element if it holds blocks, whatever its tag."
     )
     sections: tuple[str, ...] = option((), TEXTS, "Tags of sections, which can have a title.")
     elements: tuple[str, ...] = option(
@@ -128,7 +130,9 @@ class ProfileKeys(Table):
         FilledText(), "Tags, with the text by which people cite their elements; `{num}` stands for the attribute `num`."
     )
     tags: dict[str, str] = free_table(FilledText(), "Tags, with the tag that their spans get instead.")
-    metadata: dict[str, Field] = free_table(FIELD, "Metadata of the document; several values become a list.")
+    metadata: dict[str, Field] = free_table(
+        FIELD, "Names of metadata fields, with the XPath that finds the value in the document; several values become a list."
+    )
     patent: PatentKeys = table(PatentKeys, "Where a patent has its bibliographic data, description and claims.")
 
 

@@ -155,7 +155,10 @@ def unreadable(path: str, error: BaseException) -> UnreadableFile:
 
 
 def document_id(path: str) -> str:
-    """The id for a relative path: with forward slashes; bytes that are not UTF-8 are escaped with a backslash."""
+    """The document id for a file: its relative path with forward slashes.
+
+    Bytes of the path that are not UTF-8 are escaped with a backslash.
+    """
     return os.fsencode(path.replace(os.sep, "/")).decode("utf-8", "backslashreplace")
 
 

@@ -45,7 +45,10 @@ class Bound:
 
     @property
     def spent(self) -> bool:
-        """Whether this limit, or that of an archive around, was exceeded; nothing more can then be read."""
+        """Whether this limit, or the limit of an archive that contains the file, was exceeded.
+
+        If so, nothing more can be read.
+        """
         return self._spent or (self._parent is not None and self._parent.spent)
 
     def spend(self, count: int) -> None:

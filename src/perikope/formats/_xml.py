@@ -178,7 +178,10 @@ def whole_text(element: etree._Element) -> str:
 
 
 def _pieces(source: Source) -> Iterator[tuple[bytes, int]]:
-    """Yield the bytes of each document in a file and the number of its first line; the encoding extends ASCII."""
+    """Yield the bytes of each document in a file, and the number of its first line.
+
+    The bytes are in an encoding that extends ASCII: other encodings are converted to UTF-8.
+    """
     line, is_empty = source.first_line or 1, True
     with source.open() as stream:
         block = stream.read(_BLOCK)
@@ -335,7 +338,7 @@ def _declared_encoding(data: bytes) -> re.Match[bytes] | None:
 
 
 def _codec(data: bytes) -> tuple[str, str]:
-    """The declared encoding of a document: as written, and as Python names it (empty if unknown). Default is UTF-8."""
+    """The declared encoding of a document, or UTF-8: as written, and as Python names it (empty if unknown)."""
     match = _declared_encoding(data)
     written = match[2].decode() if match else "utf-8"
     try:

@@ -85,11 +85,14 @@ class Field:
     """Whether `form` gets the text with its white space, as codes in fixed width need; else it is collapsed."""
 
     def values(self, element: Element) -> list[str]:
-        """The values that the field finds in an element, without empty values."""
+        """The values that the field finds, starting from an element; empty values are left out."""
         return [value for value, _ in self.located(element)]
 
     def located(self, element: Element) -> list[tuple[str, Element | None]]:
-        """Pairs of a value and the element that holds it; None for the element if `path` finds a text."""
+        """Pairs of a value that the field finds, starting from `element`, and the element that holds the value.
+
+        Empty values are left out. The second item is None if `path` finds an attribute or a text instead of an element.
+        """
         values = []
         for item in items(self.path, element):
             holder = item if isinstance(item, etree._Element) else None
@@ -151,17 +154,20 @@ class XPathText(ValueKind):
             raise UsageError(f"{name} is wrong: {error}") from None
 
     def schema(self) -> dict[str, Any]:
-        """A string."""
+        """A JSON schema for a string."""
         return {"type": "string"}
 
 
 @dataclass(eq=False, repr=False)
 class PathList(ListOf):
-    """A list of XPaths or of tables with a path; a single one may be given without a list."""
+    """The kind of values that are lists of XPaths, or of tables with the key `path`.
+
+    A single item may be written without a list. Unlike with `ListOf`, the error for a wrong single item is then about
+    the item, not about a list.
+    """
 
     def check(self, name: str, value: Any) -> tuple[Any, ...]:
         """The compiled items of the list, as a tuple."""
-        # The error for a single wrong XPath must be about the XPath, not about a list.
         return super().check(name, value) if isinstance(value, list | tuple) else (self.item.check(name, value),)
 
 
@@ -171,7 +177,7 @@ XPATHS = PathList(XPATH, "XPaths")
 
 @dataclass(eq=False, repr=False)
 class FieldValue(ValueKind):
-    """Where a value stands: an XPath, or a table with `path`, `join`, `between` and `form`."""
+    """The kind of values that say where a value is: an XPath, or a table with `path`, `join`, `between` and `form`."""
 
     def describe(self) -> str:
         """The accepted values, in words."""
@@ -185,12 +191,12 @@ class FieldValue(ValueKind):
         return Field(XPATH.check(name, content["path"]), join, between, _form(f"{name} (form)", form), form in _RAW)
 
     def schema(self) -> dict[str, Any]:
-        """A string or an object."""
+        """A JSON schema for a string or an object."""
         return {"anyOf": [{"type": "string"}, {"type": "object", "properties": {key: {} for key in _KEYS}, "required": ["path"]}]}
 
 
 FIELD = FieldValue()
-FIELDS = PathList(FIELD, "XPaths or tables of a path")
+FIELDS = PathList(FIELD, "XPaths or tables with a path")
 
 
 def _form(name: str, form: object) -> Callable[[str], str]:
@@ -219,5 +225,5 @@ class Pattern(ValueKind):
             raise UsageError(f"{name} is not a regular expression ({error}); correct it") from None
 
     def schema(self) -> dict[str, Any]:
-        """A string."""
+        """A JSON schema for a string."""
         return {"type": "string"}

@@ -76,7 +76,10 @@ def _of_file(path: str) -> Profile:
 
 @lru_cache(maxsize=16)
 def _loaded(path: str, changed: int, size: int) -> Profile:
-    """Load a profile; the cache key includes time and size of the file, which may change while the program runs."""
+    """Load a profile. It is cached by path, modification time (`changed`, in ns) and size.
+
+    So a file that changes while the program runs is loaded again.
+    """
     return load(Path(path))
 
 

@@ -35,7 +35,7 @@ LABELLED = ("span.tag", "span.part", "span.language")
 """Columns whose values are numbers of labels. The labels of a segment are its tags, parts and language names."""
 
 _SIGNED = ("span.parent", "section.parent", "section.title_span")
-"""Columns in which -1 means that there is none."""
+"""Columns in which -1 stands for a missing value."""
 
 _EXACT = {
     "tokens": "u2", "window.number": "u2", "posting.document": "u2", "posting.frequency": "u1", "part_frequency": "u1",

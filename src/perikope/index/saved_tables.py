@@ -86,11 +86,11 @@ def write_table(folder: Path, name: str, kind: str, values: Mapping[str, Any]) -
 
 
 def check_name(name: str) -> None:
-    """Raise a `UsageError` if a table cannot have this name."""
+    """Raise a `UsageError` if a table, or a store of vectors, cannot have this name."""
     if not _NAME.fullmatch(name) or name.endswith((".json", ".")):
-        raise UsageError(f"{name!r} cannot be the name of a table: use letters, digits, - and _, without .json at the end")
+        raise UsageError(f"{name!r} cannot be the name of a table or a store: use letters, digits, - and _, without .json at the end")
     if _DEVICE.match(name):
-        raise UsageError(f"{name!r} cannot be the name of a table: it is the name of a device on Windows; choose another")
+        raise UsageError(f"{name!r} cannot be the name of a table or a store: it is the name of a device on Windows; choose another name")
 
 
 def delete_table(folder: Path, name: str) -> None:

@@ -289,11 +289,9 @@ class Segment:
         return self._ids.text(first + int(rows[0])) if rows.size else None
 
     def span_namer(self, document: int) -> Callable[[int], str | None]:
-        """A function that returns the id of a span, or None if it has no id.
+        """A function from the number of a span in the document to the id of the span, or to None if it has no id.
 
-        It is faster than `span_id` for many spans.
-
-        Its argument is the number of the span in the document.
+        For many spans, this is faster than `span_id`.
         """
         first, end = self._slice("document.first_id", document)
         row_of_span = dict(zip(self["id.span"][first:end].tolist(), range(first, end), strict=True))

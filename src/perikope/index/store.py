@@ -54,13 +54,13 @@ class StoreWriter:
         return blocks
 
     def write(self, name: str, columns: ColumnWriter) -> None:
-        """Write the columns of the store. `name` begins their names."""
+        """Write the columns of the store. Their names are `name`, a dot, and what the column contains."""
         self.stream(name, columns, ())
 
     def stream(self, name: str, columns: ColumnWriter, steps: Iterable[object]) -> None:
-        """Write the columns of the store while iterating over `steps`, which adds strings to the store.
+        """Write the columns of the store as `write` does, but add strings to the store meanwhile.
 
-        So only the blocks of one step are in memory.
+        The strings are added by iterating over `steps`. So only the blocks of one step are in memory.
         """
         ends: list[int] = []
 

@@ -78,7 +78,10 @@ class Tombstones:
         return cls(deleted, term, deltas, Counts(*totals))
 
     def counts(self, terms: Integers) -> Integers:
-        """The counts of each term in the deleted documents, as an array (4, terms). The rows are `_OF_TERM`."""
+        """Four counts of each term in the deleted documents, as an array (4, terms); 0 for a term that they lack.
+
+        The rows are the counts of documents, of occurrences, of passages, and of occurrences in passages.
+        """
         at = np.searchsorted(self.terms, terms)
         known = np.flatnonzero(at < self.terms.size)
         known = known[self.terms[at[known]] == terms[known]]
@@ -102,7 +105,10 @@ def _rising(numbers: Array, limit: int) -> bool:
 
 
 def bury(segment: Any, documents: Array) -> Tombstones:
-    """Make the tombstones for these documents (numbered in the segment) and for all that were deleted before."""
+    """Make the tombstones of a segment after deleting `documents`, given by their numbers in the segment.
+
+    They also contain all documents that were deleted before.
+    """
     before = segment.tombstones.documents if segment.tombstones else np.zeros(0, np.uint32)
     buried = np.union1d(before, documents).astype(np.uint32)
     # All deleted documents are counted anew, so that no error can accumulate over many deletions.

@@ -93,7 +93,7 @@ class WeightedTerms(NamedTuple):
     """The terms of a query in one segment, rare terms first."""
 
     lists: Integers
-    """Shape (2 or more, terms): the first list of each term, and one more than its last list. Ignores other rows."""
+    """Shape (2 or more, terms): the first list of each term, and one more than its last list, in the first two rows."""
     coefficients: Floats
     """Shape (terms, coefficients): the coefficients of each term."""
     background: Floats
@@ -270,7 +270,10 @@ def _postings_of(window: _Window, lists: int) -> int:
 
 @kernel
 def _beyond(documents: Unsigned16, size: int) -> bool:
-    """Whether a document is outside a window of this size. The buffers are not reset there."""
+    """Whether any document of a list is outside a window of this size.
+
+    Such a list must not be added, because the buffers are reset only for the documents of the window.
+    """
     limit = np.uint16(size)
     some = np.uint8(0)
     for i in range(documents.size):
@@ -280,7 +283,10 @@ def _beyond(documents: Unsigned16, size: int) -> bool:
 
 @kernel
 def _permitted(allowed: Bytes) -> int:
-    """The number of ones in an array of 0 and 1. Counting blocks of 64 in one byte is several times faster."""
+    """The number of ones in an array of 0 and 1.
+
+    Each block of 64 is counted in one byte, which is several times faster than counting everything in 64 bits.
+    """
     count = 0
     whole = allowed.size - allowed.size % _BLOCK
     for first in range(0, whole, _BLOCK):
@@ -379,7 +385,11 @@ def _add_list(
 
 @kernel
 def _add_all(documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats) -> None:
-    """Add a list without rare postings, for a model with one coefficient. Most time is spent in this loop."""
+    """Add the contributions of a list to `sums`, which has one value per document of the window.
+
+    The term must have one coefficient, and the list no rare postings. `table` has the contributions by frequency and
+    column. Most time is spent in this loop.
+    """
     for i in range(documents.size):
         document = documents[i]
         sums[document] += coefficient * table[frequencies[i], columns[document]]
@@ -389,7 +399,10 @@ def _add_all(documents: Unsigned16, frequencies: Bytes, coefficient: float, tabl
 def _add_allowed(
     documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats, allowed: Bytes
 ) -> None:
-    """Add a list like `_add_all`, but only for allowed documents, which is faster if these are few."""
+    """Add the contributions of a list to `sums` as `_add_all` does, but only for the allowed documents.
+
+    This is faster if few documents are allowed.
+    """
     for i in range(documents.size):
         document = documents[i]
         if allowed[document]:
@@ -419,7 +432,7 @@ def _contribution(
 
 @kernel
 def _reaching(sums: Floats, cut: float) -> int:
-    """The number of sums that are at least `cut`. Without a branch, so that many are compared at once."""
+    """The number of sums that are at least `cut`. The loop has no branch, so that many sums are compared at once."""
     count = 0
     for i in range(sums.size):
         count += sums[i] >= cut

@@ -1,8 +1,8 @@
 """The deepest element of each token, lengths of elements, and overlaps.
 
 Spans are in reading order, parents first, and token ranges count within their document. Of several spans that contain a
-token, the deepest is the one with the largest number, because a child comes after its parent. If two windows overlap,
-the second one is therefore the deepest.
+token, the deepest is the one with the largest number, because a child comes after its parent. If two passages
+overlap, because a text was cut into overlapping windows, the second one is therefore the deepest.
 """
 
 from __future__ import annotations

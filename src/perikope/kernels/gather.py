@@ -61,7 +61,10 @@ def _copy_ranges(column: NDArray[np.integer[Any]], first: Integers, end: Integer
 
 @kernel
 def read_of_owners(data: Bytes, size: int, first: Integers, owner: Integers, number: Integers) -> Integers:
-    """The numbers of a column at `first[owner] + number`; `size` is the number of bytes, 1, 2 or 4, unsigned."""
+    """For each i, the number of a column at index `first[owner[i]] + number[i]`.
+
+    The numbers are unsigned. `size` is the number of bytes per number: 1, 2 or 4.
+    """
     values = np.empty(owner.size, np.int64)
     if size == 1:
         _pick(data, first, owner, number, values)
@@ -80,7 +83,7 @@ def _pick(column: Unsigned32, first: Integers, owner: Integers, number: Integers
 
 @kernel
 def are_below(number: Integers, owner: Integers, limit: Integers) -> bool:
-    """Whether every number is from 0 to below the limit of its owner."""
+    """Whether every number is from 0 to below the limit of its owner; `owner` has indexes of `limit`."""
     good = True
     for i in range(number.size):
         good &= (number[i] >= 0) & (number[i] < limit[owner[i]])
@@ -89,10 +92,10 @@ def are_below(number: Integers, owner: Integers, limit: Integers) -> bool:
 
 @kernel
 def are_ranges(first: Integers, end: Integers, length: Integers, owner: Integers, limit: Integers) -> bool:
-    """Whether all ranges are valid.
+    """Whether all ranges of tokens, from `first` to `end` (exclusive), are valid.
 
-    A range must not end before it begins, nor (exclusive) after the limit of its owner, and must not be shorter than
-    its length.
+    A range must not end before it begins, nor after the limit of its owner; `owner` has indexes of `limit`. `length` is
+    the number of tokens of a range that are not stop words. It must not be larger than the range.
     """
     good = True
     for i in range(first.size):

@@ -1,4 +1,8 @@
-"""Find the occurrences of the query's terms in documents, and count them in passages and titles."""
+"""Find the occurrences of the query's terms in documents, and count them in passages and titles.
+
+Documents are token streams, as in `kernels.tokens`. A *code* is two bytes of a stream. Most tokens have one code, the
+number of their term. A term whose number is too large for one code is *wide*: its tokens have three codes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,8 @@ _WANTED, _ESCAPE, _LOW_HALF = 1, 2, 4
 def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Integers) -> tuple[Integers32, Integers32, Integers]:
     """Find all occurrences of the wanted terms.
 
-    `terms` has the number of each wanted term, or -1. Returns the term of each occurrence, as an index of `terms`; its
+    `codes[first_code[d] : end_code[d]]` is the token stream of document d. `terms` has the number of each wanted term,
+    or -1 for a term that the segment does not have. Returns the term of each occurrence, as an index of `terms`; its
     position in its document; and for each document the end (exclusive) of its occurrences.
 
     The first pass notes blocks of codes that may contain a wanted term, and the second pass reads these blocks. Neither
@@ -66,7 +71,7 @@ def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Int
 
 @kernel
 def _note_blocks(codes: Unsigned16, mark: Bytes, blocks: Integers) -> int:
-    """Write the blocks that contain a wanted or a wide term to `blocks`, and return their number.
+    """Write the blocks of a document that contain a wanted or a wide term to `blocks`, and return their number.
 
     A block is written as 2 · its number, plus 1 if it contains a wide term. A short last block is always written, and
     as if it contained a wide term, so that it is read code by code.
@@ -97,9 +102,10 @@ def _read_blocks(
     position: Integers32,
     count: int,
 ) -> int:
-    """Write the code and position of each wanted term in the noted blocks of a document; return the new `count`.
+    """Append the occurrences of the wanted terms in one document to `code_found` and `position`, from index `count` on.
 
-    The code of a wide term is `SLOTS` + its index in `terms`.
+    Returns the new number of occurrences. `blocks` comes from `_note_blocks`, and `mark` has the marks of each code.
+    `code_found` receives the code of the term, or `SLOTS` + its index in `terms` if the term is wide.
     """
     whole = codes.size // BLOCK
     rows = codes[: whole * BLOCK].reshape(whole, BLOCK)
@@ -149,10 +155,11 @@ def occurrences_of_ranges(
     first_token: Integers,
     end_token: Integers,
 ) -> tuple[Integers, Integers]:
-    """The first and the end occurrence (exclusive) inside each range of tokens.
+    """Two arrays with one value per range of tokens: its first occurrence, and the end of its occurrences (exclusive).
 
-    Ranges may overlap and be in any order. The search for a range starts at the end of the previous range, which is
-    fast for passages in reading order.
+    `position` has the position of each occurrence, and `first_occurrence` the first occurrence of each document, with
+    the number of occurrences at the end. `end_token` is exclusive. Ranges may overlap and be in any order. The search
+    for a range starts at the end of the previous range, which is fast for passages in reading order.
     """
     count = document_of_range.size
     first = np.empty(count, np.int64)
@@ -174,7 +181,10 @@ def occurrences_of_ranges(
 
 @kernel
 def _seek(position: Integers32, at: np.uintp, low: np.uintp, high: np.uintp, wanted: int) -> np.uintp:
-    """The first index from `low` on with a position of at least `wanted`, or `high` if none has; starts at `at`."""
+    """The first index from `low` to below `high` with a position of at least `wanted`, or `high` if there is none.
+
+    `at`, from `low` to `high`, is where the search starts. It does not change the result.
+    """
     if at > low and position[at - ONE] >= wanted:
         high = at - ONE
     else:
@@ -216,9 +226,10 @@ class _Entries(NamedTuple):
 
 @kernel
 def count_terms(term: Integers32, first_occurrence: Integers, end_occurrence: Integers, terms: int) -> TermCounts:
-    """How often each term occurs in each unit, a range of occurrences with its end exclusive.
+    """Count how often each term occurs in each unit.
 
-    `term` has the term of each occurrence, a number from 0 to below `terms`.
+    A unit has the occurrences from `first_occurrence` to `end_occurrence` (exclusive). `term` has the term of each
+    occurrence, a number from 0 to below `terms`.
     """
     units = first_occurrence.size
     capacity = 1  # one more, because an entry is written before it is known whether its count is above 0
@@ -280,7 +291,7 @@ def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uin
 
 @kernel
 def add_titles(counts: TermCounts, section_of_unit: Integers, parent_of_section: Integers, titles: TermCounts, terms: int) -> TermCounts:
-    """The term counts of each unit together with the titles of its section and of all sections above.
+    """The term counts of each unit, plus those of the titles of its section and of all sections above.
 
     `titles` has the counts of each section's title. A section without a parent has -1; parents come before their
     children. `terms` is the number of different terms.

@@ -85,7 +85,9 @@ class Cells(NamedTuple):
 
 @kernel
 def sum_gauss(occurrences: WeightedPositions, passages: PassagePositions, sigma: float, rules: QuadratureRules) -> Floats:
-    """For each passage, the sum of the module's docstring with `f(o, x) = exp(-(o - x)² / 2σ²)`; 0 if it is empty.
+    """For each passage, the sum of the module's docstring with `f(o, x) = exp(-(o - x)² / 2σ²)`.
+
+    The sum of an empty passage is 0.
 
     For each document, the faster of two methods is used (`gauss_by_pairs` and `gauss_by_series`). The relative error of
     both is at most 2e-10. In addition, at each point they may omit up to exp(-REACH²/2) of the sum of the document's
@@ -129,7 +131,7 @@ def sum_gauss(occurrences: WeightedPositions, passages: PassagePositions, sigma:
 def _choose_rules(
     first_position: Integers, last_position: Integers, sigma: float, longest: Floats, count_of_rule: Integers, rule: NDArray[np.int16]
 ) -> int:
-    """Write the smallest accurate rule of each passage to `rule`; return the number of nodes of all passages together.
+    """Write to `rule` the accurate rule with the fewest nodes for each passage; return the number of all these nodes.
 
     `longest` is the row of `QuadratureRules.longest` for the document.
     """
@@ -477,10 +479,10 @@ def sum_trapezoid(
 
 @kernel
 def _find_ranges(first: Integers, last: Integers, x: float, sigma: float, bounds: Integers) -> None:
-    """Set `bounds` to four numbers of unions: last ≤ x - σ, last < x, first ≤ x, and first < x + σ.
+    """Count the unions with last ≤ x - σ, with last < x, with first ≤ x, and with first < x + σ.
 
-    `first` and `last` are the positions at which unions begin and end. On entry, `bounds` has the numbers for the
-    previous point, from which the search starts.
+    `first` and `last` are the first and last positions of the unions, both in ascending order. The four counts are
+    written to `bounds`. On entry, `bounds` has the counts for the previous point, from which the search starts.
     """
     bounds[0] = _advance(last, bounds[0], x - sigma, True)
     bounds[1] = _advance(last, bounds[1], x, False)
@@ -490,7 +492,10 @@ def _find_ranges(first: Integers, last: Integers, x: float, sigma: float, bounds
 
 @kernel
 def _advance(values: Integers, at: int, limit: float, inclusive: bool) -> int:
-    """The number of values below `limit`, or if `inclusive` up to it. Values must rise. The search starts at `at`."""
+    """The number of values below `limit` or, if `inclusive`, of values that are at most `limit`.
+
+    The values must be in ascending order. `at` is a first guess of the number. It does not change the result.
+    """
     while at < values.size and (values[at] < limit or (inclusive and values[at] == limit)):
         at += 1
     while at > 0 and not (values[at - 1] < limit or (inclusive and values[at - 1] == limit)):

@@ -13,7 +13,7 @@ from perikope.core.arrays import Bytes, Integers, Unsigned16, Unsigned32, Unsign
 from perikope.kernels.jit import kernel
 
 WINDOW_BITS = 16
-"""The upper bits of a document's number, after a shift by this many bits, are the number of its window."""
+"""The number of a document, shifted right by this many bits, is the number of its window."""
 LARGE = 255
 """Frequencies of at least this value do not fit in one byte and are stored separately."""
 

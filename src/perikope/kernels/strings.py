@@ -68,8 +68,8 @@ def _less(start: Integers, end: Integers, data: Bytes, a: int, b: int) -> bool:
 def pack_strings(ends: Unsigned64, data: Bytes, numbers: Integers, chunks: int) -> Unsigned64:
     """The first `8 · chunks` bytes of chosen strings as numbers of eight bytes, shape (chunks, strings).
 
-    Shorter strings are filled up with zeros. The numbers are in the same order as the strings. String `s` is
-    `data[ends[s - 1] : ends[s]]`.
+    Shorter strings are filled up with zeros. Comparing the numbers of two strings, chunk by chunk, compares these
+    bytes. String `s` is `data[ends[s - 1] : ends[s]]`.
     """
     packed = np.zeros((chunks, numbers.size), np.uint64)
     for i in range(numbers.size):
@@ -82,7 +82,7 @@ def pack_strings(ends: Unsigned64, data: Bytes, numbers: Integers, chunks: int) 
 
 @kernel
 def order_runs(groups: Integers, keys: Unsigned64, longest: int) -> Integers:
-    """The order of rows if each run of rows with the same group is sorted by keys.
+    """The indexes of all rows, after each run of adjacent rows with the same group is sorted by its keys.
 
     `keys` has shape (chunks, rows), as from `pack_strings`. The result is empty if a run is longer than `longest`.
     """

@@ -57,9 +57,10 @@ def best_products(
 ) -> bool:
     """Raise `best` to the products of query tokens with some rows. Returns False if a row has an unknown centroid.
 
-    `best` has shape (passages, query tokens). `products` has shape (rows, query tokens): the products with the unpacked
-    rows. `head` is `PLAIN`, `SCALED` or `CENTRED`. `of_centroid` has shape (centroids, query tokens): the products with
-    the centroids. `halves` has the value of each float16 bit pattern.
+    `best` has shape (passages, query tokens). `products` has shape (rows, query tokens): the products with the values
+    of the rows, without centroid and scale. `head` is `PLAIN`, `SCALED` or `CENTRED`. `of_centroid` has shape
+    (centroids, query tokens): the products with the centroids. `halves` has the factor that each of the 65,536 bit
+    patterns of a scale stands for.
     """
     tokens = products.shape[1]
     for i in range(products.shape[0]):

@@ -156,7 +156,7 @@ class HGAT(nn.Module):
     def variant(cls, name: str, **options: Any) -> HGAT:
         """Make one of the eight variants by its name in the paper, such as `NO_LB_NS`.
 
-        `options` are arguments of `HGAT`.
+        `options` are the other arguments of `HGAT`.
         """
         if name not in VARIANTS:
             raise unknown("variant", name, VARIANTS)

@@ -29,9 +29,7 @@ _WORTH_A_THREAD = 1 << 15
 
 
 def max_sim(query: Floats32, packed: PackedVectors, *, threads: int = 0) -> Floats:
-    """MaxSim scores (passages,) of `query` (query tokens, dimension) with each passage.
-
-    0 for a passage without vectors.
+    """MaxSim scores (passages,) of `query` (query tokens, dimension) with each passage; 0 for one without vectors.
 
     `threads` is the maximum number of threads. 0 uses all cores if the main thread calls, and one core if another
     thread calls, because topics that run in parallel have one thread each.
@@ -113,9 +111,7 @@ class _Comparison:
 
 
 def _summed(best: Floats32, document: CodedDocument) -> Floats:
-    """The scores (passages,): sums over query tokens of `best` (passages, query tokens).
-
-    0 for a passage without vectors.
+    """The scores (passages,): sums over query tokens of `best` (passages, query tokens); 0 without vectors.
 
     Raises an error if a score is not finite, because the store is then damaged.
     """

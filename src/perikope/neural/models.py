@@ -147,9 +147,9 @@ class _StoreComparison:
         ]
 
     def written_tokens(self, row: int) -> Callable[[int], str]:
-        """A function that takes a token position and returns the quoted token of the row's passage.
+        """A function that takes a token position and returns the quoted token of the row's passage at this position.
 
-        `?` beyond its end.
+        It returns `?` for a position beyond the end of the passage.
         """
         document, passage = self.locate(row)
         text = written_passages(self._snapshot, document, self._store.heading_path)[passage]
@@ -173,8 +173,7 @@ def find_passages(snapshot: Snapshot, matches: Matches, store: VectorStore, matr
     packed = store.find(snapshot, matches.number_of_document, matrix)
     if packed.passages != matches.passages:
         raise UsageError(
-            f"the store {store.name!r} does not have the same passages as the index; update it with "
-            f"`perikope encode {snapshot.folder} --name {store.name}`"
+            f"the store {store.name!r} does not have the same passages as the index; update it with {store.updated_by(snapshot.folder)}"
         )
     return packed
 
@@ -275,7 +274,7 @@ def colbert_signals(
         int, Range(0, 1e9), Grid((0,)), "Number of passages that are compared exactly, chosen by an approximate score; 0 for all."
     ] = 0,
 ) -> Signals:
-    """The MaxSim scores with the token vectors of a store."""
+    """The signal `maxsim`: the MaxSim score of each passage with the token vectors of a store."""
     snapshot = snapshot_of(matches)
     opened = open_store(snapshot.folder, store, "tokens")
     return {"maxsim": colbert_column(snapshot, matches, opened, encoder_of(opened), refine=refine)}
@@ -302,7 +301,11 @@ def hgat_signals(
         Variant, Grid(("",)), "Variant of graph attention that the store must have been made with; an empty text accepts any variant."
     ] = "",
 ) -> Signals:
-    """The MaxSim scores with passages in context and, with late fusion, with passages alone, each times its weight."""
+    """The signal `context`: the MaxSim score of each passage in its context.
+
+    With late fusion, there is also the signal `content`, the score of the passage alone. Both then are multiplied by
+    their weights.
+    """
     snapshot = snapshot_of(matches)
     opened = open_store(snapshot.folder, store, "context")
     facts = opened.facts
@@ -336,7 +339,7 @@ def vector_signals(
     *,
     store: Annotated[str, Grid((POOLED_STORE,)), "Name of a store with one vector per passage."] = POOLED_STORE,
 ) -> Signals:
-    """The similarity of the query with one vector per passage."""
+    """The signal `similarity`: the dot product of the query vector with the vector of each passage."""
     snapshot = snapshot_of(matches)
     opened = open_store(snapshot.folder, store, "pooled", "own")
     return {"similarity": vector_column(snapshot, matches, opened, query_vectors(snapshot, opened, matches.query.plain_text))}
@@ -346,8 +349,8 @@ def vector_signals(
 def vectors(signals: Signals) -> Column:
     """Similarity of the query vector with one vector per passage, from `perikope encode --pooled` or any other model.
 
-    The score is `E_q · E_p`. Pooled vectors are the normalised mean of an encoder's token vectors. Vectors of other
-    models are added with `perikope.neural.models.add_vectors` and used as they are.
+    The score is `E_q · E_p`. Pooled vectors are the mean of an encoder's token vectors, scaled to length 1. Vectors of
+    other models are added with `perikope.neural.models.add_vectors` and are not scaled.
     """
     return signals["similarity"]
 
@@ -398,8 +401,8 @@ def add_vectors(
 ) -> VectorStore:
     """Make or update a store with the vectors of any model, one per passage.
 
-    `passage_vectors` takes texts and returns their vectors (texts, dimension). The store keeps them unchanged, as
-    float16 by default. Scale them to length 1 for cosine similarity.
+    `passage_vectors` takes texts and returns their vectors (texts, dimension). The store does not scale them, and keeps
+    them as float16 by default. Scale them to length 1 for cosine similarity.
 
     `query_vector` takes a query and returns its vector (dimension,). It is not saved with the index. After opening the
     index again, pass it to `set_query_encoder`; passages are not encoded again.

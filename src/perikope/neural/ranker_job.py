@@ -195,11 +195,15 @@ class _RankerJob:
     def measured(self, name: str, scores: Floats32) -> dict[str, list[float]]:
         """The values of each measure, one per topic of the set `name`; passages with the score -inf are not ranked."""
         collection, topics = self.workplace.set_of(name)
-        names, depth = collection.texts.names, self.workplace.plan.k
-        rankings = [
-            [names[passage] for passage in np.argsort(-row, kind="stable")[:depth].tolist() if row[passage] > -np.inf] for row in scores
-        ]
+        names = collection.texts.names
+        rankings = [[names[passage] for passage in self._best(collection, row).tolist()] for row in scores]
         return self._values(rankings, topics)
+
+    def _best(self, collection: Collection, scores: Floats32) -> Integers:
+        """The passages that are ranked for a topic, best first, given the score of each passage; -inf is not ranked."""
+        order = np.argsort(-scores, kind="stable")
+        order = order[scores[order] > -np.inf]
+        return order[: self.workplace.plan.depth.cut(collection.texts.document_of_passage[order])]
 
     def _values(self, rankings: Sequence[Sequence[str]], topics: Topics) -> dict[str, list[float]]:
         """The values of each measure, one per topic, given the names of the ranked passages of each topic."""
@@ -213,10 +217,11 @@ class _RankerJob:
         Returns the values of each measure, one per topic, and the mean share of the ranker over topics.
         """
         collection, topics = self.workplace.set_of(name)
-        names, number, depth = collection.texts.names, collection.texts.number, self.workplace.plan.k
+        names, number = collection.texts.names, collection.texts.number
         by_share = [
-            fused_rankings(row, run.get(qid, {}), names, number, depth) for qid, row in zip(topics.qids, scores, strict=True)
-        ]  # fmt: skip
+            fused_rankings(row, run.get(qid, {}), names, number, max(self._best(collection, row).size, self.workplace.plan.depth.results))
+            for qid, row in zip(topics.qids, scores, strict=True)
+        ]
         main = parse_measure(self.workplace.plan.measures[0])
         values = np.array([[main(ranking, judged) for ranking in row] for row, judged in zip(by_share, topics.judged, strict=True)])
         chosen = choose_shares(values, _folds(topics, FOLDS, 1)).tolist()

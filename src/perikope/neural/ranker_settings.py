@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from perikope.evaluation.depth import Depth
 from perikope.evaluation.experiment.plan import Plan, check_sets
 from perikope.evaluation.experiment.plan_parts import CollectionPlan, SystemPlan
 from perikope.neural.defaults import DIMENSION
 from perikope.neural.encoder import keeping_random_state
 from perikope.neural.hgat import HGAT, LATE_FUSION, OWN_FORM
-from perikope.neural.system_keys import K, NeuralKeys, NeuralSystemKeys
+from perikope.neural.system_keys import NeuralKeys, NeuralSystemKeys
 from perikope.neural.training import TrainingSettings
 from perikope.search.options import SearchOptions
 
@@ -25,7 +26,7 @@ class NeuralRanker:
     trained: bool = True
     """Whether the ranker is trained; otherwise the encoder is used as it is."""
     dimension: int = DIMENSION
-    """Values per token vector; 0 for the width of the encoder."""
+    """Dimension of token vectors; 0 keeps the hidden size of the encoder."""
     train_on: tuple[str, ...] = ()
     """Sets of topics to train on, as `collection/set`; empty to use the sets of the experiment."""
     folds: int = 0
@@ -133,6 +134,10 @@ def _check_attention(variant: str, dimension: int, settings: Mapping[str, Any]) 
         HGAT.variant(variant, dimension=dimension, **settings)
 
 
+_FIRST_DEPTH = Depth(200)
+"""The depth that is not part of fingerprints. It was the only one when the first values were stored."""
+
+
 def fingerprint(plan: Plan, system: SystemPlan) -> str:
     """A hash of all settings that the values of a ranker depend on.
 
@@ -145,7 +150,7 @@ def fingerprint(plan: Plan, system: SystemPlan) -> str:
     ]  # fmt: skip
     common += [shared.documents] if shared.documents else []
     common += [{"search": dict(shared.search)}] if shared.search else []
-    common += [{"k": plan.k}] if plan.k != K else []
+    common += [{"k": str(plan.depth)}] if plan.depth != _FIRST_DEPTH else []
     names = (system.name, *system.derived)
     fused = [[fusion.name, other.name, *fusion.of] for name in names for fusion, other in plan.fusions_of(name)]
     return hashlib.blake2b(json.dumps([asdict(ranker), common, fused], sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -57,9 +57,8 @@ def save_ranker(folder: Path, ranker: SavedRanker) -> None:
 def load_ranker(folder: Path, **options: Any) -> SavedRanker:
     """Load a ranker from a folder that `save_ranker` wrote.
 
-    An encoder, by folder or name, gives a ranker without context.
-
-    `options` are arguments of `Encoder.load`.
+    `folder` may also be the folder or the name of an encoder: the ranker then has no context. `options` are the other
+    arguments of `Encoder.load`.
     """
     encoder = Encoder.load(str(folder), **options)
     context, fusion = load_context(folder)
@@ -73,7 +72,10 @@ def load_ranker(folder: Path, **options: Any) -> SavedRanker:
 
 
 def load_context(folder: Path) -> tuple[HGAT | None, LateFusion | None]:
-    """Load the graph attention and the late fusion of a folder; each is None if the folder has none."""
+    """Load the graph attention and the late fusion of the ranker saved in a folder.
+
+    Both are None for a ranker without context. The second is None for a ranker without late fusion.
+    """
     if not (folder / CONTEXT_SETTINGS).is_file():
         return None, None
     content = _read(folder / CONTEXT_SETTINGS)

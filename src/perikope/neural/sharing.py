@@ -168,15 +168,15 @@ def make_plan(neighbours: Neighbourhoods, targets: Integers, layers: int, *, no_
 
 
 def nodes_of_context(contexts: Integers, nodes: int) -> Integers:
-    """The number to add to that of a node for the code of its state in the context of a target (-1: BASE).
+    """The number that is added to the number of a node to get the code of its state in the context of a target.
 
-    `contexts` (n,) are targets, `nodes` is the number of nodes; returns (n,).
+    `contexts` (n,) are targets, or -1 for BASE. `nodes` is the number of nodes. Returns (n,).
     """
     return (contexts + 1) * nodes
 
 
 class _Planner:
-    """Plans layers with codes of states (n,): numbers of nodes for BASE, then those in the context of each target."""
+    """Plans layers. States are given by codes (n,): the number of the node, plus the number of `nodes_of_context`."""
 
     def __init__(self, neighbours: Neighbourhoods, no_out: bool, no_self: bool) -> None:
         self.neighbours, self.no_out, self.no_self = neighbours, no_out, no_self
@@ -187,7 +187,10 @@ class _Planner:
         return states // self.nodes - 1, states % self.nodes
 
     def canonical(self, states: Integers, changed: Integers) -> Integers:
-        """Replace those of `states` (n,) that are not in the sorted `changed` by the equal states of BASE: (n,)."""
+        """Return `states` (n,), where the same node's state of BASE replaces each state that is not in `changed`.
+
+        `changed` has the states that differ from BASE, sorted. All other states have the same value as in BASE.
+        """
         index = np.minimum(np.searchsorted(changed, states), max(changed.size - 1, 0))
         differs = changed[index] == states if changed.size else np.zeros(states.size, bool)
         return np.where(differs, states, states % self.nodes)
@@ -232,7 +235,7 @@ class _Planner:
         return np.unique(reached[is_sent] + nodes_of_context(context[is_sent], self.nodes))
 
     def _spread_back(self, states: Integers) -> Integers:
-        """`states` (n,) and those that send a message to one of them: (m,), sorted."""
+        """The given `states` (n,) and all states that send a message to one of them: (m,), sorted."""
         context, node = self.split(states)
         which, source, _ = self.neighbours.incoming(node)
         return np.union1d(states, source + nodes_of_context(context[which], self.nodes)).astype(np.int64)

@@ -15,9 +15,6 @@ from perikope.evaluation.experiment.plan_keys import MEASURE, RepeatedExperiment
 from perikope.neural.defaults import DEFAULT, DIMENSION
 from perikope.neural.graph import OPENING, RELATIONS
 
-K = 200
-"""Default number of results per topic."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(Options):
@@ -44,7 +41,11 @@ class TrainingOptions(Options):
     heading_path: bool = option(True, Switch(), "Whether heading paths are prepended to passages before they are encoded.")
     measure: str = option("nDCG@10", MEASURE, "Measure on validation topics that decides which epoch is best.")
     patience: int = option(2, Whole(Range(1)), "Epochs without a better measure on validation after which training stops.")
-    validation_passages: int = option(20_000, Whole(Range(1)), "Maximum number of passages that are ranked per validation topic.")
+    validation_passages: int = option(
+        20_000,
+        Whole(Range(1)),
+        "Maximum number of passages that are ranked per validation topic. Documents with a relevant passage may exceed it.",
+    )
     precision: str = option("auto", OneOf(("auto", "float32")), "Precision on a GPU: `auto` is bfloat16.")
 
 
@@ -77,7 +78,7 @@ class NeuralSystemKeys(RepeatedSystemKeys):
     """`[[systems]]`: a neural ranker, if no other key says what the system is."""
 
     trained: bool = option(True, Switch(), "Whether the ranker is trained, or the encoder is used as it is.")
-    dimension: int = option(DIMENSION, Whole(Range(0)), "Values per token vector; 0 for the width of the encoder.")
+    dimension: int = option(DIMENSION, Whole(Range(0)), "Dimension of token vectors; 0 keeps the hidden size of the encoder.")
     train_on: tuple[str, ...] = option((), TEXTS, "Sets of topics to train on, instead of the experiment's `train_on`.")
     folds: int = option(0, Whole(Range(0)), "Folds for cross-validation on the reported topics, instead of `train_on`; 0 for none.")
     training: dict[str, Any] = options_table(TrainingOptions, _of_training, "Settings of training that differ from [training].")
@@ -86,7 +87,7 @@ class NeuralSystemKeys(RepeatedSystemKeys):
     late_fusion: bool | None = option(
         None, Switch(), "Whether the scores of passage and context are mixed. Default: true for the variants NO_NS and NO_LB_NS."
     )
-    kept: float = option(1.0, Real(Range(0, 1)), "Share of the trained weights in the encoder; the rest are untrained weights.")
+    kept: float = option(1.0, Real(Range(0, 1)), "Interpolates the weights of the encoder between untrained (0) and trained (1).")
     untrained_shares: tuple[float, ...] = option(
         (),
         ListOf(Real(Range(0, 1, low_open=True)), "numbers between 0 and 1"),
@@ -99,7 +100,6 @@ class NeuralSystemKeys(RepeatedSystemKeys):
 class NeuralKeys(RepeatedExperimentKeys):
     """The whole file of an experiment with neural rankers."""
 
-    k: int = option(K, Whole(Range(1)), "Number of results per topic.")
     encoder: str = option(DEFAULT, Text(), "Encoder: the name of a downloaded model, or a folder.")
     documents: int = option(
         0, Whole(Range(0)), "Number of documents per topic, fetched as [search] says, whose passages are ranked; 0 ranks all passages."

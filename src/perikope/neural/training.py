@@ -28,6 +28,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from perikope.core import files
 from perikope.core.arrays import Floats32, Integers, Mask
 from perikope.core.errors import InputError, UsageError
+from perikope.evaluation.depth import depth_of
 from perikope.evaluation.measures import parse_measure
 from perikope.neural.encoder import Encoder, keeping_random_state, save_weights, similarity
 from perikope.neural.triples import Texts, Topics, draw_triples, sources_of
@@ -68,7 +69,7 @@ class TrainingSettings:
     """Learning rate of the encoder, from 0 to below 1. In trials, 2e-5 learned less, and forgot less of what other
     collections need."""
     rate: float = 1e-3
-    """Learning rate of new parameters, those of graph attention and α, from 0 to below 1; that of the paper."""
+    """Learning rate of the new parameters (graph attention and α), from 0 to below 1; by default as in the paper."""
     frozen_layers: int | None = None
     """Number of the encoder's layers, from the input, that are not trained; None freezes half, as in the paper."""
     schedule: Literal["constant", "linear"] = "linear"
@@ -152,7 +153,7 @@ class TrainableRanker(nn.Module):
         return similarity(vectors, mask, *self.represent(passages))
 
     def moved(self, texts: Texts, graphs: Sequence[DocumentGraph], *, heading_path: bool) -> TrainableRanker:
-        """A ranker with the same weights for the passages of another collection; `graphs` has one per document."""
+        """A ranker with the same weights for the passages of another collection; `graphs` has a graph per document."""
         return TrainableRanker(self.encoder, texts.written(heading_path=heading_path))
 
     def score_all(self, queries: Sequence[str], passages: Integers) -> Floats32:
@@ -515,7 +516,7 @@ class Validation:
 
     @classmethod
     def of(cls, texts: Texts, topics: Topics, settings: TrainingSettings) -> Validation:
-        """Validation on whole documents, first those with a relevant passage, up to `validation_passages`."""
+        """Validation on all documents with a relevant passage, then on random others up to `validation_passages`."""
         relevant = np.unique(texts.document_of_passage[np.concatenate([*topics.relevant])])
         rest = np.setdiff1d(np.arange(len(texts.documents)), relevant)
         order = np.concatenate([relevant, np.random.default_rng([settings.seed, 7]).permutation(rest)]).astype(np.int64)
@@ -531,12 +532,14 @@ class Validation:
     def measured(self, scores: Floats32, name: str = "") -> list[float]:
         """The value of a measure for each topic, given `scores` (topics, passages).
 
-        `name` is the name of the measure; empty for that of this validation. The best 1000 passages are ranked.
+        `name` is the name of the measure; empty for that of this validation.
         """
         measure = parse_measure(name or self.name)
+        depth, document = depth_of([measure]), self.texts.document_of_passage[self.passages]
         values = []
         for row, judged in zip(scores, self.topics.judged, strict=True):
-            best = np.argsort(-row, kind="stable")[:1000]
+            order = np.argsort(-row, kind="stable")
+            best = order[: depth.cut(document[order])]
             values.append(float(measure([self.texts.names[self.passages[column]] for column in best.tolist()], judged)))
         return values
 

@@ -73,7 +73,7 @@ class Workplace:
 
     @cached_property
     def encoders(self) -> dict[int, Encoder]:
-        """The untrained encoder by dimension; all of them know the tokens of all texts."""
+        """The untrained encoder for each dimension that a ranker has. All of them share the tokens of all texts."""
         name = self.encoder or self.plan.shared.encoder
         dimensions = sorted({system.ranker.dimension for system in self.plan.rankers})
         encoders = {dimension: Encoder.load(name, dimension, device="cpu", precision="float32") for dimension in dimensions}

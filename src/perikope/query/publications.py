@@ -90,7 +90,7 @@ def find_publication(snapshot: Snapshot, text: str) -> int:
 def _exact(snapshot: Snapshot, wanted: PatentNumber) -> list[int]:
     """The numbers of the documents of this publication.
 
-    If there are none, the document of the whole patent, into which all its publications were merged.
+    If there are none, this is the document of the whole patent, into which all its publications were merged.
     """
     merged = wanted._replace(kind="")
     documents = _by_id(snapshot, wanted) or documents_with(snapshot, "publication", wanted.written)

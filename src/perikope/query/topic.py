@@ -21,7 +21,7 @@ class Topic:
     patent: str = ""
     """A patent to search with: a file, or the publication number or id of a document in the index."""
     claims: str | tuple[str, ...] = ()
-    """The query claims: a text, or claims of the patent by number, id or path. If empty, all claims of the patent."""
+    """The query claims: a text, or claims of the patent by number, id or path. If empty, all its claims are used."""
     family: tuple[str, ...] = ()
     """Ids of further documents of the patent's family."""
     options: Mapping[str, Any] = field(default_factory=dict)

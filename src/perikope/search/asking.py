@@ -145,7 +145,7 @@ def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, .
         filters += _sharing_codes(snapshot, options.shares_codes_with, options.code_level)
     for condition in filters:
         if fields := unknown_fields(snapshot, condition):
-            raise unknown("field of metadata", fields[0], known_fields(snapshot))
+            raise unknown("metadata field", fields[0], known_fields(snapshot))
     return tuple(filters)
 
 

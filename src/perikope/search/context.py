@@ -74,7 +74,7 @@ class Context:
 
 
 def count_words(text: str) -> int:
-    """The number of words separated by white space. The default way to count tokens."""
+    """The number of words in a text, separated by white space. `build_context` counts tokens in this way by default."""
     return len(text.split())
 
 

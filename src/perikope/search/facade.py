@@ -138,7 +138,7 @@ class Index:
         self.rollback()
 
     def compact(self) -> None:
-        """Commit and merge all segments, which removes deleted text from the disk."""
+        """Commit, then merge the segments. This removes the text of deleted documents from the disk."""
         self._show(self._write().compact())
         self.rollback()
 

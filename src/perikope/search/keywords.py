@@ -32,9 +32,9 @@ class PatentKeywords(TypedDict, total=False):
     weighted: bool
     """With a patent: weight each word by its frequency in the patent. Without this option, each word has weight 1."""
     code_filter: bool
-    """With a patent: only documents that share a classification code with it."""
+    """With a patent: return only documents that share a classification code with it."""
     date_limit: bool
-    """With a patent: only documents published before its priority date."""
+    """With a patent: return only documents published before its priority date."""
     family_filter: bool
     """With a patent: leave out other documents of its patent family."""
     translator: str | Translator | None
@@ -89,22 +89,24 @@ class SearchKeywords(PatentKeywords, total=False):
     """
     filter: str | Filter | Sequence[str | Filter]
     """
-    Only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b,
+    Search only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b,
     name=The*, kind!=A1, id=d1|d2, codes~G06. A value "in quotes" is taken literally. Several conditions must all
     hold.
     """
     ids: str | Sequence[str] | None
-    """Only documents with these ids. An empty list allows no document."""
+    """Search only documents with these ids. An empty list allows no document."""
     shares_codes_with: str
-    """Only documents that share a classification code with this document. The document itself is left out."""
+    """Search only documents that share a classification code with this document. The document itself is left out."""
     part: str | Sequence[str]
-    """Only passages in this part of a document, such as claims, or in any of several parts."""
+    """Return only passages in this part of a document, such as claims, or in any of several parts."""
     tag: str | Sequence[str]
-    """Only passages with this tag, or with any of several tags."""
+    """Return only passages with this tag, or with any of several tags."""
     must_match: bool
-    """Only passages that satisfy the Boolean query or, for a query of plain words, contain all of its words."""
+    """Return only passages that satisfy the Boolean query or, for a query of plain words, contain all of its words."""
     across_passages: bool
-    """Only passages that contain part of a match of the query. A match may span several passages of a document."""
+    """
+    Return only passages that contain part of a match of the query. A match may span several passages of a document.
+    """
     k: int
     """Number of results to return."""
     elements: bool | str | Sequence[str]

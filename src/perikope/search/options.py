@@ -115,16 +115,16 @@ class SearchOptions(Options):
             parser="perikope.fetch.filters:parse_filter", object_type="perikope.fetch.filters:Filter", marker="unknown_fields",
             example="date<2013-04-01",
         ),
-        "Only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b, name=The*, kind!=A1, "
-        'id=d1|d2, codes~G06. A value "in quotes" is taken literally. Several conditions must all hold.',
+        "Search only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b, name=The*, "
+        'kind!=A1, id=d1|d2, codes~G06. A value "in quotes" is taken literally. Several conditions must all hold.',
         group=RESTRICTIONS, metavar="CONDITION", surfaces=BOTH,
     )  # fmt: skip
     ids: tuple[str, ...] | None = option(
-        None, NamesOrNone(), "Only documents with these ids. An empty list allows no document.",
+        None, NamesOrNone(), "Search only documents with these ids. An empty list allows no document.",
         group=RESTRICTIONS, metavar="FILE", restricts=True, surfaces=[TOPIC],
     )  # fmt: skip
     shares_codes_with: str = option(
-        "", Text(), "Only documents that share a classification code with this document. The document itself is left out.",
+        "", Text(), "Search only documents that share a classification code with this document. The document itself is left out.",
         group=RESTRICTIONS, metavar="DOCUMENT", restricts=True, surfaces=[TOPIC],
     )  # fmt: skip
     code_level: Literal["full", "group", "subclass", "class"] = option(
@@ -133,19 +133,19 @@ class SearchOptions(Options):
         group=RESTRICTIONS, surfaces=BOTH,
     )  # fmt: skip
     part: tuple[str, ...] = option(
-        (), Names(), "Only passages in this part of a document, such as claims, or in any of several parts.",
+        (), Names(), "Return only passages in this part of a document, such as claims, or in any of several parts.",
         group=RESTRICTIONS, metavar="NAME", restricts=True, surfaces=BOTH,
     )  # fmt: skip
     tag: tuple[str, ...] = option(
-        (), Names(), "Only passages with this tag, or with any of several tags.",
+        (), Names(), "Return only passages with this tag, or with any of several tags.",
         group=RESTRICTIONS, metavar="NAME", restricts=True, surfaces=BOTH,
     )  # fmt: skip
     must_match: bool = option(
-        False, Switch(), "Only passages that satisfy the Boolean query or, for a query of plain words, contain all of its words.",
+        False, Switch(), "Return only passages that satisfy the Boolean query or, for a query of plain words, contain all of its words.",
         group=RESTRICTIONS, surfaces=BOTH,
     )  # fmt: skip
     across_passages: bool = option(
-        False, Switch(), "Only passages that contain part of a match of the query. A match may span several passages of a document.",
+        False, Switch(), "Return only passages that contain part of a match of the query. A match may span several passages of a document.",
         group=RESTRICTIONS, flag="--across", surfaces=BOTH,
     )  # fmt: skip
 
@@ -196,11 +196,11 @@ class SearchOptions(Options):
         group=PATENTS, surfaces=BOTH,
     )  # fmt: skip
     code_filter: bool = option(
-        True, Switch(), "With a patent: only documents that share a classification code with it.",
+        True, Switch(), "With a patent: return only documents that share a classification code with it.",
         group=PATENTS, help_off="With a patent: also return documents that share no classification code with it.", surfaces=BOTH,
     )  # fmt: skip
     date_limit: bool = option(
-        True, Switch(), "With a patent: only documents published before its priority date.",
+        True, Switch(), "With a patent: return only documents published before its priority date.",
         group=PATENTS, help_off="With a patent: also return documents published on or after its priority date.", surfaces=BOTH,
     )  # fmt: skip
     family_filter: bool = option(

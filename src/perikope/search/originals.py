@@ -58,7 +58,7 @@ def open_original(index: Index, passage: str, path: str | PathLike[str], *, form
 
 
 def _at(tree: XmlDocument, path: str, place: Place) -> Original | None:
-    """The original at a location, or None if the file no longer has an element at this location."""
+    """The `Original` at `place` in the file `path`; None if the XPath of `place` does not find exactly one element."""
     elements = cast(list[etree._Element], tree.root.getroottree().xpath(place.path))
     if len(elements) != 1:
         return None

@@ -92,7 +92,7 @@ class Search:
         shares_codes = any(isinstance(condition, SharedCodes) for condition in (*self.conditions, *prepared.filters))
         has_codes = not {*CODE_FIELDS}.isdisjoint(known_fields(self.snapshot))
         settings = self.snapshot.manifest.analysis
-        return recipe.complaints(settings, ["shares_codes_with"] if shares_codes else [], has_codes)
+        return recipe.complaints(settings, ["shares_codes_with"] if shares_codes else [], has_codes, self.snapshot.languages)
 
     def prepare(self, asked: Asked) -> Prepared:
         """Translate the query into terms of the index. Raises `UsageError` if no term is left."""

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perikope.browse.signals import fact
+from perikope.evaluation.depth import Depth
 from perikope.evaluation.figures import RECALL_POINTS, precision_curve, quick
 from perikope.evaluation.measures import MEASURES, parse_measure
 from perikope.evaluation.views import Looking
@@ -28,10 +29,11 @@ def test_a_measure_by_places_is_the_measure_by_names(data, documents):
     view = looking.view(looking.prepare(Topic("q", "pump rotor valve"), SearchOptions.of(options)))
     # Few values, so that many are equal.
     values = data.draw(st.lists(st.integers(-1, 2), min_size=view.matches.passages, max_size=view.matches.passages))
-    score, k, matching_only = fact("score", np.array(values, np.float64)), data.draw(st.integers(1, 20)), data.draw(st.booleans())
-    ranked = view.names(view.rank(score, k, matching_only=matching_only))
-    assert ranked == names_of(index.snapshot, view.matches, view.rank(score, k, matching_only=matching_only).rows)
-    places = view.judged_ranks(score, k, matching_only=matching_only)
+    score, matching_only = fact("score", np.array(values, np.float64)), data.draw(st.booleans())
+    depth = Depth(data.draw(st.integers(1, 20)), data.draw(st.sampled_from([0, 0, 2, 4])))
+    ranked = view.names(view.rank(score, depth, matching_only=matching_only))
+    assert ranked == names_of(index.snapshot, view.matches, view.rank(score, depth, matching_only=matching_only).rows)
+    places = view.judged_ranks(score, depth, matching_only=matching_only)
     for name in MEASURED:
         measure = parse_measure(name)
         by_places = quick(measure, view.judged)

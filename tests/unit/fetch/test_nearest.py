@@ -102,3 +102,12 @@ def test_what_encodes_queries_stays_over_commits():
     assert "own" in index.snapshot.query_encoders
     assert other.refresh()
     assert other.snapshot.query_encoders == {}
+
+
+def test_the_error_for_missing_vectors_of_ones_own_names_the_function_that_adds_them():
+    changed = index_of(DOCUMENTS[:2], [2])
+    add_vectors(changed, "own", lambda texts: np.ones((len(texts), 2)), lambda text: np.ones(2), 2)
+    changed.add(DOCUMENTS[2:])
+    changed.commit()
+    with pytest.raises(UsageError, match=r"update the store with perikope\.neural\.models\.add_vectors"):
+        changed.search("rotor", model="vectors(store=own)")

@@ -624,7 +624,7 @@ def sorted_array(numbers):
 
 
 def test_one_per_a_field_that_is_not_there(index):
-    with pytest.raises(UsageError, match="unknown field of metadata 'famly'; did you mean 'family'"):
+    with pytest.raises(UsageError, match="unknown metadata field 'famly'; did you mean 'family'"):
         index.search("pump", one_per="famly")
 
 

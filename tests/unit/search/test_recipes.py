@@ -120,7 +120,7 @@ def test_a_recipe_of_ones_own(porter, tmp_path):
         ("[serach]\n", "mine.toml: unknown key of a recipe 'serach'; did you mean 'search'?"),
         ("[search]\nmodle = 'bm25'\n", "mine.toml: unknown key in [search] 'modle'; did you mean 'model'?"),
         ("[search]\nquery = 'pump'\n", "unknown key in [search] 'query'"),
-        ("[search]\n[expects]\nlanguage = 'en'\n", "unknown key in [expects] 'language'"),
+        ("[search]\n[expects]\nformat = 'en'\n", "unknown key in [expects] 'format'"),
         ("[search]\n[sources]\nsigma = 'x'\n", "unknown key in [sources] 'sigma'"),
         ("[search]\nk = '10'\n", "[search] k must be a whole number, not text"),
         ("[search]\nk = true\n", "[search] k must be a whole number, not true or false"),

@@ -117,7 +117,7 @@ def test_a_passage_of_all_documents_can_be_explained(index):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"filter": "icp=F04D"}, "unknown field of metadata 'icp'; did you mean 'ipc'"),
+        ({"filter": "icp=F04D"}, "unknown metadata field 'icp'; did you mean 'ipc'"),
         ({"part": "claim"}, "unknown part 'claim'; did you mean 'claims'"),
         ({"tag": "cl"}, "unknown tag of passages 'cl'"),
         ({"shares_codes_with": "EP9"}, "no document 'EP9'"),

@@ -48,7 +48,7 @@ def test_matches_serve_many_models(index):
 def test_a_mistake_in_options_is_told_before_a_query_is_read(index):
     with pytest.raises(UsageError, match="has a part"):
         Search(index.snapshot, SearchOptions(part="claims"))
-    with pytest.raises(UsageError, match="unknown field"):
+    with pytest.raises(UsageError, match="unknown metadata field"):
         Search(index.snapshot, SearchOptions(filter="ipc=F04D"))
     with pytest.raises(UsageError, match="add no_overlap, or leave drop_unmatched out"):
         Search(index.snapshot, SearchOptions(drop_unmatched=True))
@@ -58,7 +58,7 @@ def test_a_mistake_in_options_is_told_before_a_query_is_read(index):
     problem = prepare_topic(index.snapshot, Topic("1", "the of"), SearchOptions()).problem
     assert problem == "the query 'the of' contains only stop words; add another word"
     wrong = Topic("1", "pump", options={"filter": "nofield=1"})
-    assert "unknown field of metadata 'nofield'" in prepare_topic(index.snapshot, wrong, SearchOptions()).problem
+    assert "unknown metadata field 'nofield'" in prepare_topic(index.snapshot, wrong, SearchOptions()).problem
     with pytest.raises(UsageError, match="has a part"):
         prepare_topic(index.snapshot, wrong, SearchOptions(part="claims"))
 

@@ -124,7 +124,7 @@ def _columns(decided: _Decided) -> tuple[Array, ...]:
 
 
 def _owners(runs: Runs, document: int, first: int, end: int) -> Integers:
-    """The span of the element that contains each token of a document, from `first` to `end` (exclusive)."""
+    """For each token of a document from `first` to `end` (exclusive), the span of the deepest element around it."""
     inside = slice(*runs.first_run_of_document[document : document + 2].tolist())
     begin, stop = np.clip(runs.first_token[inside], first, end), np.clip(runs.end_token[inside], first, end)
     owners: Integers = np.repeat(runs.span[inside], stop - begin)
@@ -213,9 +213,11 @@ def _at(unit: _Unit, tree: QueryTree, token: int) -> Node:
 
 
 def _location(unit: _Unit, occurrence: int, token: int | None = None) -> str:
-    """A text that locates an occurrence: its position, its weighted tag, and its distance from `token` if given.
+    """A text that says where an occurrence is, such as `at 12 in <b>, 3 away`.
 
-    `token` is counted from the start of the unit.
+    It has the position of the occurrence; the tag that gives it a weight, if any; and whether it is in a title. With
+    `token`, which is counted from the start of the unit, the distance to this token follows. It is left out if it
+    is 0, and for an occurrence in a title, whose influence does not depend on the distance.
     """
     influence = unit.influence
     position = int(influence.matches.position_of_occurrence[occurrence])

@@ -15,7 +15,7 @@ from perikope.core.arrays import Integers, Mask
 
 
 def first_section_signals(matches: Matches) -> Signals:
-    """The fetch score of each passage's document, and a bonus for passages in the document's first section."""
+    """The signals `document`, the fetch score, and `chosen`, a bonus for passages in the document's first section."""
     matches.require_passages("first_section")
     top = _top_section(matches.parent_of_section)
     chosen = _first_of_document(matches, _with_passages(matches, top))
@@ -34,7 +34,10 @@ def first_section(signals: Signals) -> Column:
 
 
 def first_matching_section_signals(matches: Matches) -> Signals:
-    """The fetch score of each passage's document, and a bonus for passages in its first section with a query term."""
+    """The signals `document`, the fetch score, and `chosen`, a bonus for the first section with a query term.
+
+    All passages in this section of a document have the bonus.
+    """
     matches.require_passages("first_matching_section")
     top = _top_section(matches.parent_of_section)
     with_passages = _with_passages(matches, top)

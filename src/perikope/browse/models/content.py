@@ -89,9 +89,10 @@ def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "p
 
 
 def tf_idf(matches: Matches, *, unit: Unit = "passage", statistics: CountedOver = "documents") -> Column:
-    """tf·idf: `Σ_t ln(tf + 1) · ln(N / N_t)` over the distinct query terms t of each text (Carmel 2013, equation 1).
+    """tf·idf: `Σ_t ln(tf + 1) · ln(N / N_t)` over the distinct query terms t in each text (Carmel 2013, equation 1).
 
-    N is the number of documents or passages (`statistics`) in the collection, and N_t is the number of those with t.
+    The sum is over the terms that occur in the text: a passage, a passage with titles or a document (`unit`). N is the
+    number of documents or passages (`statistics`) in the collection, and N_t is the number of those with t.
     """
     text, background = _texts(matches, unit), _background(matches, statistics)
     # A term that occurs in no text has no entry below, so its weight does not matter. A term that occurs only in titles

@@ -58,12 +58,12 @@ class Sources:
 
     @property
     def titled_lm(self) -> Column:
-        """The query likelihood of each passage with the titles above it, which is propagated through the tree."""
+        """The query likelihood of each passage with the titles above it. Other features propagate this score."""
         return self.content("passage with titles", "lm")
 
     @property
     def titled_bm25(self) -> Column:
-        """BM25 of each passage with the titles above it, which is propagated through the tree."""
+        """BM25 of each passage with the titles above it. Other features propagate this score."""
         return self.content("passage with titles", "bm25", "passages")
 
     @cached_property

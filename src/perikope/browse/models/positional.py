@@ -58,7 +58,10 @@ def positional_signals(
     ] = 20,
     normalize: Normalize = "candidates",
 ) -> Signals:
-    """The kernel sum of the occurrences for each passage, and the fetch score of its document, each normalised."""
+    """The signals `passage` and `document`, each normalised.
+
+    They are the kernel sum of the occurrences for each passage, and the fetch score of its document.
+    """
     positions = matches.characters() if unit == "char" else matches.tokens()
     source = _Occurrences(matches, positions, kernel, SIGMA[kernel] if sigma is None else sigma, unit, points)
     return normalized(matches, source.column(), normalize)

@@ -60,7 +60,7 @@ def prior_signals(
         Weights, "Weights of the ten tenths of a description: uniform, the name of a saved table, or ten numbers."
     ] = "uniform",  # type: ignore[assignment]
 ) -> Signals:
-    """The score of the base model, and the weight of each passage by its position in the description."""
+    """The signals `score`, the score of the base model, and `prior`, the weight of the position in the description."""
     chosen = read_weights(weights)
     if isinstance(chosen, str) and chosen != UNIFORM:
         chosen = table_weights(matches.table(chosen, KIND).values)

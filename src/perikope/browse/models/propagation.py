@@ -84,7 +84,10 @@ def _mix(signals: Signals, alpha: float, beta: float) -> Column:
 
 
 def passage_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm", statistics: CountedOver = "documents") -> Signals:
-    """Similarity to the query of each passage (`content`) and of its document (`document`), each min-max normalised."""
+    """The signals `content` and `document`, each min-max normalised.
+
+    They are the similarity to the query of each passage and of its document.
+    """
     return _in_context(matches, content_score(matches, "passage", content, statistics, mu=mu), content, statistics, mu)
 
 
@@ -103,7 +106,10 @@ def qsf_v(signals: Signals, *, alpha: Annotated[Share, "Weight α of the passage
 
 
 def titled_signals(matches: Matches, *, mu: Mu = 1000.0, content: Content = "lm", statistics: CountedOver = "documents") -> Signals:
-    """Similarity to the query of each passage with the titles of all sections above it, and of its document."""
+    """The signals `content` and `document`, each min-max normalised.
+
+    They are the similarity to the query of each passage, with the titles of all sections above it, and of its document.
+    """
     return _in_context(matches, content_score(matches, "passage with titles", content, statistics, mu=mu), content, statistics, mu)
 
 
@@ -130,7 +136,11 @@ def section_signals(
     statistics: CountedOver = "documents",
     aggregate: Aggregate = "average",
 ) -> Signals:
-    """Similarity to the query of each passage with its titles, of its document, and of the section above it."""
+    """The signals `content`, `document` and `context`, each min-max normalised.
+
+    They are the similarity to the query of each passage with its titles, of its document, and of the section that
+    contains it.
+    """
     matches.require_passages("qsf_section")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
     # Sections without direct passages are left out of the min-max normalisation. This changes nothing, because their
@@ -168,9 +178,10 @@ def section_propagate_signals(
     weight: Weight = "gauss",
     sigma: Sigma = 5.0,
 ) -> Signals:
-    """Similarity to the query of each passage with its titles, of its document, and of all sections above it.
+    """The signals `content`, `document` and `context`, each min-max normalised.
 
-    The sections above are weighted by their distance from the passage.
+    They are the similarity to the query of each passage with its titles, of its document, and of all sections above it,
+    weighted by their distance from the passage.
     """
     matches.require_passages("qsf_section_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
@@ -213,9 +224,10 @@ def passage_propagate_signals(
     weight: Weight = "gauss",
     sigma: Sigma = 5.0,
 ) -> Signals:
-    """Similarity to the query of each passage with its titles, of its document, and of the document's other passages.
+    """The signals `content`, `document` and `context`, each min-max normalised.
 
-    The other passages are weighted by their distance from the passage.
+    They are the similarity to the query of each passage with its titles, of its document, and of the document's other
+    passages, weighted by their distance from the passage.
     """
     matches.require_passages("qsf_passage_propagate")
     passage = content_score(matches, "passage with titles", content, statistics, mu=mu)
@@ -399,7 +411,7 @@ _CALLED = {"average": "average", "maximum": "maximum", "weighted": "weighted mea
 
 
 def _divided(total: Floats, weight: Floats) -> Floats:
-    """Each sum divided by its sum of weights; 0 if that is 0, because everything is too far away."""
+    """Each sum divided by its sum of weights; 0 if the sum of weights is 0, because everything is too far away."""
     return np.divide(total, weight, out=np.zeros(total.size), where=weight > 0)
 
 
@@ -473,7 +485,7 @@ class SectionOutline:
         return f"section of passage {numbers[0]}" + (f" to {numbers[-1]}" if numbers.size > 1 else "")
 
     def distances(self, passage: int) -> Integers:
-        """The number of edges between a passage and each passage of the document; ignore the value for itself."""
+        """The number of edges between a passage and each passage of the document. Its own value has no meaning."""
         distance = np.full(len(self.sections), -1, np.int64)
         above, steps = int(self._section[passage - self.passages.start]), 0
         while above >= 0:

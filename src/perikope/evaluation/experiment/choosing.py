@@ -228,7 +228,7 @@ class Choosing:
         model = parse_model(system.model)
         base = model.parameters["base"]
         assert isinstance(base, Model)
-        options = system.search_options(documents, self.plan.k).updated({"model": base})
+        options = system.search_options(documents, self.plan.depth.results).updated({"model": base})
         learned = learn_prior_of_run(JudgedTopics(self.index.snapshot, tuple(topics), self.material.training_judgements, options))
         weights = tuple(float(f"{weight:.6g}") for weight in learned.weights)
         shown = " ".join(f"{weight:.2f}" for weight in weights)

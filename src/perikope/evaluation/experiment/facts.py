@@ -14,6 +14,7 @@ from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.state import digest
 from perikope.query.topic import Topic
 from perikope.search.facade import Index
+from perikope.search.recipes import differences
 
 
 def facts_of(plan: Plan, parts: Sequence[LexicalSystems], notes: Sequence[str]) -> dict[str, str]:
@@ -22,7 +23,7 @@ def facts_of(plan: Plan, parts: Sequence[LexicalSystems], notes: Sequence[str]) 
     for part in parts:
         of_set = _facts_of_set(part)
         facts |= {part.topics.name: "; ".join(f"{name} {value}" for name, value in of_set.items())} if plan.names_sets else of_set
-    facts |= {"results per topic": str(plan.k), "seed": str(plan.seed), "plan": digest(plan.source)[:16]}
+    facts |= {"results per topic": str(plan.depth), "seed": str(plan.seed), "plan": digest(plan.source)[:16]}
     if any(part.topics.training is not None for part in parts) and not plan.kind:
         facts |= _facts_of_training(plan, parts)
     if notes:
@@ -87,6 +88,15 @@ def notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[s
         return []
     names = ", ".join(repr(system.name) for system in boolean)
     return [f'no topic is written as a Boolean query: words are joined by AND, as syntax = "automatic" does, in {names}']
+
+
+def notes_on_index(plan: Plan, index: Index) -> list[str]:
+    """One note per setting in `[expects]` that an index does not have."""
+    how = " ".join(f"--{name} {value}" for name, value in plan.expects.items())
+    return [
+        f"the experiment {difference}: figures will differ; index the documents with {how}, or give documents in place of the index"
+        for difference in differences(plan.expects, index.settings, index.languages)
+    ]
 
 
 def _is_boolean(topic: Topic, index: Index, language: str) -> bool:

@@ -61,8 +61,9 @@ class LexicalSystems:
         self._keys: dict[tuple[str, int], str] = {}
         self._common = [
             __version__, FEATURES_VERSION, CHUNK, index.fingerprint, topics_digest(material.topics, material.judgements),
-            topics_digest(material.training_topics, material.training_judgements), sorted(material.fold.items()), plan.measures, plan.k,
-            plan.seed, training.measure if training is not None else "", *(file_digest(Path(text)) for text in self._texts()),
+            topics_digest(material.training_topics, material.training_judgements), sorted(material.fold.items()), plan.measures,
+            str(plan.depth), plan.seed, training.measure if training is not None else "",
+            *(file_digest(Path(text)) for text in self._texts()),
         ]  # fmt: skip
 
     def _texts(self) -> list[str]:
@@ -88,7 +89,7 @@ class LexicalSystems:
             self.material.training_judgements,
             self.plan.measures,
             self.tuning_measure,
-            self.plan.k,
+            self.plan.depth,
             self.plan.seed,
             self.topics.topics.text,
             self._training_text,
@@ -215,7 +216,7 @@ class LexicalSystems:
     def _notes(self, work: Work) -> list[str]:
         notes = list(work.notes)
         if work.system.recipe:
-            notes += load_recipe(work.system.recipe).complaints(self.index.settings)
+            notes += load_recipe(work.system.recipe).complaints(self.index.settings, languages=self.index.languages)
         return notes
 
     def measure_runs(self, runs: Mapping[str, Run]) -> None:
@@ -238,7 +239,7 @@ class LexicalSystems:
             if not system.searches:
                 continue
             try:
-                options = system.search_options(1, self.plan.k)
+                options = system.search_options(1, self.plan.depth.results)
                 prepared = (looking.prepare(topic, options) for topic in self.material.topics)
                 asked = next((topic for topic in prepared if not topic.problem), None)
                 if asked is None:

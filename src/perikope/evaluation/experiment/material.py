@@ -158,7 +158,7 @@ def _read(plan: Plan, topics_plan: TopicsPlan, problems: list[str], notes: list[
 def read_run_of(plan: Plan, system: SystemPlan, reported: TopicSet) -> Run:
     """Read the run of another program on a set of topics.
 
-    If the experiment has rankers, only the best `k` results per topic are returned.
+    If the experiment has rankers, results after the depth of the plan are left out.
     """
     try:
         run = read_run(system.runs[reported.name])
@@ -166,7 +166,8 @@ def read_run_of(plan: Plan, system: SystemPlan, reported: TopicSet) -> Run:
         raise plan.wrong(f"system {system.name}", f"run is wrong: {error}") from error
     if not plan.kind:
         return run
-    return {qid: dict(sorted(scores.items(), key=lambda pair: -pair[1])[: plan.k]) for qid, scores in run.items()}
+    ranked = {qid: sorted(scores.items(), key=lambda pair: -pair[1]) for qid, scores in run.items()}
+    return {qid: dict(results[: plan.depth.cut_names([name for name, _ in results])]) for qid, results in ranked.items()}
 
 
 def _with_relevant(topics: Iterable[Topic], judgements: Judgements) -> tuple[Topic, ...]:

@@ -18,6 +18,7 @@ from typing import Any
 from perikope.build.indexing import BuildOptions
 from perikope.core.configuration import SUFFIX, Location, Table, parse_toml, read_text
 from perikope.core.errors import InputError, MissingExtra, PerikopeError, UsageError, unknown
+from perikope.evaluation.depth import Depth, depth_of
 from perikope.evaluation.experiment.kinds import SystemKind, system_kind
 from perikope.evaluation.experiment.outcome import ComparisonSettings, slug
 from perikope.evaluation.experiment.plan_keys import (
@@ -32,7 +33,9 @@ from perikope.evaluation.experiment.plan_keys import (
 from perikope.evaluation.experiment.plan_parts import CollectionPlan, Given, SystemPlan, TopicSet, TopicsPlan, TrainingPlan
 from perikope.evaluation.experiment.plan_systems import read_systems
 from perikope.evaluation.experiment.published import PublishedTable, read_published
+from perikope.evaluation.measures import parse_measures
 from perikope.formats import format_named
+from perikope.search.recipes import ExpectsKeys
 from perikope.text.analysis import read_stopwords
 
 PROTOCOLS = "protocols"
@@ -48,7 +51,7 @@ class Plan:
     description: str
     measures: tuple[str, ...]
     """The names of the measures to report, the main measure first."""
-    k: int
+    depth: Depth
     """Number of results per topic."""
     seed: int
     """Seed of samples, folds and random search."""
@@ -58,6 +61,8 @@ class Plan:
     documents: tuple[int, ...]
     """Numbers of documents to fetch. All systems run once with each number; such a pass is a sweep."""
     comparison: ComparisonSettings
+    expects: Mapping[str, str]
+    """Settings that indexes should have been made with, by name."""
     systems: tuple[SystemPlan, ...]
     published: tuple[PublishedTable, ...] = ()
     """Tables of the paper that the experiment repeats."""
@@ -100,7 +105,7 @@ class Plan:
         return topics.name if len(self.documents) == 1 else f"{topics.name}, {fetched}"
 
     def wrong(self, table: str, what: str) -> InputError:
-        """The error with a message on a table of the file."""
+        """Make the error for a table of the file; `what` is its message."""
         return InputError(f"[{table}] {what}", path=self.path or None)
 
     @contextmanager
@@ -173,12 +178,13 @@ def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | 
         title=keys.title or Path(path).stem,
         description=keys.description,
         measures=keys.measures,
-        k=keys.k,
+        depth=depth_of(parse_measures(keys.measures), keys.k),
         seed=keys.seed,
         collections=collections,
         sets=sets,
         documents=documents,
         comparison=_comparison(keys.comparison, systems),
+        expects=keys.expects.values,
         systems=systems,
         published=read_published(keys, systems, sets, documents if kind is None else ()),
         names_sets=bool(keys.collections) or kind is not None,
@@ -218,7 +224,7 @@ def _kind(content: Mapping[str, Any], location: Location) -> SystemKind | None:
 def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: TrainingPlan | None) -> dict[str, CollectionPlan]:
     """The collections of a file, by name."""
     if not keys.collections:
-        alone = _collection(keys.collection, folder, given)
+        alone = _collection(keys.collection, keys.expects, folder, given)
         topics = {TOPICS: _topics(keys.topics, folder, given.topics, given.judgements)}
         if training is not None and training.topics is not None:
             topics[TRAINING] = training.topics
@@ -243,7 +249,7 @@ def _collections(keys: ExperimentKeys, folder: Path, given: Given, training: Tra
         topics = {
             set_name: replace(plan, location=(f"{table}.topics.{set_name}", "file"), options=("", "")) for set_name, plan in topics.items()
         }
-        plans[name] = replace(_collection(collection, folder, Given()), topics=topics, table=table)
+        plans[name] = replace(_collection(collection, keys.expects, folder, Given()), topics=topics, table=table)
     return plans
 
 
@@ -281,7 +287,8 @@ def check_sets(keys: Table, key: str, names: tuple[str, ...], collections: Mappi
             raise keys.wrong(key, f"is wrong: {unknown('set of topics', name, known)}{hint}")
 
 
-def _collection(keys: CollectionKeys, folder: Path, given: Given) -> CollectionPlan:
+def _collection(keys: CollectionKeys, expects: ExpectsKeys, folder: Path, given: Given) -> CollectionPlan:
+    """The plan of a collection. `expects` has the settings of the index that the collection does not give."""
     form = str(folder / keys.format) if keys.format.endswith(SUFFIX) else keys.format
     if form != "auto":
         keys.check("format", lambda: format_named(form))
@@ -289,7 +296,11 @@ def _collection(keys: CollectionKeys, folder: Path, given: Given) -> CollectionP
     if stopwords not in ("", "default", "none"):
         keys.check("stopwords", lambda: read_stopwords(stopwords))
     build = BuildOptions(
-        format=form, language=keys.language or None, stemmer=keys.stemmer or None, stopwords=stopwords or None, segment=keys.segment
+        format=form,
+        language=keys.language or expects.language or None,
+        stemmer=keys.stemmer or expects.stemmer or None,
+        stopwords=stopwords or expects.stopwords or None,
+        segment=keys.segment,
     )
     if given.index and given.documents:
         raise UsageError("give --index or --documents, not both")

@@ -19,6 +19,7 @@ from perikope.evaluation.io.topics import TOPIC_FORMS
 from perikope.evaluation.learning.validation import FoldsBy, Method
 from perikope.evaluation.tuning.space import Search
 from perikope.search.options import RECIPE, SearchOptions, options_on
+from perikope.search.recipes import ExpectsKeys
 from perikope.text.analysis import STEMMERS
 
 MEASURE = Notation(parser="perikope.evaluation.measures:parse_measure")
@@ -46,7 +47,7 @@ class JudgedTopicsKeys(Table):
 
     judgements: str = option("", Text(), "File of judgements.")
     form: str = option("auto", OneOf(("auto", *TOPIC_FORMS)), "Format of the topics.")
-    field: str = option("", Text(), "Field of a topic to use as the query, such as `title` or `title,desc`.")
+    field: str = option("", Text(), "Fields of a topic that form the query, such as `title` or `title,desc`.")
     judgement_form: str = option("auto", OneOf(("auto", *JUDGEMENT_FORMS)), "Format of the judgements.")
     language: str = option(
         "",
@@ -55,7 +56,11 @@ class JudgedTopicsKeys(Table):
         "is that of the topic or, if its file names none, that of its patent.",
     )
     sample: int | None = option(None, Whole(Range(1)), "Number of topics to draw at random. If left out, all topics are used.")
-    spans: str = option("", Text(), "File of relevant ranges of characters, for measures that count characters.")
+    spans: str = option(
+        "",
+        Text(),
+        "File of judgements as ranges of characters, for measures that count characters. If left out, these measures use `judgements`.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +92,7 @@ class TrainingKeys(JudgedTopicsKeys):
         "Ids of training topics, in which `*` stands for any characters. If some but not all topics of [topics] have such an id, they "
         "are trained on and the others are reported, in place of folds.",
     )
-    measure: str = option("", MEASURE, "Measure that tuning maximises. If left out, the first of `measures`.")
+    measure: str = option("", MEASURE, "Measure that tuning maximises. If left out, it is the first of `measures`.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +141,7 @@ class SystemKeys(Table):
     learn: str = option(
         "",
         OneOf(("", "fusion", "prior", "tags")),
-        "What to learn from the training topics: a fusion of signals, a prior over positions, or weights of tags.",
+        "What to learn from the training topics: a combination of features, a prior over positions, or weights of tags.",
     )
     method: Method = option("linear", OneOf(get_args(Method)), 'Learning method, with `learn = "fusion"`.')
     min_occurrences: int = option(
@@ -193,7 +198,11 @@ class ExperimentKeys(Table):
     title: str = option("", Text(), "Title of the report.")
     description: str = option("", Text(), "Text below the title of the report.")
     measures: tuple[str, ...] = option((), ListOf(REQUIRED_MEASURE, "measures"), "Measures to report; the first is the main one.")
-    k: int = option(1000, Whole(Range(1)), "Number of results per topic.")
+    k: int | None = option(
+        None,
+        Whole(Range(1)),
+        "Number of results per topic. If left out, 1000, or more if a measure needs more. `PRES@100` needs results of 100 documents.",
+    )
     seed: int = option(1, Whole(Range(0)), "Seed of samples, folds and random search.")
     collection: CollectionKeys = table(CollectionKeys, "The documents to search.")
     topics: TopicsKeys = table(TopicsKeys, "The topics that are reported.")
@@ -203,6 +212,11 @@ class ExperimentKeys(Table):
     report_on: tuple[str, ...] = option((), TEXTS, "Sets of topics that are reported, as `collection/set`.")
     train_on: tuple[str, ...] = option((), TEXTS, "Sets of topics to tune and learn on, as `collection/set`.")
     training: TrainingKeys = table(TrainingKeys, "The topics to tune and learn on.")
+    expects: ExpectsKeys = table(
+        ExpectsKeys,
+        "Settings of the index that the figures depend on. Documents are indexed with them unless the collection says otherwise, and the "
+        "report warns about an index that differs.",
+    )
     search: dict[str, Any] = options_table(SearchOptions, lambda: SEARCH_OPTIONS, "Search options of all systems.")
     sweep: SweepKeys = table(SweepKeys, "Settings that are varied for all systems.")
     comparison: ComparisonKeys = table(ComparisonKeys, "How systems are compared.")

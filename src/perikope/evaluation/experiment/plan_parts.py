@@ -27,7 +27,7 @@ class TopicsPlan:
     sample: int | None = None
     """Number of topics to draw at random; None for all topics."""
     spans: str = ""
-    """File of relevant ranges of characters, for measures that count characters. Empty if there is none."""
+    """File of judgements as ranges of characters, for measures that count characters. Empty if there is none."""
     location: tuple[str, str] = ("topics", "file")
     """The table and the key that name the file of topics, for error messages."""
     options: tuple[str, str] = ("", "")
@@ -37,7 +37,8 @@ class TopicsPlan:
     def text(self) -> tuple[str, str]:
         """The file that says which text is relevant, and its form.
 
-        This is the file of spans, or else the file of judgements: then all text of a relevant passage is relevant.
+        This is the file of spans. If there is none, it is the file of judgements, and all text of a relevant passage is
+        relevant.
         """
         return (self.spans, "auto") if self.spans else (self.judgements, self.judgement_form)
 

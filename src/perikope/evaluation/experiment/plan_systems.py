@@ -160,7 +160,7 @@ def _put_together(keys: SystemKeys, system: SystemPlan, others: Mapping[str, Sys
             raise keys.wrong("of", f"cannot name {other!r}: only models can be fused, not runs, learned fusions or other fusions")
     call = keys.check("model", lambda: parse(system.model))
     if call.name not in ("fuse", "rrf") or "models" in call.arguments:
-        raise keys.wrong("model", "must be fuse or rrf without the parameter models, because of names the systems")
+        raise keys.wrong("model", "must be fuse or rrf without the parameter models, because the key of names the systems")
     if len(keys.of) < 2:
         raise keys.wrong("of", "must name at least two systems")
     return replace(system, of=keys.of)

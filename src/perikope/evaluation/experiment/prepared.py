@@ -129,7 +129,7 @@ def _portable(plan: Plan, runs: Mapping[str, Mapping[str, str]]) -> dict[str, An
 
 
 def _collections(plan: Plan) -> dict[str, Any]:
-    """The content of the table `collections` in an experiment file with the collections of a plan."""
+    """The collections of a plan, as the content of the table `collections` of an experiment file."""
     tables = {}
     for name, collection in plan.collections.items():
         documents = (

@@ -15,6 +15,7 @@ from perikope.browse.models.combination import KIND, Combination, combination_of
 from perikope.browse.models.features import NORMALIZATIONS, features
 from perikope.browse.signals import Column
 from perikope.core import files
+from perikope.evaluation.depth import Depth
 from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.io.runs import falling
 from perikope.evaluation.learning.examples import Group, Sampling, group_of
@@ -46,7 +47,8 @@ class Setup:
     training_judgements: Mapping[str, Mapping[str, int]]
     measures: tuple[str, ...]
     tuning_measure: str
-    k: int
+    depth: Depth
+    """Where rankings are cut."""
     seed: int
     text: TextFile
     """The file that says which text is relevant to the reported topics, for measures that count characters."""
@@ -155,7 +157,9 @@ class TopicWork:
                     if not views.problem(system_number):
                         view, asked = views.view(system_number), views.asked(system_number)
                         with _timed(result.seconds, "settings"):
-                            scores = scores_in_view(view, system.space, self.tuning_measure, self.setup.k, looking, asked, self.training)
+                            scores = scores_in_view(
+                                view, system.space, self.tuning_measure, self.setup.depth, looking, asked, self.training
+                            )
                     result.scores.setdefault(system_number, []).append(scores)
                 elif not views.problem(system_number):
                     view = views.view(system_number)
@@ -165,13 +169,16 @@ class TopicWork:
 
     def _examples(self, topic: Topic, view: View, system: SystemPlan) -> Group:
         model = parse_model(CANDIDATES)
-        ranking = view.rank(model.score(view.matches), max(self.sampling.depth, 1), matching_only=model.matching_only)
+        ranking = view.rank(model.score(view.matches), Depth(max(self.sampling.depth, 1)), matching_only=model.matching_only)
         judged = self.setup.training_judgements.get(topic.qid, {})
         return group_of(topic.qid, self.snapshot, view.matches, ranking, judged, self.sampling, NORMALIZATION[system.method])
 
     def _options(self, systems: Iterable[int], documents: int) -> dict[int, SearchOptions]:
         """The search options of each system, by its index."""
-        return {system_number: self.setup.systems[system_number].search_options(documents, self.setup.k) for system_number in systems}
+        return {
+            system_number: self.setup.systems[system_number].search_options(documents, self.setup.depth.results)
+            for system_number in systems
+        }
 
     def _rank(self, task: RankingTask) -> RankedTopics:
         looking = Looking(self.snapshot, self.setup.judgements, self.names)
@@ -212,7 +219,7 @@ class TopicWork:
                 column = views.learned(system_number, ranker)
             matching_only = False
         with _timed(seconds, "rankings"):
-            ranking = view.rank(column, self.setup.k, matching_only=matching_only)
+            ranking = view.rank(column, self.setup.depth, matching_only=matching_only)
             return list(zip(view.names(ranking), ranking.scores.tolist(), strict=True))
 
 

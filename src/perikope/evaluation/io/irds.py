@@ -1,6 +1,6 @@
 """Topics and judgements of the package ir_datasets, such as `irds:beir/scifact/test`.
 
-It downloads missing data sets.
+The package downloads missing data sets.
 """
 
 from __future__ import annotations

@@ -196,7 +196,11 @@ def _in_document(span: Span, ranges: PassageRanges, path: object) -> tuple[int, 
     if span.end is None:
         return start, end
     if span.end > end - start:
-        raise InputError(f"{span.name} has {end - start} characters, the span ends at {span.end}", path=path, line=span.line or None)
+        raise InputError(
+            f"{span.name} has {end - start} characters, but the span ends at {span.end}; correct the span",
+            path=path,
+            line=span.line or None,
+        )
     return start + span.start, start + span.end
 
 

@@ -49,8 +49,8 @@ def from_fields(field: str, fields: Mapping[str, str], qid: str) -> str:
     texts = []
     for name in wanted_fields(field):
         if not fields.get(name):
-            available = ", ".join(name for name, text in fields.items() if text) or "nothing"
-            raise InputError(f"topic {qid!r} has no {name}; it has {available}")
+            available = ", ".join(name for name, text in fields.items() if text) or "(none)"
+            raise InputError(f"topic {qid!r} has no field {name!r}; choose from its fields: {available}")
         texts.append(fields[name])
     return " ".join(texts)
 
@@ -68,7 +68,7 @@ def wanted_fields(field: str) -> list[str]:
 
 
 def without_fields(field: str, form: str) -> None:
-    """Raise an error if `field` is not empty, for a form of topics without fields."""
+    """Raise an error if `field` is not empty. Called for topics of a form that has no fields."""
     if field:
         raise UsageError(f"{form} topics have no fields to choose from; leave --topic-field (field= in Python) out")
 
@@ -88,7 +88,7 @@ def _check(topic: Topic) -> None:
         raise InputError("the query id is empty")
     if len(topic.qid.split()) > 1:
         # White space separates the columns of run files.
-        raise InputError(f"the query id {topic.qid!r} holds white space; remove it")
+        raise InputError(f"the query id {topic.qid!r} holds white space; remove the white space")
     if not topic.query and not topic.patent:
         raise InputError(f"the query of {topic.qid!r} is empty")
     if topic.claims and not topic.patent:

@@ -13,11 +13,13 @@ from perikope.browse.models.features import FEATURES, FeatureNormalization, norm
 from perikope.browse.signals import Column, sum_of
 from perikope.core.names import document_name
 from perikope.core.parallel import in_parallel, usable_cores
+from perikope.evaluation.depth import depth_of
 from perikope.evaluation.folds import fold_of_documents, fold_of_topic
 from perikope.evaluation.learning.examples import Group, JudgedTopics, Judgements, Sampling
 from perikope.evaluation.learning.lambdamart import fit_trees
 from perikope.evaluation.learning.linear import fit_linear
 from perikope.evaluation.measures import Measure
+from perikope.evaluation.views import cut_ranking
 from perikope.query.topic import Topic
 from perikope.search.eligibility import matching
 from perikope.search.naming import names_of
@@ -30,9 +32,6 @@ NORMALIZATION: Mapping[Method, FeatureNormalization] = {"linear": "zscore", "lam
 With min-max normalisation, one outlier changes the scale of a feature. This affects the weight of a linear combination,
 but not the thresholds of trees, which depend only on the order of values.
 """
-DEPTH = 1000
-"""Number of passages per ranking that are measured."""
-
 Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
 """Values by system, then by measure, then by query id."""
 
@@ -162,6 +161,7 @@ def evaluate_combinations(
 
     `combinations` returns the combinations for a topic, by name; they may differ between topics.
     """
+    depth = depth_of(measures)
 
     def measured(topic: Topic) -> dict[str, dict[str, float]]:
         search, matches = source.look_into(topic)
@@ -173,7 +173,7 @@ def evaluate_combinations(
         allowed, groups = search.eligibility.allowed(matches), search.eligibility.groups(matches)
         for name, (column, matching_only) in scores.items():
             eligible = matching(matches, allowed) if matching_only else allowed
-            ranking = search.eligibility.rank(matches, column, DEPTH, eligible, groups)
+            ranking = cut_ranking(search, matches, column, depth, eligible, groups)
             ranked = names_of(search.snapshot, matches, ranking.rows)
             values[name] = {measure.asked or str(measure): measure(ranked, judged) for measure in measures}
         return values

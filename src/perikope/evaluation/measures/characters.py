@@ -84,7 +84,7 @@ def average_interpolated_precision(ranked: Sequence[Stretch], judged: Mapping[st
     return sum(highest[bisect_left(recalls, level / 100)] for level in range(101)) / 101
 
 
-@measure("gP", level="context")
+@measure("gP", level="context", ranks_documents=True)
 def generalised_precision(
     ranked: Sequence[Stretch], judged: Mapping[str, Relevant], cutoff: int, *, beta: Beta = 1.0, t2i: Tolerance = None
 ) -> float:
@@ -101,7 +101,7 @@ def generalised_precision(
     return sum(scores) / len(scores) if scores else 0.0
 
 
-@measure("gR", level="context")
+@measure("gR", level="context", ranks_documents=True)
 def generalised_recall(ranked: Sequence[Stretch], judged: Mapping[str, Relevant], cutoff: int) -> float:
     """Share of the R documents with relevant text that are among the first r documents: `relevant@r / R`.
 

@@ -50,6 +50,8 @@ class Definition:
     """Whether the cutoff is a level of recall from 0 to 1, not a number of results."""
     short: Mapping[str, str] = field(default_factory=dict)
     """Short names, each with the parameter that its value sets. With T2I and t2i, `T2I(300)` means `t2i=300`."""
+    ranks_documents: bool = False
+    """Whether the measure ranks documents by their results, so that the cutoff is a number of documents."""
 
     @property
     def example(self) -> str:
@@ -111,12 +113,17 @@ MEASURES: Registry[Definition] = Registry("measure", "perikope.evaluation.measur
 
 
 def measure(
-    name: str, aliases: Iterable[str] = (), *, level: Level = "names", short: Mapping[str, str] | None = None
+    name: str,
+    aliases: Iterable[str] = (),
+    *,
+    level: Level = "names",
+    short: Mapping[str, str] | None = None,
+    ranks_documents: bool = False,
 ) -> Callable[[Function], Function]:
     """A decorator that registers a function as a measure.
 
     An alias may have a word in parentheses, such as `MAP(D)`. With `short={"T2I": "t2i"}`, `T2I(300)` means the measure
-    with `t2i=300`.
+    with `t2i=300`. `ranks_documents` means that a cutoff counts documents, not results.
     """
 
     def register(function: Function) -> Function:
@@ -125,7 +132,9 @@ def measure(
         default = None if cutoff is None or needs else cutoff.default
         is_recall = get_type_hints(function).get("cutoff") is float
         declared = parameters_of(function)
-        definition = Definition(name, tuple(aliases), function, declared, cutoff is not None, needs, default, level, is_recall, short or {})
+        definition = Definition(
+            name, tuple(aliases), function, declared, cutoff is not None, needs, default, level, is_recall, short or {}, ranks_documents
+        )
         MEASURES.add(name, definition)
         return function
 

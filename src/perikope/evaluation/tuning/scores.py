@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from perikope.core.arrays import Floats
 from perikope.core.errors import UsageError
+from perikope.evaluation.depth import Depth
 from perikope.evaluation.figures import quick
 from perikope.evaluation.measures import Measure
 from perikope.evaluation.measuring import Measuring
@@ -22,7 +23,7 @@ DIGITS = 9
 
 
 def scores_of_settings(
-    looking: Looking, topic: Topic, options: SearchOptions, space: Space, measure: Measure, k: int, measuring: Measuring
+    looking: Looking, topic: Topic, options: SearchOptions, space: Space, measure: Measure, depth: Depth, measuring: Measuring
 ) -> list[float]:
     """The value of a measure for one topic with each setting.
 
@@ -31,11 +32,11 @@ def scores_of_settings(
     asked = looking.prepare(topic, options)
     if asked.problem:
         return [0.0] * len(space.settings)
-    return scores_in_view(looking.view(asked), space, measure, k, looking, asked, measuring)
+    return scores_in_view(looking.view(asked), space, measure, depth, looking, asked, measuring)
 
 
 def scores_in_view(
-    view: View, space: Space, measure: Measure, k: int, looking: Looking, asked: PreparedTopic, measuring: Measuring
+    view: View, space: Space, measure: Measure, depth: Depth, looking: Looking, asked: PreparedTopic, measuring: Measuring
 ) -> list[float]:
     """The value of a measure in the view of one topic with each setting.
 
@@ -60,9 +61,9 @@ def scores_in_view(
                 refusal = error
                 continue
             if by_ranks is not None:
-                scores[number] = by_ranks(view_of_setting.judged_ranks(score, k, matching_only=model.matching_only))
+                scores[number] = by_ranks(view_of_setting.judged_ranks(score, depth, matching_only=model.matching_only))
             else:
-                ranking = view_of_setting.rank(score, k, matching_only=model.matching_only)
+                ranking = view_of_setting.rank(score, depth, matching_only=model.matching_only)
                 ranked = list(zip(view_of_setting.names(ranking), ranking.scores.tolist(), strict=True))
                 scores[number] = measuring.value(measure, asked.topic.qid, ranked)
     if refusal is not None and all(map(math.isnan, scores)):

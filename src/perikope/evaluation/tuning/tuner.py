@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from perikope.core.parallel import usable_cores
+from perikope.evaluation.depth import Depth
 from perikope.evaluation.folds import fold_of_topic
 from perikope.evaluation.learning.examples import judged_topics
 from perikope.evaluation.measures import parse_measure
@@ -37,6 +38,7 @@ class _Setup:
     options: SearchOptions
     documents: tuple[Any, ...]
     text: str
+    depth: Depth
 
 
 class _Scores:
@@ -59,7 +61,7 @@ class _Scores:
         row: list[float] = []
         for documents in self.setup.documents:
             options = self.setup.options.updated({"documents": documents})
-            row += scores_of_settings(self.looking, topic, options, self.setup.space, self.measure, options.k, self.measuring)
+            row += scores_of_settings(self.looking, topic, options, self.setup.space, self.measure, self.setup.depth, self.measuring)
         return row
 
 
@@ -75,6 +77,7 @@ def tune(
     folds: int = 5,
     seed: int = 1,
     text: str = "",
+    depth: Depth | None = None,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[TuningOutcome, list[str]]:
@@ -82,12 +85,13 @@ def tune(
 
     `options` are the search options; their model is ignored. `documents` has numbers of documents to fetch, which are
     tuned like a parameter. If it is empty, `options.documents` is used. `text` is the path of the judgement file, for
-    measures that count characters. With `folds`, the outcome has the results of a cross-validation; 0 means none.
+    measures that count characters. `depth` is where rankings are cut, by default at `options.k`. With `folds`, the
+    outcome has the results of a cross-validation; 0 means none.
     """
     problems: list[str] = []
     usable = judged_topics(Snapshot.open(index), topics, judgements, options, problems.append)
     documents = tuple(documents) or (options.documents,)
-    setup = _Setup(index, usable, judgements, space, measure, options, documents, text)
+    setup = _Setup(index, usable, judgements, space, measure, options, documents, text, depth or Depth(options.k))
     qids = [topic.qid for topic in usable]
     fold = fold_of_topic(qids, folds, seed) if folds else {}
     rows: dict[int, list[float]] = {}

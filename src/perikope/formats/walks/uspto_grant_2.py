@@ -15,6 +15,10 @@ class UsptoGrant2Walk(PatentWalk):
     """The walk for documents with the root `PATDOC`."""
 
     def is_heading(self, element: Element, text: str) -> bool:
-        """Whether a paragraph is a short centred line (`LVL` 7) that is no sentence, a main heading, or in capitals."""
+        """Whether a paragraph is a heading.
+
+        Headings are main headings, lines in capitals, and short centred lines (`LVL` 7) that do not look like a part of
+        a sentence.
+        """
         is_line = element.get("LVL") == "7" and len(text) <= LONGEST and not text.endswith(_ENDS) and not text[:1].islower()
         return is_line or is_main(text) or is_capitals(text)

@@ -81,7 +81,7 @@ class Codebook:
     def pack(self, vectors: Floats32) -> Bytes:
         """Pack `vectors` (vectors, dimension) into rows of bytes (vectors, bytes per vector)."""
         if vectors.size and not float(np.abs(vectors).max()) < _LARGEST:
-            raise UsageError("vectors of the encoder cannot be stored: values must be finite and below 60,000; scale the vectors")
+            raise UsageError("the vectors cannot be stored: their values must be finite and between -60,000 and 60,000; scale the vectors")
         if self.code == "float16":
             return vectors.astype("<f2").view(np.uint8)
         if self.code == "int8":
@@ -113,9 +113,9 @@ class Codebook:
         return vectors
 
     def unpack_values(self, rows: Bytes, vectors: Floats32) -> None:
-        """Write the values of `rows` (vectors, bytes per vector) to `vectors` (vectors, dimension), without the head.
+        """Unpack the values of `rows` (vectors, bytes per vector) into `vectors` (vectors, dimension).
 
-        So the scale is not applied, and in a residual code the centroid is not added.
+        The head is ignored: the scale is not applied, and in the code `residual` the centroid is not added.
         """
         if self.code == "residual":
             unpack_residuals(rows, self._values_of_byte, vectors.view(np.complex128))
@@ -141,12 +141,15 @@ class Codebook:
         return np.ascontiguousarray(four).view(np.complex128)[:, 0]
 
 
+MAKE_AGAIN = "remove it, and make it again with `perikope encode`, or with `add_vectors` if its vectors are your own"
+"""What a user does with a store that cannot be read."""
+
+
 def damaged(folder: Path | None = None, what: str = "") -> InputError:
-    """The error for a damaged store; `what` names the damage. Without `folder`, the store is not known."""
-    detail = f" ({what})" if what else ""
+    """Make the error for a damaged store; `what` names the damage. Without `folder`, the store is not known."""
     if folder is None:
-        return InputError("a store of vectors is damaged: find it with `perikope check INDEX`, remove it, and run `perikope encode` again")
-    return InputError(f"is not a store of vectors, or is damaged{detail}: remove it, and run `perikope encode` again", path=folder)
+        return InputError(f"a store of vectors is damaged: find it with `perikope check INDEX`, {MAKE_AGAIN}")
+    return InputError(f"is a damaged store of vectors{f' ({what})' if what else ''}: {MAKE_AGAIN}", path=folder)
 
 
 def nearest(vectors: Floats32, centroids: Floats32, *, at_once: int = 1 << 12) -> Integers:

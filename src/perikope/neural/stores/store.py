@@ -27,7 +27,7 @@ from perikope.core.errors import InputError, UsageError
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.segments import Segment
-from perikope.neural.stores.codebook import CODES, LEVELS, Codebook, CodedDocument, PackedVectors, damaged
+from perikope.neural.stores.codebook import CODES, LEVELS, MAKE_AGAIN, Codebook, CodedDocument, PackedVectors, damaged
 from perikope.neural.triples import passages_of, with_path
 
 FOLDER = "neural"
@@ -54,10 +54,7 @@ class VectorStore:
         try:
             self.content: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
             if self.content["version"] != VERSION:
-                raise InputError(
-                    f"has version {self.content['version']!r}, this program reads {VERSION}: remove it, and run `perikope encode` again",
-                    path=folder,
-                )
+                raise InputError(f"has version {self.content['version']!r}, this program reads {VERSION}: {MAKE_AGAIN}", path=folder)
             if self.content["code"] not in CODES or self.content["kind"] not in KINDS or VECTORS not in self.content["matrices"]:
                 raise ValueError("kind")
             self.hashes: dict[str, str] = dict(self.content["hashes"])
@@ -68,7 +65,8 @@ class VectorStore:
             self._rows_of_key = self._array(self.content["rows"], np.int64, (self._keys.shape[0], 2))
             self._check_rows(self._rows_of_key)
         except (OSError, KeyError, TypeError, ValueError) as error:
-            raise damaged(folder, type(error).__name__) from None
+            message = f"is not a store of vectors, or is damaged ({type(error).__name__}): {MAKE_AGAIN}"
+            raise InputError(message, path=folder) from None
         self._rows_of_segment: WeakKeyDictionary[Segment, Integers] = WeakKeyDictionary()
 
     @classmethod
@@ -138,10 +136,14 @@ class VectorStore:
         """The number of documents of an index that have no vectors in the store."""
         return sum(int((self.rows_of(snapshot, segment)[segment.alive, 0] < 0).sum()) for segment in snapshot.segments)
 
-    def find(self, snapshot: Snapshot, documents: Integers, matrix: str = VECTORS) -> PackedVectors:
-        """The vectors of all passages of `documents` (documents,), which are numbers in the snapshot, in their order.
+    def updated_by(self, index: Path) -> str:
+        """What adds the missing vectors to the store: a command or, for vectors that the user supplied, a function."""
+        return "perikope.neural.models.add_vectors" if self.kind == "own" else f"`perikope encode {index} --name {self.name}`"
 
-        `matrix` is the name of a matrix of the store.
+    def find(self, snapshot: Snapshot, documents: Integers, matrix: str = VECTORS) -> PackedVectors:
+        """The vectors of all passages of some documents, in the order of `documents`.
+
+        `documents` (documents,) are numbers in the snapshot. `matrix` is the name of a matrix of the store.
         """
         coded = []
         for number in documents.tolist():
@@ -150,7 +152,7 @@ class VectorStore:
             if file < 0:
                 raise UsageError(
                     f"the store {self.name!r} has no vectors of document {segment.document_id(local)!r}, because the index has "
-                    f"changed; update the store with `perikope encode {snapshot.folder} --name {self.name}`"
+                    f"changed; update the store with {self.updated_by(snapshot.folder)}"
                 )
             coded.append(self._files[file].document(number_in_file, matrix))
         return PackedVectors.of(self.codebooks[matrix], coded)
@@ -311,7 +313,7 @@ def check_stores(index: Path) -> tuple[int, list[str]]:
             problems.append(str(error))
             continue
         problems += [f"{folder / file}: is damaged or missing" for file in wrong]
-        problems += [f"{folder}: remove it, and run `perikope encode` again"] if wrong else []
+        problems += [f"{folder}: {MAKE_AGAIN}"] if wrong else []
     return len(names), problems
 
 

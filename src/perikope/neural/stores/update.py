@@ -333,7 +333,7 @@ def _tidy(folder: Path, content: Mapping[str, Any]) -> None:
 def _fit(
     snapshot: Snapshot, documents: Mapping[bytes, int], source: DocumentEncoder, code: Code, seed: int
 ) -> tuple[dict[str, Codebook], dict[int, list[Encoded]]]:
-    """Codebooks fitted to a random sample of the vectors of `documents`, numbers by key.
+    """Codebooks by matrix, fitted to a random sample of the vectors of `documents`, which has their numbers by key.
 
     Also returns the vectors of documents that were encoded completely for the sample, by number. Only the code
     `residual` needs a sample.

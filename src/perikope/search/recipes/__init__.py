@@ -6,7 +6,7 @@ ends in `.toml` names a recipe of your own. Only `[search]` is required.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
@@ -14,12 +14,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from perikope.core.composed_values import FilledText
 from perikope.core.configuration import SUFFIX, Location, Table, free_table, options_table, parse_toml, read_text, table
 from perikope.core.errors import UsageError, unknown
 from perikope.core.options import declared, option
-from perikope.core.values import Text
+from perikope.core.values import Notation, OneOf, Text
 from perikope.search.options import RECIPE, TOPIC, SearchOptions, options_on
+from perikope.text.analysis import STEMMERS
 
 PER_QUERY = tuple(name for name in options_on(TOPIC) if name not in options_on(RECIPE))
 """Options that a topic can set and a recipe cannot, such as `browse_query`."""
@@ -27,10 +27,34 @@ PER_QUERY = tuple(name for name in options_on(TOPIC) if name not in options_on(R
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectsKeys(Table):
-    """Settings that the index should have been made with."""
+    """`[expects]`: settings that the index should have been made with, and that a protocol makes its index with."""
 
-    stemmer: str = option("", FilledText(), "Stemmer of the index.")
-    stopwords: str = option("", FilledText(), "Stop words of the index.")
+    stemmer: str = option("", OneOf(STEMMERS), "Stemmer of the index.")
+    stopwords: str = option("", OneOf(("default", "none"), what="list of stop words"), "Stop words of the index: `default` or `none`.")
+    language: str = option(
+        "", Notation("perikope.text.analysis:language_code", required=True), "Language of texts that do not name their language."
+    )
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The settings that are given, by name."""
+        return {name: getattr(self, name) for name in declared(ExpectsKeys) if name in self.given}
+
+
+def differences(expects: Mapping[str, str], settings: Mapping[str, Any], languages: Collection[str] | None = None) -> list[str]:
+    """One message per expected setting that an index does not have, as a clause such as `expects --stemmer porter, …`.
+
+    `settings` are the settings of the index, and `languages` its languages; None means that they are not compared.
+    """
+    messages = []
+    for setting, expected in expects.items():
+        if setting == "language":
+            if languages is not None and expected not in languages:
+                messages.append(f"expects --language {expected}, the index has {' '.join(languages) or 'no language'}")
+        elif (actual := settings.get(setting)) != expected:
+            shown = actual if isinstance(actual, str) else "a list of words"
+            messages.append(f"expects --{setting} {expected}, the index was made with {shown}")
+    return messages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,21 +91,19 @@ class Recipe:
     protocol: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
 
-    def complaints(self, settings: Mapping[str, Any], given: Iterable[str] = (), has_codes: bool = False) -> list[str]:
+    def complaints(
+        self, settings: Mapping[str, Any], given: Iterable[str] = (), has_codes: bool = False, languages: Collection[str] | None = None
+    ) -> list[str]:
         """One message per requirement of the recipe that is not met.
 
         A requirement is a setting of the index, or an option that belongs to one query and must be given with it.
         `settings` are the settings of the index. `given` are the names of the given options. If `has_codes` is false,
-        the documents have no classification codes, and options that need them are not required.
+        the documents have no classification codes, and options that need them are not required. `languages` are the
+        languages of the index; None means that they are not compared.
         """
-        complaints = []
-        for setting, expected in self.expects.items():
-            actual = settings.get(setting)
-            if actual != expected:
-                shown = actual if isinstance(actual, str) else "a list of words"
-                complaints.append(
-                    f"recipe {self.name} expects --{setting} {expected}, the index was made with {shown}: results will differ"
-                )
+        complaints = [
+            f"recipe {self.name} {difference}: results will differ" for difference in differences(self.expects, settings, languages)
+        ]
         if has_codes and "shares_codes_with" in self.per_query and "shares_codes_with" not in set(given):
             described = self.per_query["shares_codes_with"]
             complaints.append(
@@ -141,7 +163,7 @@ def parse_recipe(name: str, text: str, path: str) -> Recipe:
         MappingProxyType(keys.search),
         keys.title,
         keys.paper,
-        expects=MappingProxyType({key: getattr(keys.expects, key) for key in declared(ExpectsKeys) if key in keys.expects.given}),
+        expects=MappingProxyType(keys.expects.values),
         per_query=MappingProxyType(keys.per_query),
         models=MappingProxyType(keys.models),
         protocol=MappingProxyType(keys.protocol),

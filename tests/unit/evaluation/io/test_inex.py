@@ -76,8 +76,8 @@ def test_topics_of_other_years(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "field", "line", "message"),
     [
-        (TOPICS, "description", 16, "topic '2009902' has no description; it has title"),
-        (TOPICS, "titel", 9, "topic '2009901' has no titel; it has title, castitle"),
+        (TOPICS, "description", 16, "topic '2009902' has no field 'description'; choose from its fields: title"),
+        (TOPICS, "titel", 9, "topic '2009901' has no field 'titel'; choose from its fields: title, castitle"),
         (TOPICS.replace("2009902", "2009901"), "", 16, "occurs twice in the file"),
         (TOPICS.replace('id="2009902" ', ""), "", 16, "the query id is empty"),
         (TOPICS[:-30], "", 18, "cannot be read as XML"),

@@ -80,7 +80,7 @@ def test_mistakes_are_said() -> None:
         read_judgements("irds:toy")
     with pytest.raises(InputError, match="irds:offline: ir_datasets cannot read the data set: All download sources failed"):
         read_topics("irds:offline")
-    with pytest.raises(InputError, match="topic '1' has no narrative; it has title, description"):
+    with pytest.raises(InputError, match="topic '1' has no field 'narrative'; choose from its fields: title, description"):
         read_topics("irds:toy/test", field="narrative")
 
 

@@ -55,7 +55,7 @@ def test_topics_in_xml(tmp_path: Path) -> None:
     path = written(tmp_path, NEW)
     assert topic_form(path) == "trec"
     assert read_topics(path) == [Topic("7", "steam organ"), Topic("8", "plain text")]
-    with pytest.raises(InputError, match="topic '8' has no question") as caught:
+    with pytest.raises(InputError, match="topic '8' has no field 'question'") as caught:
         read_topics(path, field="query,question")
     assert caught.value.line == 3
 
@@ -67,7 +67,7 @@ def test_topics_in_xml(tmp_path: Path) -> None:
         (OLD.replace("</top>\n<top>", "\n<top>"), 2, "the topic that begins here does not end"),
         (OLD.replace("</top>\n<top>", "\n"), 15, "two numbers; is a </top> missing"),
         (OLD.replace("<num> Number: 051", ""), 2, "has no number"),
-        (OLD.replace("<title> Topic: Airship   Subsidies", ""), 2, "topic '51' has no title; it has desc, narr"),
+        (OLD.replace("<title> Topic: Airship   Subsidies", ""), 2, "topic '51' has no field 'title'; choose from its fields: desc, narr"),
         (OLD + "\n\nmore", 21, "there is text outside"),
         ("more" + OLD, 1, "there is text outside"),
         (OLD + OLD, 20, "query id '51' occurs twice in the file"),

@@ -47,3 +47,33 @@ def plain_twin(ranked: Sequence[str], judged: Mapping[str, int], cutoff: int) ->
 @given(measuring.ranked, measuring.judged, st.sampled_from([1, 2, 3, 100]))
 def test_it_equals_its_plain_twin(ranked: list[str], judged: dict[str, int], cutoff: int) -> None:
     assert parse_measure(f"PRES@{cutoff}")(ranked, judged) == pytest.approx(plain_twin(ranked, judged, cutoff), abs=1e-12)
+
+
+THEIRS = {"docAP": "AP", "docRecall": "R", "docRR": "RR"}
+
+
+@pytest.mark.parametrize("name", THEIRS)
+@given(ranked=measuring.ranked, judged=measuring.judged, cutoff=st.sampled_from([1, 2, 3, 100]))
+def test_measures_of_documents_are_those_of_ir_measures_on_a_ranking_of_documents(
+    name: str, ranked: list[str], judged: dict[str, int], cutoff: int
+) -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    documents: list[str] = []
+    for passage in ranked:
+        if passage.split("#")[0] not in documents:
+            documents.append(passage.split("#")[0])
+    relevant = {passage.split("#")[0]: 1 for passage, grade in judged.items() if grade > 0}
+    expected = 0.0
+    if documents and relevant:
+        theirs = ir_measures.parse_measure(f"{THEIRS[name]}@{cutoff}")
+        run = {"1": {document: float(-rank) for rank, document in enumerate(documents)}}
+        expected = ir_measures.calc_aggregate([theirs], {"1": relevant}, run)[theirs]
+    assert parse_measure(f"{name}@{cutoff}")(ranked, judged) == pytest.approx(expected, abs=1e-12)
+
+
+def test_they_differ_from_measures_of_passages() -> None:
+    """A document after 150 passages of another is not in the first 100 passages, but in the first 100 documents."""
+    ranked = [*(f"A#{number}" for number in range(150)), "B#1"]
+    judged = {"B#1": 1, "B#2": 1}
+    values = {name: parse_measure(name)(ranked, judged) for name in ("Recall@100", "docRecall@100", "MAP@100", "docMAP@100", "docMRR")}
+    assert values == {"Recall@100": 0.0, "docRecall@100": 1.0, "MAP@100": 0.0, "docMAP@100": 0.5, "docMRR": 0.5}
