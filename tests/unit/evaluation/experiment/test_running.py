@@ -29,7 +29,7 @@ from perikope.evaluation.pool import open_pool
 from perikope.search.facade import Index
 from tests.unit.evaluation.conftest import PLAN, lexical_protocols
 
-SRC = Path(running.__file__).parents[2]
+SRC = Path(running.__file__).parents[3]
 
 
 def content(folder):

@@ -124,7 +124,7 @@ def _table(beside: Beside) -> ExtraTable:
     return ExtraTable(beside.title, " ".join(_sentence(text) for text in texts if text), tuple(heads), tuple(rows), head="In the paper")
 
 
-_CAUTION = "Rows without our value are runs of others. Only figures on the same collection and topics can be compared."
+_CAUTION = "A row without our value is not repeated here. Only figures on the same collection and topics can be compared."
 
 
 def _sentence(text: str) -> str:
@@ -143,8 +143,12 @@ def _cells(cell: PublishedCell | None, own: Ours | None, published: PublishedTab
 def _gap_text(gap: float, cell: PublishedCell, published: PublishedTable) -> str:
     """A difference with its sign, in the unit of the published cell."""
     share = "%" if "%" in cell.text else ""
-    text = _number(gap, published.percent) if published.beside == MEASURES else f"{gap * (100 if published.percent or share else 1):.4g}"
-    sign = "" if text.startswith("-") or float(text) == 0 else "+"
+    shown = gap * (100 if published.percent or share else 1)
+    if published.beside == MEASURES:
+        text = _number(gap, published.percent)
+    else:
+        text = f"{shown:,.0f}" if abs(shown) >= 1000 else f"{shown:.4g}"
+    sign = "+" if shown > 0 and text.strip("0.") else ""
     return f"{sign}{text}{share}"
 
 

@@ -92,7 +92,7 @@ def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:
         _overview(outcome, tables),
         topics,
         legend,
-        (*beside_tables(besides), *others),
+        (*others, *beside_tables(besides)),
         (*progressions(outcome), *drawn, *outcome.figures),
         tuple(besides),
     )
@@ -113,7 +113,7 @@ def _merged(learned: Sequence[tuple[str, Shown]]) -> list[Shown]:
             names.append((shown, [name]))
         elif name not in same:
             same.append(name)
-    return [replace(shown, title=f"{shown.title}: {', '.join(listed)}") for shown, listed in names]
+    return [replace(shown, title=f"{shown.title}: {'; '.join(listed)}") for shown, listed in names]
 
 
 def _topics(tables: Sequence[SweepTable], measures: Sequence[str]) -> tuple[str, ...]:

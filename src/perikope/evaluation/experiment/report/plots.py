@@ -167,12 +167,12 @@ def _bars(values: Sequence[float], axis: Axis, kind: str) -> str:
 
 
 def curve_plot(rows: Sequence[Row]) -> str:
-    """The HTML of the curves of precision over recall; empty if no system has a curve.
+    """The HTML of the curves of precision over recall; empty if no system has a curve that is not 0 everywhere.
 
     The first system and the best other systems have colours. The remaining curves are grey and lie behind them.
     """
     known = [row for row in rows if len(row.system.curve) > 1]
-    if not known:
+    if not any(any(row.system.curve) for row in known):
         return ""
     ranked = sorted(known[1:], key=lambda row: -row.figures[0].mean if row.figures else 0.0)
     colours = {row.letter: colour for colour, row in enumerate([known[0], *ranked][:HIGHLIGHTED], 1)}
