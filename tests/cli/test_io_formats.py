@@ -132,6 +132,23 @@ def test_inex_topics(index, tmp_path, capsys, options, first):
     assert out.read_text().startswith("2009901 Q0 ")
 
 
+def test_topics_of_one_language(index, tmp_path, capsys):
+    topics, out, qrels = tmp_path / "topics.jsonl", tmp_path / "run", tmp_path / "qrels.txt"
+    lines = [f'{{"qid": "{number}", "query": "grinder", "language": "{"fr" if number == 2 else "en"}"}}' for number in range(1, 4)]
+    topics.write_text("\n".join(lines))
+    code, printed, err = run(capsys, "run", index, topics, "--topic-language", "en", "--out", out)
+    assert code == 0
+    assert printed.startswith("2 topics ranked")
+    assert "1 of 3 topics are not in the language 'en' and left out: 2 (line 2, fr)" in err
+    assert {line.split()[0] for line in out.read_text().splitlines()} == {"1", "3"}
+    qrels.write_text("".join(f"{number} 0 {out.read_text().split()[2]} 1\n" for number in range(1, 4)))
+    model = ("--model", "qsf_v(alpha=[0,1])", "--measure", "RR", "--folds", 2, "--workers", 1)
+    code, printed, err = run(capsys, "tune", index, topics, qrels, "--topic-language", "en", *model)
+    assert code == 0
+    assert "left out: 2 (line 2, fr)" in err
+    assert "on 2 topics" in printed
+
+
 def test_trec_topics_and_a_beir_folder(index, tmp_path, capsys):
     topics, out = tmp_path / "trec.txt", tmp_path / "run"
     topics.write_text("<top>\n<num> Number: 051\n<title> Topic: grinder\n<desc> Description:\nbrass\n</top>\n")

@@ -431,7 +431,7 @@ def _source(
 ) -> tuple[JudgedTopics, list[str]]:
     """The judged topics to learn from, and one message per skipped topic.
 
-    `reading` has the values of --topic-format and --topic-field.
+    `reading` has the values of --topic-format, --topic-field and --topic-language.
     """
     from pathlib import Path
 
@@ -445,7 +445,8 @@ def _source(
     snapshot = Snapshot.open(Path(index))
     fitted = fit_judgements(qrels, snapshot)
     show_warning(fitted.warning)
-    known_topics = search.with_candidates(read_topics(topics, reading["topic_format"], reading["topic_field"]))
+    asked = read_topics(topics, reading["topic_format"], reading["topic_field"], reading["topic_language"], show_warning)
+    known_topics = search.with_candidates(asked)
     if not known_topics:
         raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")
     problems: list[str] = []

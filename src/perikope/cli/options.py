@@ -221,7 +221,7 @@ def threads_option(command: F) -> F:
 
 
 def topic_options(command: F) -> F:
-    """Add the options `--topic-format` and `--topic-field` to a command that reads topics."""
+    """Add the options `--topic-format`, `--topic-field` and `--topic-language` to a command that reads topics."""
     for option in reversed(
         (
             click.option(
@@ -236,6 +236,12 @@ def topic_options(command: F) -> F:
                 default="",
                 metavar="NAME,…",
                 help="Fields of TREC or INEX topics that make the query, such as title,desc or castitle.  [default: title]",
+            ),
+            click.option(
+                "--topic-language",
+                default="",
+                metavar="CODE",
+                help="Use only topics in this language, by the topic or by its patent.  [default: topics of all languages]",
             ),
         )
     ):

@@ -53,6 +53,7 @@ def command(
     threads: int,
     topic_format: str,
     topic_field: str,
+    topic_language: str,
     search: GivenSearch,
 ) -> int:
     """Rank passages for each topic and write a run.
@@ -79,11 +80,11 @@ def command(
     model = parse_model(search.options.model)
     if document_ranking and run_format != "trec":
         raise UsageError(f"--run-format {run_format} is for passages; leave --document-ranking out, or use --run-format trec")
-    known_topics = read_topics(topics, topic_format, topic_field)
+    notes: list[str] = []
+    known_topics = read_topics(topics, topic_format, topic_field, topic_language, notes.append)
     if not known_topics:
         raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")
     without: list[str] = []
-    notes: list[str] = []
     rankings = search_topics(
         Index.open(index),
         search.with_candidates(known_topics),

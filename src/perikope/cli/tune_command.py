@@ -149,6 +149,7 @@ def _tune(
 
     judgements = fit_judgements(qrels, Snapshot.open(Path(index)))
     show_warning(judgements.warning)
+    known_topics = read_topics(topics, options["topic_format"], options["topic_field"], options["topic_language"], show_warning)
     with click.progressbar(length=100, label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         shown = [0]
 
@@ -159,7 +160,7 @@ def _tune(
 
         outcome, problems = tune(
             Path(index),
-            search.with_candidates(read_topics(topics, options["topic_format"], options["topic_field"])),
+            search.with_candidates(known_topics),
             judgements.names,
             space,
             options["measure"],

@@ -157,7 +157,8 @@ def test_a_segmenter_can_be_sent_to_another_process() -> None:
 @pytest.mark.parametrize(
     "spec",
     ["", "word:3", "words", "words:", "words:0", "words:-1", "words:1.5", "words:٣", "words:3/2", "words: 3", "WORDS:3",
-     "windows:3", "windows:3/0", "windows:3/4", "windows:0/0", "windows:3/2/1", "words:" + "9" * 5000, "tags", "tags:", "tags:p,", "tags:p, item", "sentences:2", "markup "],
+     "windows:3", "windows:3/0", "windows:3/4", "windows:0/0", "windows:3/2/1", "words:" + "9" * 5000, "sentences:2", "markup ",
+     "tags", "tags:", "tags:p,", "tags:p, item"],
 )  # fmt: skip
 def test_a_wrong_name_is_answered_with_the_valid_forms(spec: str) -> None:
     with pytest.raises(UsageError, match=r"markup, sentences, tags:TAG,…, words:N or windows:N/STEP with 1 ≤ STEP ≤ N"):

@@ -33,6 +33,7 @@ from perikope.evaluation.pool import Pool
 from perikope.evaluation.tuning.outcome import TuningOutcome
 from perikope.evaluation.views import Looking
 from perikope.search.facade import Index
+from perikope.search.options import SearchOptions
 from perikope.search.recipes import load_recipe
 
 CHUNK = 20
@@ -40,6 +41,17 @@ CHUNK = 20
 
 KEPT = ("done.json", "chosen.json")
 """The files in the `State` of a finished system that are kept; all others are removed."""
+
+
+def _written(value: object) -> str:
+    """The value of an option as a user writes it in a file.
+
+    >>> _written(("title", "abstract")), _written(False)
+    ('title,abstract', 'false')
+    """
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class LexicalSystems:
@@ -210,8 +222,11 @@ class LexicalSystems:
         else:
             model = ranker.model or f"{work.system.model}, {work.system.method}"
         options = {**work.system.options, "documents": documents}
+        usual = SearchOptions()
+        # An option that is switched off is listed if it is usually on.
+        shown = {name: value for name, value in sorted(options.items()) if value or value != getattr(usual, name)}
         varies = " (of the first fold)" if len(work.rankers) > 1 and work.tuned is None and ranker.model else ""
-        return "; ".join([f"model {model}{varies}", *(f"{name} {value}" for name, value in sorted(options.items()) if value)])
+        return "; ".join([f"model {model}{varies}", *(f"{name} {_written(value)}" for name, value in shown.items())])
 
     def _notes(self, work: Work) -> list[str]:
         notes = list(work.notes)

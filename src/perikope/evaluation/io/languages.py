@@ -16,9 +16,7 @@ SHOWN = 3
 _UNKNOWN = "und"
 
 
-def in_language(
-    topics: Sequence[Numbered], language: str, path: str | os.PathLike[str], on_note: Callable[[str], None]
-) -> list[Numbered]:
+def in_language(topics: Sequence[Numbered], language: str, path: str | os.PathLike[str], on_note: Callable[[str], None]) -> list[Numbered]:
     """The topics in a language, such as `en`. Topics of another language are left out.
 
     A topic whose language is not known is kept. `on_note` receives one sentence about topics that are left out, and one
