@@ -2,11 +2,17 @@
 
 Each `Effect` plants what one paper reports:
 
-- `positions` (Carmel and others 2013): relevant text is a run of paragraphs in which words of the topic are frequent. Single
-  paragraphs of it have one word or none; pages that are not relevant have paragraphs with two. So a paragraph alone says
-  little, its document more, and the positions of words around it most.
-- `tags` (Beigbeder and others 2015): the words of the topic stand close together in relevant paragraphs, mostly in `b`. Other
-  paragraphs of the same page have them as close, mostly in `it`, and others far apart.
+- `positions` (Carmel and others 2013): relevant text is a run of `RUN` paragraphs on a page of several thousand
+  words. Words of the topic are frequent in it, although many of its paragraphs have none. Pages that are not relevant
+  have paragraphs with more words of the topic. So a paragraph alone says little, its document more, and the positions
+  of words within 500 and more words most.
+- `tags` (Beigbeder and others 2015): the words of the topic stand close together in relevant paragraphs, mostly in
+  `b`. Other paragraphs of the same page have them as close, mostly in `it`, and others have single words. `b` and
+  `it` occur more than 1000 times each even in the small size; semantic tags (with `wordnetid`) mark relevant words
+  too, and `u` is rare: neither may get a weight.
+
+With `control`, the pages are alike and the effect is off: relevant paragraphs are scattered among pages that have as
+many words of the topic, and the tags of paragraphs are drawn by chance.
 """
 
 from __future__ import annotations
@@ -17,28 +23,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tests.support.lookalikes.words import make_words, sentence, word
+from tests.support.lookalikes.sizes import SIZES
+from tests.support.lookalikes.wikipedia_pages import PARAGRAPHS, PageText, Paragraph, WrittenPage, file_of, write_page
+from tests.support.lookalikes.words import make_words, word
 from tests.support.lookalikes.xml import XmlWriter
 
 Effect = Literal["positions", "tags"]
 TOPIC_WORDS = 3
-CLOSE = 12
-"""In `tags`, words of the topic stand within so many words of each other."""
-MARKED, MARKED_ELSEWHERE = 0.6, 0.05
-"""Probability that a word of the topic is in a tag where the effect has it, and that any other word is."""
-SECTIONS, PARAGRAPHS = 5, 4
-LENGTH = 45
-"""Words of a paragraph."""
-FREQUENT, RARE = 0.6, 0.1
+LONG, SHORT = 20 * PARAGRAPHS, 4 * PARAGRAPHS
+"""Paragraphs of a long page (about 4500 words) and of a short one."""
+RUN = 25
+"""In `positions`, paragraphs of a run of relevant text on a long page; a fifth of it on a short one."""
+FREQUENT, RARE = 0.5, 0.08
 """In `positions`, probability that a paragraph has a word of the topic: in relevant text, and elsewhere on the page."""
+SYNONYM = 0.1
+"""Probability that a page says a word of the topic in another way, which only queries by hand ask for."""
 
 
 @dataclass
 class Subject:
-    """What a topic is about: its number and its words."""
+    """What a topic is about: its number, its words, and another word for each."""
 
     qid: str
     stems: list[str]
+    synonyms: list[str]
 
 
 @dataclass
@@ -53,56 +61,153 @@ class WikipediaCollection:
     training_judgements: Path
     relevant: dict[str, dict[str, list[tuple[int, int]]]] = field(default_factory=dict)
     """Start and end of relevant text, by document by topic."""
+    document_count: int = 0
+
+    def by_hand(self, topics: Path) -> Path:
+        """The Boolean queries that somebody wrote for a file of topics: a TSV file."""
+        return topics.with_name(f"{topics.stem}-by-hand.tsv")
 
 
 def make_wikipedia(
-    folder: Path, effect: Effect, seed: int = 1, topics: int = 30, relevant: int = 3, decoys: int = 3
+    folder: Path,
+    effect: Effect,
+    seed: int = 1,
+    topics: int | None = None,
+    relevant: int | None = None,
+    decoys: int | None = None,
+    *,
+    background: int | None = None,
+    size: str = "small",
+    control: bool = False,
 ) -> WikipediaCollection:
     """Write a collection with as many training topics (of 2009) as topics (of 2010).
 
-    `relevant` pages have relevant text for each topic; `decoys` pages have some of its words.
+    `relevant` pages have relevant text for each topic; `decoys` pages have some of its words. `size` (a key of
+    `SIZES`) gives the numbers that are left out. `control` switches the effect off.
     """
-    chance, taken = random.Random(seed), set[str]()
-    common = make_words(400, chance, taken)
-    kinds = make_words(6, chance, taken)
-    documents = folder / "documents"
-    documents.mkdir(parents=True)
-    collection = WikipediaCollection(
-        folder,
-        documents,
-        folder / "topics-2010.xml",
-        folder / "qrels-2010.txt",
-        folder / "topics-2009.xml",
-        folder / "qrels-2009.txt",
-    )
-    pages = iter(range(10_001, 99_999))
-    lines: dict[str, list[str]] = {}
-    subjects: dict[str, list[Subject]] = {}
+    usual = SIZES[size]
+    topics, relevant, decoys, background = (
+        usual_one if given is None else given
+        for given, usual_one in (
+            (topics, usual.topics), (relevant, usual.relevant), (decoys, usual.decoys), (background, usual.background)
+        )
+    )  # fmt: skip
+    maker = _Maker(folder, random.Random(seed), effect, control)
     for year in ("2009", "2010"):
-        for number in range(1, topics + 1):
-            subject = Subject(f"{year}{number:03}", make_words(TOPIC_WORDS, chance, taken))
-            subjects.setdefault(year, []).append(subject)
-            ids = [str(next(pages)) for _ in range(relevant + decoys)]
-            for position, page in enumerate(ids):
-                is_relevant = position < relevant
-                xml, ranges = _Page(subject, common, kinds, chance, effect, ids).write(page, relevant=is_relevant)
-                (documents / f"{page}.xml").write_text(str(xml), encoding="utf-8")
-                lines.setdefault(year, []).append(_judgement(subject.qid, page, ranges, xml.offset))
-                if is_relevant:
-                    collection.relevant.setdefault(subject.qid, {})[page] = ranges
-    for path, judged, year in (
-        (collection.topics, collection.judgements, "2010"),
-        (collection.training_topics, collection.training_judgements, "2009"),
-    ):
-        path.write_text(_topics(subjects[year]), encoding="utf-8")
-        judged.write_text("\n".join(lines[year]) + "\n", encoding="utf-8")
-    return collection
+        subjects = [maker.subject(f"{year}{number:03}") for number in range(1, topics + 1)]
+        lines = [line for subject in subjects for line in maker.write_pages(subject, relevant, decoys)]
+        path, judged = maker.files(year)
+        path.write_text(_topics(subjects), encoding="utf-8")
+        maker.collection.by_hand(path).write_text("".join(f"{one.qid}\t{_by_hand(one)}\n" for one in subjects), encoding="utf-8")
+        judged.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for _ in range(background):
+        maker.write_background()
+    return maker.collection
 
 
-def _judgement(qid: str, page: str, ranges: Sequence[tuple[int, int]], length: int) -> str:
-    written = " ".join(f"{start}:{end - start}" for start, end in ranges)
+class _Maker:
+    """Draws and writes the pages of a collection."""
+
+    def __init__(self, folder: Path, chance: random.Random, effect: Effect, control: bool) -> None:
+        self._chance, self._effect, self._control = chance, effect, control
+        self._taken = set[str]()
+        self._common = make_words(400, chance, self._taken)
+        self._kinds = make_words(6, chance, self._taken)
+        self._pages = iter(range(10_001, 999_999))
+        self.collection = WikipediaCollection(
+            folder,
+            folder / "documents",
+            folder / "topics-2010.xml",
+            folder / "qrels-2010.txt",
+            folder / "topics-2009.xml",
+            folder / "qrels-2009.txt",
+        )
+
+    def files(self, year: str) -> tuple[Path, Path]:
+        """The topics and the judgements of a year."""
+        found = self.collection
+        return (found.topics, found.judgements) if year == "2010" else (found.training_topics, found.training_judgements)
+
+    def subject(self, qid: str) -> Subject:
+        """Draw what a topic is about."""
+        stems = make_words(2 * TOPIC_WORDS, self._chance, self._taken)
+        return Subject(qid, stems[:TOPIC_WORDS], stems[TOPIC_WORDS:])
+
+    def write_pages(self, subject: Subject, relevant: int, decoys: int) -> list[str]:
+        """Write the pages of a topic; returns their judgements."""
+        pages = [str(next(self._pages)) for _ in range(relevant + decoys)]
+        lines = []
+        for number, page in enumerate(pages):
+            paragraphs = self._paragraphs(subject, number, is_relevant=number < relevant)
+            written = self._write(page, paragraphs, pages)
+            lines.append(_judgement(subject.qid, page, written))
+            if written.relevant:
+                self.collection.relevant.setdefault(subject.qid, {})[page] = written.relevant
+        return lines
+
+    def write_background(self) -> None:
+        """Write a page without words of topics."""
+        page = str(next(self._pages))
+        self._write(page, [Paragraph() for _ in range(SHORT)], [page])
+
+    def _write(self, page: str, paragraphs: Sequence[Paragraph], links: Sequence[str]) -> WrittenPage:
+        title = self._chance.sample(self._common, 2)
+        written = write_page(PageText(page, title, self._common, self._kinds, links, paragraphs), self._chance)
+        path = self.collection.documents / file_of(page)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(written.xml, encoding="utf-8")
+        self.collection.document_count += 1
+        return written
+
+    def _paragraphs(self, subject: Subject, number: int, *, is_relevant: bool) -> list[Paragraph]:
+        """What each paragraph of a page has of the subject."""
+        if self._effect == "tags":
+            return self._by_tags(subject, is_relevant)
+        # The first two pages are long, and so are the decoys of a control, which are to be like them.
+        count = LONG if number < 2 or (self._control and not is_relevant) else SHORT
+        return self._by_position(subject, count, is_relevant)
+
+    def _by_position(self, subject: Subject, count: int, is_relevant: bool) -> list[Paragraph]:
+        chance, run = self._chance, RUN if count == LONG else RUN // 5
+        first = chance.randrange(count - run)
+        inside = set(chance.sample(range(count), run)) if self._control else set(range(first, first + run))
+        if not is_relevant and not self._control:
+            inside = set()
+        paragraphs = []
+        for number in range(count):
+            has_word = chance.random() < (FREQUENT if number in inside else RARE)
+            paragraphs.append(Paragraph(self._said(subject, 1) if has_word else (), is_relevant and number in inside))
+        if not is_relevant and not self._control:
+            for number in chance.sample(range(count), 2):
+                paragraphs[number] = Paragraph(self._said(subject, 2))
+        return paragraphs
+
+    def _by_tags(self, subject: Subject, is_relevant: bool) -> list[Paragraph]:
+        chance = self._chance
+        paragraphs = [Paragraph(self._said(subject, chance.choice((0, 1)))) for _ in range(SHORT)]
+        if is_relevant:
+            for number, chosen in enumerate(chance.sample(range(SHORT), 6)):
+                tag = chance.choice(("b", "it")) if self._control else "b" if number < 2 else "it"
+                paragraphs[chosen] = Paragraph(self._said(subject, TOPIC_WORDS), number < 2, tag, close=True)
+        return paragraphs
+
+    def _said(self, subject: Subject, count: int) -> list[str]:
+        """Some words of the subject, perhaps said in another way."""
+        chosen = self._chance.sample(range(TOPIC_WORDS), count)
+        return [subject.synonyms[at] if self._chance.random() < SYNONYM else subject.stems[at] for at in chosen]
+
+
+def _judgement(qid: str, page: str, written: WrittenPage) -> str:
+    """A line of judgements; neighbouring relevant paragraphs are one range."""
+    ranges: list[tuple[int, int]] = []
+    for start, end in written.relevant:
+        if ranges and start - ranges[-1][1] <= 1:
+            ranges[-1] = ranges[-1][0], end
+        else:
+            ranges.append((start, end))
+    cells = " ".join(f"{start}:{end - start}" for start, end in ranges)
     entry = ranges[0][0] if ranges else -1
-    return f"{qid} Q0 {page} {sum(end - start for start, end in ranges)} {length} {entry} {written}".rstrip()
+    return f"{qid} Q0 {page} {sum(end - start for start, end in ranges)} {written.length} {entry} {cells}".rstrip()
 
 
 def _topics(subjects: Sequence[Subject]) -> str:
@@ -111,129 +216,23 @@ def _topics(subjects: Sequence[Subject]) -> str:
         xml.line()
         for number, subject in enumerate(subjects, 1):
             words = [word(stem, "en") for stem in subject.stems]
+            others = [word(stem, "en") for stem in subject.synonyms]
             with xml.element("topic", id=subject.qid, ct_no=str(number)):
                 xml.line()
                 xml.leaf("title", " ".join(words))
                 xml.leaf("castitle", f"//article[about(.//(sec|p), {' '.join(words)})]")
-                xml.leaf("phrasetitle", f'"{words[0]} {words[1]}"')
-                xml.leaf("description", f"What is known about {words[0]} and {words[1]}?")
-                xml.leaf("narrative", f"Text about {', '.join(words)} is relevant.")
+                xml.leaf("phrasetitle", f'"{words[0]} {words[1]}" {words[2]}')
+                xml.leaf("description", f"I am looking for text that says how the {words[0]} and the {words[1]} depend on {words[2]}.")
+                xml.leaf(
+                    "narrative",
+                    f"I read about {words[0]} and would like to know what {words[1]} has to do with it, and in which way it changed "
+                    f"{words[2]}. Texts may also speak of {others[0]}, {others[1]} or {others[2]}. Lists of names alone are not relevant.",
+                )
             xml.line()
     return str(xml)
 
 
-@dataclass
-class _Page:
-    """Writes one page of a subject."""
-
-    subject: Subject
-    common: Sequence[str]
-    kinds: Sequence[str]
-    chance: random.Random
-    effect: Effect
-    links: Sequence[str]
-    xml: XmlWriter = field(default_factory=XmlWriter)
-
-    def write(self, page: str, *, relevant: bool) -> tuple[XmlWriter, list[tuple[int, int]]]:
-        """The page, and the ranges of its relevant text."""
-        xml, paragraphs = self.xml, self._paragraphs(relevant)
-        ranges: list[tuple[int, int]] = []
-        with xml.element("article"):
-            xml.line()
-            with xml.element("header"):
-                for tag, text in (("title", self._title()), ("id", page)):
-                    xml.leaf(tag, text)
-                with xml.element("categories"):
-                    xml.leaf("category", word(self.chance.choice(self.kinds), "en"))
-            xml.line()
-            with xml.element("bdy"):
-                xml.line()
-                for section in range(SECTIONS):
-                    with xml.element("sec"):
-                        xml.leaf("st", self._title())
-                        for paragraph in paragraphs[section * PARAGRAPHS : (section + 1) * PARAGRAPHS]:
-                            start = xml.offset
-                            self._write_paragraph(paragraph)
-                            if paragraph.is_relevant:
-                                ranges.append((start, xml.offset))
-                            xml.line()
-                    xml.line()
-        return xml, ranges
-
-    def _title(self) -> str:
-        return " ".join(word(stem, "en") for stem in self.chance.sample(list(self.common), 2))
-
-    def _paragraphs(self, relevant: bool) -> list[_Paragraph]:
-        """What each paragraph of the page has of the subject."""
-        count = SECTIONS * PARAGRAPHS
-        return self._by_position(count, relevant) if self.effect == "positions" else self._by_tags(count, relevant)
-
-    def _by_position(self, count: int, relevant: bool) -> list[_Paragraph]:
-        first = self.chance.randrange(count - 6) if relevant else count
-        inside = range(first, first + 6)
-        paragraphs = []
-        for number in range(count):
-            has_word = self.chance.random() < (FREQUENT if number in inside else RARE)
-            planted = self.chance.sample(self.subject.stems, 1) if has_word else []
-            paragraphs.append(_Paragraph(planted, is_relevant=number in inside))
-        if not relevant:
-            paragraphs[self.chance.randrange(count)].planted = self.chance.sample(self.subject.stems, 2)
-        return paragraphs
-
-    def _by_tags(self, count: int, relevant: bool) -> list[_Paragraph]:
-        paragraphs = [_Paragraph(self.chance.sample(self.subject.stems, self.chance.choice((0, 1)))) for _ in range(count)]
-        numbers = self.chance.sample(range(count), 6)
-        if relevant:
-            for number in numbers[:2]:
-                paragraphs[number] = _Paragraph(self.subject.stems, is_relevant=True, tag="b", close=True)
-            for number in numbers[2:]:
-                paragraphs[number] = _Paragraph(self.subject.stems, tag="it", close=True)
-        return paragraphs
-
-    def _write_paragraph(self, paragraph: _Paragraph) -> None:
-        words = self._words(paragraph)
-        planted = {word(stem, "en") for stem in paragraph.planted}
-        with self.xml.element("p"):
-            for position, text in enumerate(words):
-                self._write_word(text, paragraph.tag if text in planted else "")
-                self.xml.text("." if position == len(words) - 1 else " ")
-
-    def _words(self, paragraph: _Paragraph) -> list[str]:
-        if not paragraph.close:
-            return sentence(self.common, paragraph.planted, LENGTH, "en", self.chance)
-        before = self.chance.randrange(1, LENGTH - CLOSE)
-        return [
-            *sentence(self.common, (), before, "en", self.chance),
-            *sentence(self.common, paragraph.planted, CLOSE, "en", self.chance),
-            *sentence(self.common, (), LENGTH - CLOSE - before, "en", self.chance),
-        ]
-
-    def _write_word(self, text: str, tag: str) -> None:
-        """Write a word, perhaps in a tag: mostly the one that the effect has for it."""
-        draw = self.chance.random()
-        if tag and draw < MARKED:
-            chosen, attributes = tag, {}
-        elif draw < MARKED_ELSEWHERE:
-            chosen, attributes = self.chance.choice(("b", "it")), {}
-        elif draw < MARKED_ELSEWHERE + 0.02:
-            chosen = "link"
-            attributes = {"xlink:href": f"../{self.chance.choice(self.links)}.xml", "xmlns:xlink": "http://www.w3.org/1999/xlink"}
-        elif draw < MARKED_ELSEWHERE + 0.03:
-            chosen = word(self.chance.choice(self.kinds), "en")
-            attributes = {"wordnetid": str(100_000_000 + self.chance.randrange(9_999_999)), "confidence": "0.8"}
-        else:
-            self.xml.text(text)
-            return
-        with self.xml.element(chosen, **attributes):
-            self.xml.text(text)
-
-
-@dataclass
-class _Paragraph:
-    """What a paragraph has of the subject."""
-
-    planted: Sequence[str] = ()
-    is_relevant: bool = False
-    tag: str = ""
-    """The tag that mostly marks the words of the subject."""
-    close: bool = False
+def _by_hand(subject: Subject) -> str:
+    """A Boolean query with the other words for what the topic is about."""
+    pairs = zip(subject.stems, subject.synonyms, strict=True)
+    return " AND ".join(f"({word(stem, 'en')} OR {word(synonym, 'en')})" for stem, synonym in pairs)

@@ -22,7 +22,7 @@ class XmlWriter:
 
     @property
     def path(self) -> str:
-        """The XPath of the open element, with a number at every step but the root's."""
+        """The XPath of the open element as CLEF-IP writes it: numbers at the last step, above it only from 2 on."""
         return self._path
 
     @contextmanager
@@ -30,7 +30,8 @@ class XmlWriter:
         """Open an element for a block; underscores of attribute names become hyphens."""
         counts, outer = self._counts[-1], self._path
         counts[tag] += 1
-        self._path = f"{outer}/{tag}" if len(self._counts) == 1 else f"{outer}/{tag}[{counts[tag]}]"
+        above = outer.removesuffix("[1]")
+        self._path = f"{above}/{tag}" if len(self._counts) == 1 else f"{above}/{tag}[{counts[tag]}]"
         written = "".join(f" {name.replace('_', '-')}={quoteattr(value)}" for name, value in attributes.items())
         self._pieces.append(f"<{tag}{written}>")
         self._counts.append(Counter())
