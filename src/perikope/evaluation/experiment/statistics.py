@@ -61,7 +61,7 @@ def _queries(part: LexicalSystems) -> Iterable[StatisticsRow]:
     read: list[tuple[SearchOptions, list[str]]] = []
     for system in part.systems:
         if system.searches:
-            options = system.search_options(1, part.plan.k)
+            options = system.search_options(1, part.plan.depth.results)
             same = next((names for other, names in read if other == options), None)
             if same is None:
                 read.append((options, [system.name]))
