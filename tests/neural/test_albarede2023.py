@@ -39,7 +39,7 @@ def run(*arguments) -> tuple[int, str]:
 def patents(tmp_path_factory):
     folder = tmp_path_factory.mktemp("patents")
     tiny_encoder(dimension=8).save(folder / "encoder")
-    return make_patents(folder / "clef-ip", topics=2, relevant=1, decoys=1)
+    return make_patents(folder / "clef-ip", topics=2, relevant=1, decoys=1, background=0)
 
 
 def small_copy(folder, seeds: int) -> str:
