@@ -80,9 +80,9 @@ def test_judgements_or_runs_without_characters_say_what_is_needed(index, spans, 
     inex_run, inex_qrels = tmp_path / "inex.run", tmp_path / "inex.qrels"
     inex_run.write_text("1 Q0 d1 1 2 me 0 5\n")
     inex_qrels.write_text("1 Q0 d1 3 40 2 2:3\n")
-    fails(capsys, "names passages: give the index of the passages (--index)", "eval", spans, passage_run, "--measures", "MAiP")
-    fails(capsys, "the run names passages: give the index of the passages (--index)", "eval", inex_qrels, passage_run, "--measures", "MAiP")
-    fails(capsys, "an INEX run counts characters of files", "eval", spans, inex_run, "--measures", "MAiP", "--index", index)
+    fails(capsys, "judges passages: give their index (--index)", "eval", spans, passage_run, "--measures", "MAiP")
+    fails(capsys, "the run names passages: give their index (--index)", "eval", inex_qrels, passage_run, "--measures", "MAiP")
+    fails(capsys, "an INEX run names characters of files", "eval", spans, inex_run, "--measures", "MAiP", "--index", index)
     fails(capsys, "has no positions in an XML file", "eval", inex_qrels, passage_run, "--measures", "MAiP", "--index", index)
     assert means(capsys, inex_qrels, inex_run, "--measures", "iP[1] RR") == {"iP[1]": 0.6, "RR": 1.0}
 

@@ -113,7 +113,7 @@ def test_the_report_has_tables_over_seeds(file, tmp_path):
     assert "| context, layer 2 |" in text
     assert "| pumps | 4 documents, 12 passages; topics: learned 3, asked 4 |" in text
     html = (folder / "report.html").read_text()
-    # The values by topic of the first measure, and those over seeds of both measures.
+    # The main measure by topic, and both measures over seeds.
     assert html.count('class="boxes"') == 3
     assert "Importance of relations" in (folder / "report.tex").read_text()
     # The mean over seeds by topic, and over topics by seed, come to the same.

@@ -324,11 +324,11 @@ def test_where_documents_lie_is_known_without_reading_them(index, encoder, monke
     assert hashed == ["d5"]
 
 
-def test_rows_of_a_segment_that_are_damaged_are_refused(index, encoder):
+def test_damaged_locations_of_a_segments_documents_are_refused(index, encoder):
     folder = make_store(index, encoder).folder
     for path in folder.glob("segment-*.npy"):
         np.save(path, np.load(path) + 50)
-    with pytest.raises(InputError, match="rows of a segment"):
+    with pytest.raises(InputError, match="locations of a segment's documents"):
         VectorStore(folder).missing(index._snapshot)
 
 

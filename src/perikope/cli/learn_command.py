@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perikope.evaluation.learning.validation import LearnedCombination
     from perikope.evaluation.measures import Measure
 
-_NAME_HELP = "Name under which the table is saved in the index."
+_NAME_HELP = "Name of the table, which is saved in the index. A table of the index with this name is replaced."
 
 
 @click.group(name="learn")
@@ -79,7 +79,7 @@ def command() -> None:
 def learn_tags(index: str, topics: str, qrels: str, name: str, grade: int, smoothing: float, exclude: str, **thresholds: Any) -> int:
     """Learn one weight per tag: how much more often the tag marks relevant than irrelevant text.
 
-    QRELS judge passages (document#passage), elements (document#/article[1]/sec[2]) or documents.
+    QRELS judge passages (document#passage), elements (document#/article[1]/sec[2]), documents, or ranges of characters.
 
     \b
     Example:
@@ -136,7 +136,7 @@ def _show_unknown(passages: Sequence[str]) -> None:
 @topic_options
 @search_options(k=1000, help={"k": "Number of returned passages per topic."})
 def learn_prior(index: str, topics: str, qrels: str, name: str, threads: int, search: GivenSearch, **reading: str) -> int:
-    """Learn one weight per tenth of a description, for passages at this position (Gobeill and Ruch 2012).
+    """Learn ten weights, one for the passages in each tenth of a description (Gobeill and Ruch 2012).
 
     The weight of a tenth is its share of the relevant passages, divided by its share of the passages that `perikope
     run` returns with the same options. The weight is 0 if no passage of the tenth is relevant, and 1 if none is

@@ -76,15 +76,16 @@ _SECONDS = 60.0
     "[default: no graph attention]",
 )  # fmt: skip
 @click.option(
-    "--layers", default=2, show_default=True, type=click.IntRange(1), metavar="N", help="Number of layers of the attention; 3 in the paper."
-)
+    "--layers", default=2, show_default=True, type=click.IntRange(1), metavar="N",
+    help="Number of layers of graph attention; 3 in the paper.",
+)  # fmt: skip
 @click.option(
     "--residual/--no-residual", default=True, show_default=True,
-    help="Add the attention's output to the encoder's vectors; the paper replaces them.",
+    help="Add the input of each layer of graph attention to its output; the paper uses the output alone.",
 )  # fmt: skip
 @click.option(
     "--dropout", default=0.1, show_default=True, type=click.FloatRange(0, 1, max_open=True), metavar="X",
-    help="Dropout of the attention; 0.7 in the paper.",
+    help="Share of attention weights that graph attention sets to zero in training; 0.7 in the paper.",
 )  # fmt: skip
 @click.option(
     "--late-fusion/--no-late-fusion", default=None,
@@ -137,7 +138,10 @@ _SECONDS = 60.0
     help="Use the passages of other triples in the batch as irrelevant passages too.",
 )
 @click.option("--encoder-rate", default=5e-5, show_default=True, metavar="X", help="Learning rate of the encoder; 3e-6 in the paper.")
-@click.option("--rate", default=1e-3, show_default=True, metavar="X", help="Learning rate of the attention.")
+@click.option(
+    "--rate", default=1e-3, show_default=True, metavar="X",
+    help="Learning rate of graph attention and late fusion; used only with --variant.",
+)  # fmt: skip
 @click.option(
     "--schedule", default="linear", show_default=True, type=click.Choice(["linear", "constant"]),
     help="Learning rates rise and then fall linearly (linear), or stay constant (as in the paper).",

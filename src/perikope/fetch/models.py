@@ -87,7 +87,7 @@ class FetchModel:
     parameters: dict[str, object]
 
     def of_term(self, terms: Terms) -> Factors:
-        """The factors that depend on the term, each with one value per term; 1 for a model without such factors."""
+        """The factors that depend on the term, each with one value per term; one factor of 1 if the model has none."""
         return (
             call(self.definition.of_term, [terms], self.parameters)
             if self.definition.of_term
@@ -149,7 +149,7 @@ def fetch_model(**functions: Callable[..., Any]) -> Callable[[Callable[..., Any]
 
 
 def parse_fetch_model(text: str) -> FetchModel:
-    """Parse the name of a fetch model with parameters.
+    """Parse a fetch model in the notation `name(parameter=value, …)`.
 
     >>> str(parse_fetch_model("bm25(k1=0.6,b=0.2)"))
     'bm25(k1=0.6,b=0.2,idf="lucene")'
@@ -162,8 +162,14 @@ def _parsed(text: str, version: int) -> FetchModel:
     """Parse a fetch model as `parse_fetch_model` does. Results are cached until the registry changes."""
     named = parse(text)
     definition = FETCH_MODELS[named.name]
-    if named.positional or named.cutoff is not None:
-        raise UsageError(f"write the parameters of {named.name} as name=value; it has {', '.join(definition.parameters) or 'none'}")
+    if named.cutoff is not None:
+        cutoff = text[max(text.rfind("@"), text.rfind("[")) :].strip()
+        raise UsageError(f"the fetch model {named.name} has no cutoff; remove {cutoff:.20} at the end")
+    if not definition.parameters and (named.positional or named.arguments):
+        raise UsageError(f"the fetch model {named.name} has no parameters; write {named.name}")
+    if named.positional:
+        names = ", ".join(definition.parameters)
+        raise UsageError(f"write each parameter of {named.name} as name=value; possible names: {names}")
     return FetchModel(definition, bind(named.name, definition.parameters, named.arguments))
 
 

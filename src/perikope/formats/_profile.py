@@ -125,9 +125,11 @@ class ProfileKeys(Table):
     )
     skipped: tuple[str, ...] = option((), TEXTS, "Tags that are skipped, with everything inside them.")
     breaks: tuple[str, ...] = option((), TEXTS, "Tags that begin a new line; in a table row they become a space.")
-    parts: dict[str, str] = free_table(FilledText(), "Tags that begin a part of the document, with its name.")
+    parts: dict[str, str] = free_table(FilledText(), "Tags of XML elements that are a part of the document, with the name of the part.")
     citations: dict[str, str] = free_table(
-        FilledText(), "Tags, with the text by which people cite their elements; `{num}` stands for the attribute `num`."
+        FilledText(),
+        "Tags of passages, with the text by which people cite such a passage. `{num}` stands for its attribute `num`, "
+        "and `{num:d}` for this attribute without leading zeros.",
     )
     tags: dict[str, str] = free_table(FilledText(), "Tags, with the tag that their spans get instead.")
     metadata: dict[str, Field] = free_table(
@@ -159,9 +161,9 @@ class Rule:
     preformatted: bool = False
 
     def citation_of(self, element: Element) -> str:
-        """The text by which people cite an element: `citation` with the attributes filled in.
+        """The text by which people cite the passage of an element: `citation` with the attributes filled in.
 
-        It is empty if an attribute is missing, or is not a number where `citation` needs one.
+        It is empty if an attribute is missing or empty, or is not a number where `citation` needs one.
         """
         values = [(element.get(name) or "", number) for name, number in _GAP.findall(self.citation)]
         if not all(value.isdecimal() if number else value for value, number in values):
@@ -224,9 +226,10 @@ class Profile:
         return NOTHING, is_general
 
     def found(self, key: str, root: Element) -> list[str]:
-        """The values of a key: `id`, `title`, `language` or `cites`.
+        """The values that the fields of a key find in the document with this root.
 
-        For `cites` these are the values of all fields, for the other keys those of the first field that has values.
+        `key` is `id`, `title`, `language` or `cites`. For `cites`, all fields are used. For the other keys, only the
+        first field that finds a value is used.
         """
         values: list[str] = []
         for field in self.paths[key]:

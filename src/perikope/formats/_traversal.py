@@ -294,9 +294,10 @@ class _Traversal:
         return self._inline.take(keep=self._keeps_space)
 
     def _settle_lifted(self, element: Element, path: str) -> None:
-        """Compute the XPaths of the blocks found inside an element.
+        """Move the blocks of `_lifted_here` to `_lifted`, with their XPaths; `_release` later adds them.
 
-        Such blocks are rare, so XPaths are not tracked inside passages.
+        These blocks were found inside `element`, whose XPath is `path`. XPaths are computed only here, because such
+        blocks are rare.
         """
         if self._lifted_here:
             paths = _paths_inside(element, path)
@@ -304,7 +305,7 @@ class _Traversal:
             self._lifted_here = []
 
     def _release(self) -> None:
-        """Add the blocks found inside a passage after the passage, because a passage cannot hold blocks."""
+        """Add the blocks that were found inside a passage, title or label after it, because it cannot hold blocks."""
         if not self._lifted:
             return
         lifted, self._lifted = self._lifted, []
@@ -448,7 +449,10 @@ class _Traversal:
         return ""
 
     def _is_hollow(self, element: Element, rule: Rule) -> bool:
-        """Whether an element has no text and no id, and neither has any element inside it that is not skipped."""
+        """Whether an element is skipped, or has no text, no id and no title in an attribute.
+
+        The same must hold for all elements inside it. The text of skipped elements does not count.
+        """
         if rule.role is Role.SKIPPED:
             return True
         if _is_there(element.text) or rule.titled_by or any(map(element.get, self._profile.ids)):
@@ -472,7 +476,7 @@ class _Traversal:
             self._label = ""
 
     def _new_id(self, block: Block) -> tuple[str, str]:
-        """Return the id that the walk gives a block, and the id that the block gets: the same, or "" if not free."""
+        """Return the id that the walk gives a block, and the id that the block gets; see `_free_id`."""
         name = self._walk.id_of(block)
         return name, self._free_id(name)
 

@@ -52,7 +52,10 @@ def walk_for(tree: XmlDocument, source: Source) -> Walk:
 
 
 def profiles_of(format: str) -> list[Profile]:
-    """The profiles of a format: all built-in profiles for `xml`, one profile for a `.toml` file."""
+    """The profiles of a format, given by its name: the built-in profiles of this format, and for `xml` all of them.
+
+    A name that ends in `.toml` is the path of a file with one profile.
+    """
     if format.endswith(".toml"):
         return [_of_file(format)]
     return [profile for profile in profiles().values() if format in ("xml", profile.format)]
@@ -84,7 +87,7 @@ def _loaded(path: str, changed: int, size: int) -> Profile:
 
 
 def format_of(path: str) -> Format:
-    """The format that the profile in a user's file describes."""
+    """The format that the profile in the file `path` describes. The name of the format is `path`."""
     return Format(path, (), read, _of_file(path).summary, chunks, SUFFIXES)
 
 

@@ -1,8 +1,9 @@
 """Unpack packed vectors, and find the best product of a query token with the vectors of each passage.
 
-A row is one packed vector. It begins with a head: nothing (float16 values), two bytes for a scale (int8 values), or two
-bytes for the number of a centroid and two bytes for a scale (residuals of two bits). Products are computed from the
-values after the head. Centroid and scale are applied to each product instead of to each value.
+An array `rows` has one packed vector per row. A packed vector begins with a head: nothing (float16 values), two bytes
+for a scale (int8 values), or two bytes for the number of a centroid and two bytes for a scale (residuals of two bits).
+Products are computed from the values after the head. Centroid and scale are applied to each product instead of to each
+value.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from perikope.core.arrays import Bytes, Floats32, Integers, Unsigned16
 from perikope.kernels.jit import kernel
 
 PLAIN, SCALED, CENTRED = 0, 2, 4
-"""Length of the head in bytes: of float16 rows, of int8 rows, and of rows with a centroid."""
+"""Length of the head in bytes: of packed vectors in float16, in int8, and with a centroid."""
 
 
 @kernel
@@ -55,10 +56,11 @@ def best_products(
     passage_of_row: Integers,
     best: Floats32,
 ) -> bool:
-    """Raise `best` to the products of query tokens with some rows. Returns False if a row has an unknown centroid.
+    """Raise `best` to the products of query tokens with packed vectors; False if one of them has an unknown centroid.
 
-    `best` has shape (passages, query tokens). `products` has shape (rows, query tokens): the products with the values
-    of the rows, without centroid and scale. `head` is `PLAIN`, `SCALED` or `CENTRED`. `of_centroid` has shape
+    `best` has shape (passages, query tokens). `products` has shape (vectors, query tokens): the products with the
+    values of the packed vectors `rows`, without centroid and scale. `passage_of_row` has the passage of each packed
+    vector. `head` is `PLAIN`, `SCALED` or `CENTRED`. `of_centroid` has shape
     (centroids, query tokens): the products with the centroids. `halves` has the factor that each of the 65,536 bit
     patterns of a scale stands for.
     """
@@ -89,9 +91,9 @@ def best_centroids(
     passage_of_row: Integers,
     best: Floats32,
 ) -> bool:
-    """Raise `best` to the products of query tokens with the centroids of some rows, without unpacking the rows.
+    """Raise `best` to the products of query tokens with the centroids of packed vectors, without unpacking these.
 
-    The parameters are as in `best_products`. Returns False if a row has an unknown centroid.
+    The parameters are as in `best_products`. Returns False if a packed vector has an unknown centroid.
     """
     for i in range(rows.shape[0]):
         passage = passage_of_row[i]

@@ -139,15 +139,17 @@ def padded(nodes: Sequence[Encoded], dimension: int, device: torch.device) -> tu
 
 @dataclass(frozen=True, slots=True)
 class LabelledShare:
-    """One summand of the vectors of a passage, with its origin: a neighbour, through one relation.
+    """One summand of the vectors of a passage, with its origin.
+
+    The origin is a neighbour, through one relation, or the passage itself before the last layer.
 
     The shares of a passage add up to its vectors.
     """
 
     label: str
-    """Origin of the share, as text: `through RELATION from NEIGHBOUR`."""
+    """Origin of the share: `through RELATION from NEIGHBOUR`, or `as it was before the last layer`."""
     vectors: Floats32
-    """(vectors of the passage, dimension) What the neighbour adds to each vector of the passage."""
+    """(vectors of the passage, dimension) What the share adds to each vector of the passage."""
 
 
 def load_for_explanation(folder: Path) -> SavedRanker:
@@ -197,7 +199,10 @@ def _plain(vectors: Tensor) -> Floats32:
 
 
 def _described(graph: DocumentGraph, node: int, target: int) -> str:
-    """The name of a node in the explanation of the node `target`: `itself`, a passage or a section."""
+    """The label of `node` in the explanation of `target`: `itself`, `passage NAME` or `section NAME 'TITLE'`.
+
+    `node` and `target` are numbers of nodes of the graph.
+    """
     if node == target:
         return "itself"
     if graph.is_passage[node]:

@@ -40,7 +40,7 @@ def max_sim(query: Floats32, packed: PackedVectors, *, threads: int = 0) -> Floa
 def refined_max_sim(query: Floats32, packed: PackedVectors, refine: int, *, threads: int = 0) -> tuple[Floats, Mask]:
     """Score all passages by the centroids of their vectors, then the best `refine` of them by the vectors themselves.
 
-    The method is PLAID (Santhanam et al. 2022). `query` is (query tokens, dimension). Returns the MaxSim scores
+    The method is PLAID (Santhanam et al. 2022). `query` is (query tokens, dimension). Returns the scores
     (passages,), and a mask (passages,) that is true for passages scored by vectors. These can be more than `refine` if
     scores by centroids are equal. Other passages keep their score by centroids, limited to the smallest score by
     vectors. All passages are scored by vectors if `refine` is 0, if there are no more than `refine` passages, or if the
@@ -80,8 +80,8 @@ class _Comparison:
         book, head = self._codebook, self._codebook.head
         passage_of_row, best = self._empty(document)
         rows = document.rows
-        # A block is several small matrices, which are multiplied one by one. Unused rows of the last matrix are
-        # ignored.
+        # A block is several small matrices, which are multiplied one by one. The last matrix may be partly
+        # unused; its other products are ignored.
         blocks = np.zeros((-(-BLOCK // self._at_once), self._at_once, book.dimension), np.float32)
         results = np.empty((*blocks.shape[:2], best.shape[1]), np.float32)
         block, products = blocks.reshape(-1, book.dimension), results.reshape(-1, best.shape[1])
@@ -105,15 +105,19 @@ class _Comparison:
         return _summed(best, document)
 
     def _empty(self, document: CodedDocument) -> tuple[Integers, Floats32]:
-        """Initial values: the passage of each row (rows,), and the best products (passages, query tokens), all -inf."""
+        """The passage of each packed vector (vectors,), and an array for the best products (passages, query tokens).
+
+        Passages are numbered in the document. The best products start at -inf.
+        """
         passage_of_row = np.repeat(np.arange(document.count.size), document.count)
         return passage_of_row, np.full((document.count.size, self._query.shape[1]), -np.inf, np.float32)
 
 
 def _summed(best: Floats32, document: CodedDocument) -> Floats:
-    """The scores (passages,): sums over query tokens of `best` (passages, query tokens); 0 without vectors.
+    """The scores (passages,): sums of `best` (passages, query tokens) over query tokens.
 
-    Raises an error if a score is not finite, because the store is then damaged.
+    The score of a passage without vectors is 0. Raises an error if a score is not finite, because the store is then
+    damaged.
     """
     scores: Floats = np.where(document.count > 0, best.sum(axis=1, dtype=np.float64), 0.0)
     if not np.isfinite(scores).all():

@@ -38,13 +38,14 @@ class NeuralRanker:
     context: Mapping[str, Any] = field(default_factory=dict)
     """Settings of graph attention that differ from the experiment's `[context]`."""
     late_fusion: bool | None = None
-    """Whether the scores of the passage alone and of its context are fused; None does so in the variants
-    `LATE_FUSION`."""
+    """Whether the scores of the passage alone and of its context are fused; None is true for the variants in
+    `LATE_FUSION` only."""
     kept: float = 1.0
     """Weight of the trained encoder when its weights are averaged with the untrained ones; 1 keeps the trained
     encoder."""
     untrained_shares: tuple[float, ...] = ()
-    """Shares of the untrained encoder's score. Each share adds one system to the experiment."""
+    """Shares of the untrained encoder in a mixed score. Each share adds one system with the score
+    `(1 - share) · trained + share · untrained`."""
     neighbours_learn: bool = False
     """Whether the encoder also learns from the neighbours of passages; see `ContextRanker`."""
 
@@ -118,7 +119,7 @@ def read_ranker(keys: NeuralSystemKeys, shared: NeuralSettings) -> dict[str, Any
     if keys.folds == 1:
         raise keys.wrong("folds", "must be 0 for no folds, or at least 2")
     if any(share >= 1 for share in keys.untrained_shares):
-        raise keys.wrong("untrained_shares", "must be above 0 and below 1")
+        raise keys.wrong("untrained_shares", "must list only numbers above 0 and below 1")
     keys.check("training", lambda: shared.training_of(ranker))
     if keys.variant:
         keys.check("variant", lambda: _check_attention(keys.variant, keys.dimension or DIMENSION, shared.context_of(ranker)))

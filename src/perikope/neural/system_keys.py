@@ -40,11 +40,12 @@ class TrainingOptions(Options):
     )
     heading_path: bool = option(True, Switch(), "Whether heading paths are prepended to passages before they are encoded.")
     measure: str = option("nDCG@10", MEASURE, "Measure on validation topics that decides which epoch is best.")
-    patience: int = option(2, Whole(Range(1)), "Epochs without a better measure on validation after which training stops.")
+    patience: int = option(2, Whole(Range(1)), "Number of epochs without a better measure on validation topics after which training stops.")
     validation_passages: int = option(
         20_000,
         Whole(Range(1)),
-        "Maximum number of passages that are ranked per validation topic. Documents with a relevant passage may exceed it.",
+        "Maximum number of passages that are ranked for the validation topics. All documents with a relevant passage are included, "
+        "even if they have more passages; random documents fill the rest.",
     )
     precision: str = option("auto", OneOf(("auto", "float32")), "Precision on a GPU: `auto` is bfloat16.")
 
@@ -91,7 +92,7 @@ class NeuralSystemKeys(RepeatedSystemKeys):
     untrained_shares: tuple[float, ...] = option(
         (),
         ListOf(Real(Range(0, 1, low_open=True)), "numbers between 0 and 1"),
-        "Shares of the untrained encoder's score, each below 1; every share adds one system.",
+        "Shares s of the untrained encoder, above 0 and below 1. Each adds a system with the score `(1 - s) · trained + s · untrained`.",
     )
     neighbours_learn: bool = option(False, Switch(), "Whether the encoder also learns from the neighbours of passages.")
 
@@ -100,9 +101,11 @@ class NeuralSystemKeys(RepeatedSystemKeys):
 class NeuralKeys(RepeatedExperimentKeys):
     """The whole file of an experiment with neural rankers."""
 
-    encoder: str = option(DEFAULT, Text(), "Encoder: the name of a downloaded model, or a folder.")
+    encoder: str = option(DEFAULT, Text(), f"Encoder: `{DEFAULT}`, the name of a downloaded Hugging Face model, or a folder.")
     documents: int = option(
-        0, Whole(Range(0)), "Number of documents per topic, fetched as [search] says, whose passages are ranked; 0 ranks all passages."
+        0,
+        Whole(Range(0)),
+        "Number of documents that are fetched per topic, as [search] says; only their passages are ranked. 0 ranks all passages.",
     )
     ranked_by: str = option(
         "qsf_v_title",

@@ -63,11 +63,11 @@ class TrainingSettings:
     draws: int = 1
     """Triples per relevant passage in one epoch, at least 1, each with newly drawn negatives; 1000 in the paper."""
     in_batch: bool = True
-    """Whether the passages of other triples of a step are negatives too, unless they are relevant. In trials they were
-    worth 0.06 nDCG@10."""
+    """Whether the passages of other triples of a step are negatives too, unless they are relevant. In trials they
+    raised nDCG@10 by 0.06."""
     encoder_rate: float = 5e-5
-    """Learning rate of the encoder, from 0 to below 1. In trials, 2e-5 learned less, and forgot less of what other
-    collections need."""
+    """Learning rate of the encoder, from 0 to below 1. In trials, the encoder learned less with 2e-5, and remained
+    better for other collections."""
     rate: float = 1e-3
     """Learning rate of the new parameters (graph attention and α), from 0 to below 1; by default as in the paper."""
     frozen_layers: int | None = None
@@ -81,8 +81,8 @@ class TrainingSettings:
     patience: int = 2
     """Epochs without a better measure on validation topics after which training stops, at least 1."""
     validation_passages: int = 20_000
-    """Maximum passages that are ranked per validation topic: whole documents, first all with a relevant passage, even
-    if they exceed the maximum, then random ones."""
+    """Maximum number of passages that are ranked for the validation topics. All documents with a relevant passage are
+    included, even if they have more passages; random documents fill the rest."""
     seed: int = 1
     """Decides all random draws of training: triples, their order, and dropout."""
     precision: Literal["auto", "float32"] = "auto"
@@ -367,7 +367,10 @@ class Trainer:
                 self._resume(folder)
 
     def run(self) -> Progress:
-        """Train until all epochs are done or `patience` ends; the ranker then has the weights of the best epoch."""
+        """Train for all epochs, or until `patience` epochs in a row are not better than the best one.
+
+        The ranker then has the weights of the best epoch.
+        """
         settings, progress = self.settings, self.progress
         if progress.best == -1 and not progress.epochs:
             if self.validation is not None:
@@ -405,7 +408,7 @@ class Trainer:
         return Epoch(number, math.fsum(losses) / max(len(losses), 1), measured, time.perf_counter() - start)
 
     def _step(self, triples: Integers) -> float:
-        """One step of the optimiser on `triples` (triples, 2 + negatives); returns the loss."""
+        """Make one step of the optimiser on `triples` (triples, 2 + negatives), and return the loss."""
         passages, positive, allowed = batch_of(self.topics, triples, self.settings.in_batch)
         device = self.ranker.encoder.device
         with computing(device, self.settings.precision):
@@ -424,7 +427,10 @@ class Trainer:
             group["lr"] = rate * factor
 
     def _save(self, *, best: bool) -> None:
-        """Save the run; with `best`, also as the best weights so far."""
+        """Save weights, optimiser and progress; with `best`, also save the weights as the best ones so far.
+
+        Without a folder, only the best weights are kept, in memory.
+        """
         if self.folder is None:
             if best:
                 self._best_weights = {name: value.detach().clone() for name, value in self.ranker.state_dict().items()}
@@ -441,7 +447,7 @@ class Trainer:
             "best_measure": self.progress.best_measure,
             "epochs": [asdict(epoch) for epoch in self.progress.epochs],
         }
-        # Last, so that all other files exist when it says so.
+        # The progress is written last: if its file exists, all other files do too.
         with files.replacing(self.folder / PROGRESS) as file:
             file.write(json.dumps(content, indent=1))
 
@@ -453,14 +459,15 @@ class Trainer:
             differing = [name for name, value in given.items() if saved.get(name) != value and name != "patience"]
             if differing:
                 names = ", ".join(f"{name} {saved.get(name)!r}" for name in differing)
-                raise UsageError(f"{folder} holds a run with other settings ({names}); use these, or choose another folder")
+                raise UsageError(f"{folder} holds a run with other settings ({names}); use these settings, or choose another folder")
             self.progress = Progress(
                 [Epoch(**epoch) for epoch in content["epochs"]], content["best"], content["best_measure"], content["untrained"]
             )
             self.ranker.load_state_dict(load_file(folder / f"{LATEST}.safetensors"))
             _restore(self.optimizer, load_file(folder / _OPTIMIZER))
         except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-            raise InputError(f"holds a run that cannot be resumed ({' '.join(str(error).split())[:120]}); remove it", path=folder) from None
+            why = " ".join(str(error).split())[:120]
+            raise InputError(f"holds a run that cannot be resumed ({why}); remove the folder", path=folder) from None
 
     def _restore_best(self) -> None:
         weights = self._best_weights if self.folder is None else load_file(self.folder / f"{BEST}.safetensors")
@@ -469,10 +476,11 @@ class Trainer:
 
 @contextmanager
 def computing(device: torch.device, precision: str) -> Iterator[None]:
-    """Settings for computing on a GPU: bfloat16 unless `precision` is float32, and no attention by cuDNN.
+    """A context for computations on `device`. On a CPU it changes nothing.
 
-    cuDNN plans its attention for every new shape, and almost every batch here has a new one. On an H200, three epochs
-    of graph attention took one minute without it, and were not finished after ten minutes with it.
+    On a GPU, computations are in bfloat16 if `precision` is `auto`, and attention is not computed by cuDNN. cuDNN makes
+    a plan for every new shape of its input, and almost every batch has a new shape. On an H200, three epochs of graph
+    attention took one minute without cuDNN. With cuDNN, they were not finished after ten minutes.
     """
     if device.type != "cuda":
         yield
@@ -516,7 +524,10 @@ class Validation:
 
     @classmethod
     def of(cls, texts: Texts, topics: Topics, settings: TrainingSettings) -> Validation:
-        """Validation on all documents with a relevant passage, then on random others up to `validation_passages`."""
+        """Validation on the passages of all documents with a relevant passage, and of random other documents.
+
+        Other documents are added as long as there are at most `settings.validation_passages` passages.
+        """
         relevant = np.unique(texts.document_of_passage[np.concatenate([*topics.relevant])])
         rest = np.setdiff1d(np.arange(len(texts.documents)), relevant)
         order = np.concatenate([relevant, np.random.default_rng([settings.seed, 7]).permutation(rest)]).astype(np.int64)
@@ -532,7 +543,7 @@ class Validation:
     def measured(self, scores: Floats32, name: str = "") -> list[float]:
         """The value of a measure for each topic, given `scores` (topics, passages).
 
-        `name` is the name of the measure; empty for that of this validation.
+        `name` is the name of the measure; if it is empty, the measure of this validation is used.
         """
         measure = parse_measure(name or self.name)
         depth, document = depth_of([measure]), self.texts.document_of_passage[self.passages]

@@ -82,8 +82,8 @@ class WrittenPaths:
     relevant: list[str] = field(default_factory=list)
     """Of the relevant passages of the description."""
     abstract: str = ""
-    claim: str = ""
-    """Of the first claim."""
+    claims: list[str] = field(default_factory=list)
+    """Of the first two claims, which have words of the topic."""
 
 
 def folder_of(name: str) -> Path:
@@ -220,8 +220,8 @@ class _PatentWriter:
                 start = _DEVICE[language] if number == 1 else _DEPENDENT[language].format(number - 1)
                 words = sentence(text.common, text.claims if number <= 2 else (), 14, language, self._chance)
                 with xml.element("claim", num=str(number)):
-                    if number == 1 and language == text.language:
-                        self.paths.claim = xml.path
+                    if number <= 2 and language == text.language:
+                        self.paths.claims.append(xml.path)
                     xml.leaf("claim-text", f"{start} {' '.join(words)}.")
                 xml.line()
         xml.line()

@@ -9,13 +9,14 @@ Planted effects:
 
 - `sections`: relevance follows the section tree (Albarede and others 2021 and 2023). The relevant passages of a
   document stand side by side in one main section of its description, some of whose headings have words of the topic.
-  Each has as many of the topic's words as a decoy that stands alone in another section, so that only context tells
-  them apart.
-- `positions`: `LATE` of the relevant passages come in the last main section, where Gobeill and Ruch (2012) found them.
+  Each has at most as many of the topic's words as a decoy that stands alone in another section, so that only context
+  tells them apart. The abstract and the first claims are often relevant too.
+- `positions`: `LATE` of the relevant passages come in the last main section, and decoys before it (Gobeill and Ruch
+  2012, Figure 2).
 - `codes`: relevant documents share a full IPC code with the topic; most decoys do not.
 - `parts`: relevant documents have words of the topic in title, abstract and claims, and often its applicant and an
-  inventor; decoys have as many words of the topic, in their descriptions. So the representation of Gobeill and Ruch
-  ranks them better.
+  inventor; decoys have more words of the topic, all of them in their descriptions. So the parts that Gobeill and Ruch
+  index rank them better.
 """
 
 from __future__ import annotations
@@ -47,15 +48,17 @@ TERMS_OF_FIELD = 40
 FIELDS = ("F04D", "G09G", "H02K", "B01J", "C07C", "A61B")
 TOPIC_LANGUAGES = ("en", "en", "en", "de", "fr")
 """Languages of topics, in turn. Documents are in the language of their topic, and the second family is English."""
-LATE = 0.8
+LATE = 0.9
 RELEVANT_PASSAGES, DECOY_PASSAGES = 5, 6
 """Passages of a relevant document with words of the topic: relevant ones, and others."""
 PASSAGES_OF_DECOYS = 12
-"""Passages of a decoy document with words of the topic."""
-PLANTED = (1, 2, 2, 3)
-"""Numbers of topic words in a passage that has any; each is as likely."""
-HEADED = 0.6
+"""Passages of a decoy document with four words of the topic each, where its title, abstract and claims have none."""
+PLANTED, PLANTED_ALONE = (1, 2, 2, 3), (2, 2, 3)
+"""Numbers of topic words in a passage that has any, and in one that stands alone; each number is as likely."""
+HEADED = 0.4
 """Probability that the heading of a subsection with relevant passages has a word of the topic."""
+NAMED = 0.5
+"""Probability that a search report names the abstract or one of the first two claims of a relevant document."""
 SHARED = 0.2
 """Probability that a decoy shares a code with the topic, where relevant documents always do."""
 SECTION_SLOTS = SUBSECTIONS * PASSAGES
@@ -246,20 +249,23 @@ class _Maker:
         text = self._document(idea, name, language, slots, headings, is_relevant=True)
         paths = self._write(idea.field, text)
         judged = list(paths.relevant)
-        # Some search reports name the abstract or the first claim as well.
-        judged += [path for path in (paths.abstract, paths.claim) if path and chance.random() < 0.2]
+        # Search reports often name the abstract and the first claims as well, which have words of the topic.
+        share = NAMED if self._has("sections") else 0.1
+        judged += [path for path in (paths.abstract, *paths.claims) if path and chance.random() < share]
         return {(name, path) for path in judged}
 
     def _write_decoy(self, idea: Idea, name: str, *, later: bool) -> None:
         slots = [Slot() for _ in range(SLOTS)]
+        count = PASSAGES_OF_DECOYS if self._has("parts") else RELEVANT_PASSAGES + DECOY_PASSAGES
+        end = SLOTS - SECTION_SLOTS if self._has("positions") else SLOTS
         if self._has("sections"):
             # One passage or two per subsection, never side by side.
-            chosen = [subsection * PASSAGES + self._chance.randrange(2) for subsection in range(SLOTS // PASSAGES)]
-            chosen += [number + 2 for number in self._chance.sample(chosen, PASSAGES_OF_DECOYS - len(chosen))]
+            first = list(range(0, end, PASSAGES))
+            chosen = [*first, *(number + 2 for number in self._chance.sample(first, count - len(first)))]
         else:
-            chosen = self._chance.sample(range(SLOTS), PASSAGES_OF_DECOYS)
+            chosen = self._chance.sample(range(end), count)
         for number in chosen:
-            slots[number] = Slot(self._planted(idea))
+            slots[number] = Slot(self._chance.sample(idea.stems, 4) if self._has("parts") else self._planted(idea, alone=True))
         self._write(idea.field, self._document(idea, name, idea.language, slots, {}, is_relevant=False, later=later))
 
     def _document(
@@ -285,7 +291,7 @@ class _Maker:
             inventors=[*(idea.inventors[:1] if knows_people else ()), *self._inventors()],
             cited=[(other, "", "APP") for other in chance.sample(self._written[idea.field], min(2, len(self._written[idea.field])))],
             # Grants of the European office have no abstract, and claims in three languages.
-            abstract=None if is_grant else chance.sample(idea.stems, 3 if represents else 1),
+            abstract=None if is_grant else chance.sample(idea.stems, 2 if represents else 0),
             slots=slots,
             headings=headings,
             claims=chance.sample(idea.stems, 2 if represents else 0),
@@ -306,7 +312,11 @@ class _Maker:
         else:
             alone = [number for number in range(SLOTS) if number not in relevant]
         decoys = chance.sample(alone, DECOY_PASSAGES)
-        slots = [Slot(self._planted(idea) if number in relevant or number in decoys else (), number in relevant) for number in range(SLOTS)]
+        slots = [Slot() for _ in range(SLOTS)]
+        for number in sorted(relevant):
+            slots[number] = Slot(self._planted(idea), is_relevant=True)
+        for number in decoys:
+            slots[number] = Slot(self._planted(idea, alone=True))
         headings: dict[int, Sequence[str]] = {}
         if self._has("sections"):
             for subsection in sorted({number // PASSAGES for number in relevant}):
@@ -364,8 +374,8 @@ class _Maker:
         self.collection.document_count += 1
         return write_patent(self.collection.documents / folder_of(text.name), text, self._chance)
 
-    def _planted(self, idea: Idea) -> list[str]:
-        return self._chance.sample(idea.stems, self._chance.choice(PLANTED))
+    def _planted(self, idea: Idea, *, alone: bool = False) -> list[str]:
+        return self._chance.sample(idea.stems, self._chance.choice(PLANTED_ALONE if alone and self._has("sections") else PLANTED))
 
     def _dates(self, first: int, last: int) -> tuple[str, str]:
         """A date of publication in these years, and a priority two years earlier."""

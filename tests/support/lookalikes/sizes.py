@@ -18,5 +18,5 @@ class Size:
     """Documents that belong to no topic."""
 
 
-SIZES = {"small": Size(topics=30, relevant=3, decoys=3, background=40), "large": Size(topics=100, relevant=4, decoys=8, background=8_000)}
+SIZES = {"small": Size(topics=20, relevant=3, decoys=3, background=20), "large": Size(topics=100, relevant=4, decoys=8, background=8_000)}
 """Sizes by name. `small` is for tests: it is written, indexed and searched in seconds."""

@@ -36,8 +36,10 @@ RUN = 25
 """In `positions`, paragraphs of a run of relevant text on a long page; a fifth of it on a short one."""
 FREQUENT, RARE = 0.5, 0.08
 """In `positions`, probability that a paragraph has a word of the topic: in relevant text, and elsewhere on the page."""
-SYNONYM = 0.1
-"""Probability that a page says a word of the topic in another way, which only queries by hand ask for."""
+RELEVANT_PARAGRAPHS, CLOSE_ELSEWHERE = 2, 3
+"""In `tags`, paragraphs of a relevant page with words of the topic close together: relevant ones, and others."""
+SYNONYM = 0.15
+"""Probability that relevant text says a word of the topic in another way, which only queries by hand ask for."""
 
 
 @dataclass
@@ -176,25 +178,27 @@ class _Maker:
         paragraphs = []
         for number in range(count):
             has_word = chance.random() < (FREQUENT if number in inside else RARE)
-            paragraphs.append(Paragraph(self._said(subject, 1) if has_word else (), is_relevant and number in inside))
+            paragraphs.append(Paragraph(chance.sample(subject.stems, 1) if has_word else (), is_relevant and number in inside))
         if not is_relevant and not self._control:
             for number in chance.sample(range(count), 2):
-                paragraphs[number] = Paragraph(self._said(subject, 2))
+                paragraphs[number] = Paragraph(chance.sample(subject.stems, 2))
         return paragraphs
 
     def _by_tags(self, subject: Subject, is_relevant: bool) -> list[Paragraph]:
         chance = self._chance
-        paragraphs = [Paragraph(self._said(subject, chance.choice((0, 1)))) for _ in range(SHORT)]
+        paragraphs = [Paragraph(chance.sample(subject.stems, chance.choice((0, 1)))) for _ in range(SHORT)]
         if is_relevant:
-            for number, chosen in enumerate(chance.sample(range(SHORT), 6)):
-                tag = chance.choice(("b", "it")) if self._control else "b" if number < 2 else "it"
-                paragraphs[chosen] = Paragraph(self._said(subject, TOPIC_WORDS), number < 2, tag, close=True)
+            for number, chosen in enumerate(chance.sample(range(SHORT), RELEVANT_PARAGRAPHS + CLOSE_ELSEWHERE)):
+                tag = chance.choice(("b", "it")) if self._control else "b" if number < RELEVANT_PARAGRAPHS else "it"
+                is_judged = number < RELEVANT_PARAGRAPHS
+                paragraphs[chosen] = Paragraph(self._said(subject, is_judged), is_judged, tag, close=True)
         return paragraphs
 
-    def _said(self, subject: Subject, count: int) -> list[str]:
-        """Some words of the subject, perhaps said in another way."""
-        chosen = self._chance.sample(range(TOPIC_WORDS), count)
-        return [subject.synonyms[at] if self._chance.random() < SYNONYM else subject.stems[at] for at in chosen]
+    def _said(self, subject: Subject, is_relevant: bool) -> list[str]:
+        """The words of the subject; in relevant text, some are said in another way."""
+        share = SYNONYM if is_relevant and not self._control else 0.0
+        pairs = zip(subject.stems, subject.synonyms, strict=True)
+        return [synonym if self._chance.random() < share else stem for stem, synonym in pairs]
 
 
 def _judgement(qid: str, page: str, written: WrittenPage) -> str:

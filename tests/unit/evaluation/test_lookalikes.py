@@ -1,4 +1,4 @@
-"""The look-alike collections: their files are read as the real ones would be, and their effects are there, or off."""
+"""The look-alike collections: their files are read as the real ones would be."""
 
 import subprocess
 import sys
@@ -104,7 +104,7 @@ def test_every_judged_path_is_an_element(judgements, patents, patent_index):
             element = roots[document].xpath(xpath)[0]
             assert "".join(element.itertext()).strip()
     fitted = fit_judgements(path, patent_index.snapshot)
-    assert not fitted.missing
+    assert not fitted.warning
     assert {qid: len(names) for qid, names in fitted.names.items()} == {qid: len(patents.relevant[qid]) for qid in judged}
 
 
@@ -143,7 +143,7 @@ def test_every_judged_range_is_the_text_of_paragraphs(judgements, pages, page_in
             paragraphs = {"".join(element.itertext()) for element in root.iter("p", "entry")}
             assert {text[start:end] for start, end in ranges} <= paragraphs
             assert all(any(start <= first and end >= last for start, end in _ends(judged.ranges)) for first, last in ranges)
-    assert not fit_judgements(path, page_index.snapshot).missing
+    assert not fit_judgements(path, page_index.snapshot).warning
 
 
 def _ends(ranges):
@@ -157,48 +157,3 @@ def test_the_program_says_what_it_wrote(tmp_path):
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, cwd=root, check=True)
     assert "clef-ip: 20 documents" in done.stdout
     assert (tmp_path / "inex-tags" / "topics-2010.xml").is_file()
-
-
-class TestEffects:
-    """The small collections, whole: each effect is found by the paper's own test, and not found where it is off."""
-
-    @pytest.fixture(scope="class", params=[False, True], ids=["effect", "control"])
-    def control(self, request):
-        return request.param
-
-    @pytest.fixture(scope="class")
-    def patents(self, control, tmp_path_factory):
-        made = make_patents(tmp_path_factory.mktemp("clef-ip"), effect="none" if control else "all")
-        return effects.index_of(made.folder, tmp_path_factory.mktemp("indexes") / "patents"), made.folder
-
-    def test_relevance_follows_the_section_tree(self, patents, control):
-        found = effects.section_figures(*patents)
-        for context in ("qsf_section", "qsf_section_propagate", "qsf_passage_propagate"):
-            for alone in ("bm25", "qsf_v"):
-                assert found.finds(context, alone, "t") is not control, found.line(context, alone, "t")
-
-    def test_relevant_passages_stand_late(self, patents, control):
-        found = effects.prior_figures(*patents)
-        assert found.finds("with", "without", "t") is not control, found.line("with", "without", "t")
-
-    def test_codes_and_parts_tell_documents_apart(self, patents, control):
-        found = effects.document_figures(*patents)
-        for system in ("codes", "parts"):
-            assert found.finds(system, "text", "t") is not control, found.line(system, "text", "t")
-
-    def test_positions_tell_passages_apart(self, control, tmp_path):
-        made = make_wikipedia(tmp_path / "inex", "positions", control=control)
-        found = effects.position_figures(effects.index_of(made.folder, tmp_path / "index"), made.folder)
-        for better, worse in (("psg_doc", "psg"), ("plm 500", "psg_doc"), ("plm 500", "psg_neighbor"), ("plm 1000", "psg_doc")):
-            assert found.finds(better, worse, "t") is not control, found.line(better, worse, "t")
-
-    def test_tags_mark_relevant_words(self, control, tmp_path):
-        made = make_wikipedia(tmp_path / "inex", "tags", control=control)
-        index = effects.index_of(made.folder, tmp_path / "index", "none", "none")
-        weights = effects.save_tags(index, made.training_judgements, "tags")
-        assert {"b", "it", "link", "p", "sec"} <= set(weights)
-        assert "u" not in weights
-        assert (weights["b"] > 1.5 * weights["it"]) is not control
-        found = effects.tag_figures(index, made.folder)
-        for system in ("prox_h", "prox_hw"):
-            assert found.finds(system, "prox", "wilcoxon") is not control, found.line(system, "prox", "wilcoxon")

@@ -102,7 +102,13 @@ def test_bm25_equals_bm25s():
     [
         ("bm24", "unknown fetch model 'bm24'; did you mean 'bm25'"),
         ("pl2(c=0)", "must be in \\(0, 1000\\]"),
-        ("bm25(1)", "as name=value; it has k1, b, idf"),
+        ("bm25(1)", "^write each parameter of bm25 as name=value; possible names: k1, b, idf$"),
+        ("pl2(1)", "^write each parameter of pl2 as name=value; possible names: c$"),
+        ("dph(1)", "^the fetch model dph has no parameters; write dph$"),
+        ("dph(c=1)", "^the fetch model dph has no parameters; write dph$"),
+        ("bm25@10", "^the fetch model bm25 has no cutoff; remove @10 at the end$"),
+        ("bm25(k1=0.6)[10]", r"^the fetch model bm25 has no cutoff; remove \[10\] at the end$"),
+        ("dph(1)@10", "^the fetch model dph has no cutoff; remove @10 at the end$"),
     ],
 )
 def test_mistakes_are_named(text, complaint):

@@ -82,17 +82,28 @@ class Sources:
     def section(self, passage: Column, *, best: bool = False) -> Column:
         """For each passage, the score of the section directly above it.
 
-        The score of a section is the average, or if `best` the maximum, of the scores directly below it.
+        The score of a section is the average, or if `best` the maximum, of the scores of the passages and sections
+        directly below it.
         """
         return section_scores(self.matches, passage, "maximum" if best else "average").at(self.matches.section_of_passage)
 
     def above(self, passage: Column) -> Column:
-        """For each passage, the average score of all sections above it, weighted by proximity."""
+        """For each passage, the mean of s · exp(-d² / 2σ²) over all sections above it.
+
+        s is the score of a section, as in `section`. d is the distance from the passage to the section, in edges of the
+        tree of sections and passages. σ is 5 edges. The sum is divided by the number of sections, not by the sum of the
+        weights.
+        """
         sections = section_scores(self.matches, passage, "average")
         return propagated_from_sections(self.matches, sections, Decay("gauss", 5.0), "average")
 
     def around(self, passage: Column, sigma: float = 5.0) -> Column:
-        """For each passage, the average score of the other passages of its document, weighted by proximity."""
+        """For each passage, the mean of s · exp(-d² / 2σ²) over the other passages of its document.
+
+        s is the score of the other passage. d is its distance, in edges of the tree of sections and passages. `sigma`
+        is σ, in edges. The sum is divided by the number of other passages, not by the sum of the weights. The value is
+        0 if there is no other passage.
+        """
         return propagated_from_passages(self.matches, passage, Decay("gauss", sigma), "average")
 
     def share_of_terms(self, frequencies: Frequencies, label: str) -> Column:
@@ -172,7 +183,7 @@ _FEATURES = (
     Feature("above_bm25", "BM25 of all sections above, by distance", lambda s: s.above(s.titled_bm25)),
     Feature("around_lm", "likelihood of the other passages, by distance", lambda s: s.around(s.titled_lm)),
     Feature("around_bm25", "BM25 of the other passages, by distance", lambda s: s.around(s.titled_bm25)),
-    Feature("around_near", "BM25 of the nearest passages of the tree", lambda s: s.around(s.titled_bm25, 1.0)),
+    Feature("around_near", "BM25 of the other passages, by distance, σ 1", lambda s: s.around(s.titled_bm25, 1.0)),
     Feature("left", "BM25 of the passage before", lambda s: s.neighbors["left passage"]),
     Feature("right", "BM25 of the passage after", lambda s: s.neighbors["right passage"]),
     Feature("plm", "occurrences in the document by distance, σ 2000", lambda s: positional_signals(s.matches)["passage"]),
@@ -180,11 +191,11 @@ _FEATURES = (
     Feature("prox", "proximity of the query's words", lambda s: proximity_signals(s.matches)["influence"]),
     Feature("position", "relative position in the document", lambda s: s.position()),
     Feature("depth", "number of sections above", lambda s: s.depth()),
-    Feature("siblings", "number of passages in the section", lambda s: s.siblings()),
-    Feature("length", "number of terms in the passage", lambda s: _logarithm("terms in the passage", s.matches.length_of_passage)),
+    Feature("siblings", "ln(1 + number of passages in the section)", lambda s: s.siblings()),
+    Feature("length", "ln(1 + number of terms in the passage)", lambda s: _logarithm("terms in the passage", s.matches.length_of_passage)),
     Feature(
         "document_length",
-        "number of terms in the document",
+        "ln(1 + number of terms in the document)",
         lambda s: _logarithm("terms in the document", s.matches.length_of_document[s.matches.document_of_passage]),
     ),
     Feature("in_abstract", "in the abstract", lambda s: s.part("abstract")),

@@ -324,7 +324,10 @@ def section_scores(matches: Matches, passage: Column, aggregate: Aggregate) -> C
 
 
 def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
-    """For each passage, the average, weighted mean or maximum score of all sections above it, weighted by distance.
+    """For each passage, the average, weighted mean or maximum of the scores of all sections above it.
+
+    Each score is first multiplied by the weight of its distance. The average divides the sum by the number of sections,
+    the weighted mean by the sum of the weights.
 
     The time is proportional to sections × depth, where only depths with a weight above 0 count. For the exponential
     weight it is proportional to the number of sections.
@@ -363,7 +366,10 @@ def propagated_from_sections(matches: Matches, sections: Column, decay: Decay, a
 
 
 def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, aggregate: AggregateByDistance) -> Column:
-    """For each passage, the average, weighted mean or maximum score of the document's other passages, by distance.
+    """For each passage, the average, weighted mean or maximum of the scores of the document's other passages.
+
+    Each score is first multiplied by the weight of its distance. The average divides the sum by the number of other
+    passages, the weighted mean by the sum of the weights.
 
     The distance between two passages is the distance between their sections plus two edges. Therefore the passages of a
     section are first reduced to their sum or maximum, and only these values are propagated between sections.
@@ -377,7 +383,7 @@ def propagated_from_passages(matches: Matches, passage: Column, decay: Decay, ag
     others = (np.diff(matches.first_passage_of_document) - 1)[matches.document_of_section]
 
     def received(given: Floats) -> Floats:
-        """For each passage, the weighted average or maximum of the values given by the other passages."""
+        """For each passage, the average or maximum of the others' values, each times the weight of its distance."""
         of_section, siblings = from_others_in_group(given, section_of_passage, parent.size, maximum)
         if decay.factor is None:
             elsewhere = from_other_sections(of_section, parent, table, maximum)
@@ -449,9 +455,9 @@ def _aggregated(
 
 
 class SectionOutline:
-    """The sections and passages of one document, with their names in explanations.
+    """The sections and passages of one document, with their labels in explanations.
 
-    Arguments and results are indexes in the columns of `Matches`. Names number passages in reading order, from 1.
+    Arguments and results are indexes in the columns of `Matches`. Labels number passages in reading order, from 1.
     """
 
     def __init__(self, matches: Matches, document: int) -> None:
@@ -471,11 +477,15 @@ class SectionOutline:
         return np.flatnonzero(np.array(self._parent) == section - self.sections.start) + self.sections.start
 
     def name_of_passage(self, passage: int) -> str:
-        """The name of a passage, which contains its number in the document."""
+        """The label of a passage in explanations: `passage N`, where N is its number in the document."""
         return f"passage {passage - self.passages.start + 1}"
 
     def name_of_section(self, section: int) -> str:
-        """The name of a section, which contains the numbers of its first and last passage."""
+        """The label of a section in explanations: `section of passage N to M`, or `the whole document`.
+
+        N and M are the numbers of its first and last passage. ` to M` is left out if the section has only one passage.
+        The section must contain a passage.
+        """
         if section == self.sections.start:
             return "the whole document"
         inside = np.zeros(len(self.sections), bool)
@@ -485,7 +495,10 @@ class SectionOutline:
         return f"section of passage {numbers[0]}" + (f" to {numbers[-1]}" if numbers.size > 1 else "")
 
     def distances(self, passage: int) -> Integers:
-        """The number of edges between a passage and each passage of the document. Its own value has no meaning."""
+        """The number of edges between a passage and each passage of its document.
+
+        The value for the passage itself has no meaning.
+        """
         distance = np.full(len(self.sections), -1, np.int64)
         above, steps = int(self._section[passage - self.passages.start]), 0
         while above >= 0:

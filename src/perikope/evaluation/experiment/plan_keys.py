@@ -242,8 +242,8 @@ class RepeatedSystemKeys(SystemKeys):
     """`[[systems]]` of an experiment whose rankers are repeated with several seeds."""
 
     seeds: int = option(1, Whole(Range(1)), "Number of repetitions, with the seeds 1, 2 and so on.")
-    table: str = option("", Text(), "Title of a separate table that reports the system. If left out, the table of all systems reports it.")
-    also_in: tuple[str, ...] = option((), TEXTS, "Titles of further separate tables that report the system.")
+    table: str = option("", Text(), "Title of a separate table for the system, which is then left out of the main table.")
+    also_in: tuple[str, ...] = option((), TEXTS, "Titles of further tables that report the system. Each must be the `table` of a system.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -123,7 +123,10 @@ def _shown(misfit: Misfit) -> str:
 
 
 class _Located(NamedTuple):
-    """A judgement with the names that it stands for in rankings, and the reason if it does not fit the index."""
+    """A judgement with the names that it stands for in rankings.
+
+    If it does not fit the index, `reason` says why, and `names` has its name in the file.
+    """
 
     line: int
     qid: str
@@ -194,7 +197,10 @@ class _JudgedDocuments:
         return self._documents[document]
 
     def names(self, name: str) -> Sequence[str]:
-        """The names in rankings that a judged name stands for. A `LookupError` has the reason if there are none."""
+        """The names that rankings use for what a judged name stands for: passages, or a document.
+
+        Raises a `LookupError` with the reason if the index does not contain it.
+        """
         document, passage = split_name(name)
         of_document = self.of(document)
         if of_document is None:
@@ -210,7 +216,7 @@ class _JudgedDocuments:
         return names
 
     def characters(self, name: str) -> int:
-        """The number of characters of a passage or document that the index has."""
+        """The number of characters in the text of a passage or document, which the index must contain."""
         document, passage = split_name(name)
         of_document = self.of(document)
         assert of_document is not None
@@ -302,14 +308,17 @@ class _JudgedDocument:
         return positions
 
     def tokens_in_file(self, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The ranges of tokens in ranges of characters (start and length) of the file."""
+        """The tokens in ranges of characters (start and length) of the file, as ranges (first, end exclusive)."""
         relevant = np.zeros(self._middles_in_file.size, bool)
         for start, length in ranges:
             relevant |= (self._middles_in_file >= start) & (self._middles_in_file < start + length)
         return _runs(relevant)
 
     def tokens_in_passage(self, passage: str, start: int, end: int | None) -> Mask:
-        """A mask of the document's tokens: those in a range of characters of a passage; `end` None is its last one."""
+        """A mask of the document's tokens that is true for those in a range of characters of a passage.
+
+        `start` and `end` (exclusive) count from the start of the passage. An `end` of None is the end of the passage.
+        """
         text = self._segment.characters(self._first_span + self.passages[passage])
         last = text.stop if end is None else text.start + end
         mask: Mask = (self._middles >= text.start + start) & (self._middles < last)

@@ -28,10 +28,12 @@ __all__ = ["JUDGEMENT_FORMS", "Judgements", "checked_form", "disagreement", "jud
 def read_judgements(path: str | os.PathLike[str], form: str = "auto") -> Judgements:
     r"""Read the grades of a judgement file, by query id and name.
 
-    `form` is one of `JUDGEMENT_FORMS`, or `auto`, which chooses the form by the first line. The forms differ as
-    follows:
+    `path` is a file, a BEIR folder with one judgement file, or `irds:NAME` for a data set of the package ir_datasets.
+    `form` is one of `JUDGEMENT_FORMS`, or `auto`, which chooses the form by the first line; data sets ignore it. The
+    forms differ as follows:
 
     - TREC: the second column is ignored.
+    - BEIR: documents are graded. The first line of the file is a header.
     - CLEF-IP: passages are named by their elements (`document#/xpath`).
     - INEX: a document with relevant text has grade 1. `perikope.evaluation.io.inex.read_judgements` returns the ranges.
     - spans: a passage with relevant text has grade 1. `perikope.evaluation.io.spans.read_spans` returns the ranges.
@@ -66,7 +68,7 @@ def judged_names(path: str | os.PathLike[str], form: str = "auto") -> Iterator[J
 
 
 def checked_form(path: str | os.PathLike[str], form: str) -> str:
-    """The form of a judgement file: `form`, or for `auto` the form that its first line has."""
+    """The form of a judgement file: `form` itself, or if it is `auto`, the form of the file's first line."""
     if form == "auto":
         return judgement_form(path)
     if form not in JUDGEMENT_FORMS:
@@ -94,8 +96,8 @@ def judgement_form(path: str | os.PathLike[str]) -> str:
         if len(line.split()) == len(COLUMNS.split()):
             return "trec"
         raise InputError(
-            f"expected 4 columns ({COLUMNS}), 5 ({clef_ip.JUDGEMENT_COLUMNS}) or 6 and more ({inex.JUDGEMENT_COLUMNS} start:length …), "
-            f"found {len(line.split())}",
+            f"expected 4 columns ({COLUMNS}), 5 ({clef_ip.JUDGEMENT_COLUMNS}), 6 and more ({inex.JUDGEMENT_COLUMNS} start:length …), "
+            f"or the header of BEIR ({' '.join(beir.HEADER)}), found {len(line.split())}",
             path=path,
             line=number,
         )

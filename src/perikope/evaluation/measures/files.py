@@ -73,7 +73,10 @@ class JudgementFile:
         return fit_judgements(self.path, Snapshot.open(Path(self.index)), self.form)
 
     def names_for(self, run: RunFile) -> dict[str, dict[str, int]]:
-        """The judgements in the names of the file or, if a run has other names and there is an index, of rankings."""
+        """The judgements, by the names in the file.
+
+        If the run has names of another kind and there is an index, names are those in rankings of the index.
+        """
         from perikope.evaluation.io.judgements import disagreement
 
         return self.fitted.names if self.index and disagreement(self.names, run.names) else self.names
@@ -101,16 +104,17 @@ class JudgementFile:
     def _text_for(self, measure: Measure, run_form: str) -> Mapping[str, Mapping[str, Any]]:
         if not self.index and self.form != "inex":
             raise UsageError(
-                f"{measure.asked} counts characters, but {self.path} names passages: give the index of the passages (--index), "
-                "or INEX judgements"
+                f"{measure.asked} counts characters, and {self.path} judges passages: give their index (--index), which has their text, "
+                "or use INEX judgements"
             )
         if not self.index and run_form != "inex":
             raise UsageError(
-                f"{measure.asked} counts characters, but the run names passages: give the index of the passages (--index), or an INEX run"
+                f"{measure.asked} counts characters, and the run names passages: give their index (--index), which has their text, "
+                "or use an INEX run"
             )
         if self.form != "inex" and run_form == "inex":
             raise UsageError(
-                f"an INEX run counts characters of files, but {self.path} judges passages: give a run of passages, or INEX judgements"
+                f"an INEX run names characters of files, but {self.path} judges passages: use a run of passages, or INEX judgements"
             )
         return self.text
 

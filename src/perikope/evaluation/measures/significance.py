@@ -109,11 +109,13 @@ def _columns(values: Mapping[str, Mapping[str, float]], paired: bool) -> dict[st
             raise UsageError(f"{name} has no values to compare; leave it out")
         wrong = next((qid for qid, value in by_query.items() if not math.isfinite(value)), None)
         if wrong is not None:
-            raise UsageError(f"the value of {name} for query {wrong!r} is not a finite number")
+            raise UsageError(
+                f"the value of {name} for query {wrong!r} is not a finite number; correct it, or leave the query out of all systems"
+            )
         if paired and queries is not None and queries != by_query.keys():
             odd = min(queries ^ by_query.keys())
             raise UsageError(
-                f"this test pairs values by query, but a system has none for query {odd!r}; evaluate all systems on the same queries"
+                f"this test pairs values by query, but one system has no value for query {odd!r}; evaluate all systems on the same queries"
             )
         queries = set(by_query)
         columns[name] = [by_query[qid] for qid in sorted(by_query)]

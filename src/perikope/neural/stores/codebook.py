@@ -52,7 +52,10 @@ class Codebook:
 
     @classmethod
     def fit(cls, code: Code, dimension: int, sample: Floats32, *, seed: int = 1) -> Codebook:
-        """Fit a codebook to `sample` (vectors, dimension), whose lengths do not matter; centroids depend on `seed`."""
+        """Fit a codebook to `sample` (vectors, dimension). The lengths of the vectors do not matter.
+
+        `seed` decides the first centroids of the clustering.
+        """
         if code not in CODES:
             raise unknown("code of vectors", code, CODES)
         if code == "residual" and dimension % 4:
@@ -70,7 +73,7 @@ class Codebook:
 
     @property
     def head(self) -> int:
-        """Bytes at the start of a packed vector that belong to all of its values: scale and centroid."""
+        """Number of bytes before the values of a packed vector: number of the centroid, if any, then scale, if any."""
         return {"float16": PLAIN, "int8": SCALED, "residual": CENTRED}[self.code]
 
     @property
@@ -79,7 +82,7 @@ class Codebook:
         return self.head + {"float16": 2 * self.dimension, "int8": self.dimension, "residual": self.dimension // 4}[self.code]
 
     def pack(self, vectors: Floats32) -> Bytes:
-        """Pack `vectors` (vectors, dimension) into rows of bytes (vectors, bytes per vector)."""
+        """Pack `vectors` (vectors, dimension) into bytes (vectors, bytes per vector)."""
         if vectors.size and not float(np.abs(vectors).max()) < _LARGEST:
             raise UsageError("the vectors cannot be stored: their values must be finite and between -60,000 and 60,000; scale the vectors")
         if self.code == "float16":
@@ -100,7 +103,7 @@ class Codebook:
         return np.concatenate([head.view(np.uint8), packed.astype(np.uint8)], axis=1)
 
     def unpack(self, rows: Bytes) -> Floats32:
-        """Unpack `rows` (vectors, bytes per vector) into vectors (vectors, dimension)."""
+        """Unpack the packed vectors `rows` (vectors, bytes per vector) into vectors (vectors, dimension)."""
         vectors = np.empty((rows.shape[0], self.dimension), np.float32)
         self.unpack_values(rows, vectors)
         if self.head:
@@ -113,8 +116,9 @@ class Codebook:
         return vectors
 
     def unpack_values(self, rows: Bytes, vectors: Floats32) -> None:
-        """Unpack the values of `rows` (vectors, bytes per vector) into `vectors` (vectors, dimension).
+        """Unpack the values of the packed vectors `rows` into `vectors` (vectors, dimension).
 
+        `rows` is (vectors, bytes per vector).
         The head is ignored: the scale is not applied, and in the code `residual` the centroid is not added.
         """
         if self.code == "residual":
@@ -126,11 +130,14 @@ class Codebook:
 
     @property
     def scale_of_half(self) -> Floats32:
-        """(65536,) The factor of a vector's values, by the bit pattern of its scale."""
+        """Lookup table (65536,): the factor of an unpacked vector, by the 16 bits of its float16 scale.
+
+        The factor is the scale for `residual`, and scale / 127 for `int8`. Vectors in `float16` have no scale.
+        """
         return _OF_INTEGERS if self.code == "int8" else HALVES
 
     def _scales(self, rows: Bytes) -> Floats32:
-        """The factors (vectors, 1) of packed vectors (vectors, bytes per vector)."""
+        """The factors (vectors, 1) that multiply the unpacked vectors of `rows` (vectors, bytes per vector)."""
         return self.scale_of_half[np.ascontiguousarray(rows[:, self.head - 2 : self.head]).view("<u2")]
 
     @cached_property
@@ -201,7 +208,7 @@ class CodedDocument:
     """The packed vectors of a document, as they are in the store."""
 
     rows: Bytes
-    """(vectors, bytes per vector)"""
+    """(vectors, bytes per vector) The packed vectors, in the order of passages."""
     position: Unsigned16
     """(vectors,) The position of each vector's token in its text."""
     count: Unsigned16
@@ -223,7 +230,7 @@ class PackedVectors:
 
     @classmethod
     def of(cls, codebook: Codebook, documents: Sequence[CodedDocument]) -> PackedVectors:
-        """The packed vectors of documents, with the offsets of passages and documents."""
+        """The packed vectors of documents in this order; computes where each passage and document begins."""
         counts = np.concatenate([np.zeros(0, np.int64), *(document.count for document in documents)])
         sizes = [np.array([getattr(document, name).shape[0] for document in documents], np.int64) for name in ("rows", "count")]
         return cls(codebook, documents, *(offsets(column) for column in (counts, *sizes)))

@@ -2,8 +2,9 @@
 
 A store is a folder `neural/NAME` of the index. It holds a copy of the encoder, one folder of vectors per update
 (`update`), and a manifest that is replaced atomically. The key of a document is a hash of everything that its vectors
-depend on. So a document is encoded only once, even if segments are merged. The rows of each segment's documents are
-saved when they are encoded, so that a search does not compute keys.
+depend on. So a document is encoded only once, even if segments are merged. The location of a document's vectors is the
+number of a file and the number of the document in this file. Each update saves the locations of all documents by
+segment, so that a search does not compute keys.
 
 The kind of a store says which vectors it has: one per token (`tokens`); one per token in the context of the document,
 by graph attention (`context`), with late fusion also those of the passage alone; one per passage (`pooled`); or one per
@@ -117,12 +118,15 @@ class VectorStore:
 
     @property
     def tokens(self) -> int:
-        """The number of vectors per matrix, including those of documents that were deleted."""
+        """The number of vectors per matrix: one per token, or one per passage if the kind is `pooled` or `own`.
+
+        Vectors of deleted documents count as long as their file holds vectors of other documents.
+        """
         return sum(file.rows[VECTORS].shape[0] for file in self._files)
 
     @property
     def documents(self) -> int:
-        """The number of documents that have vectors."""
+        """The number of documents with vectors, as of the last update."""
         return int(self._keys.shape[0])
 
     @cached_property
@@ -158,9 +162,9 @@ class VectorStore:
         return PackedVectors.of(self.codebooks[matrix], coded)
 
     def rows_of(self, snapshot: Snapshot, segment: Segment) -> Integers:
-        """The file, and the number in the file, of each document of a segment: (documents, 2).
+        """The location of each document of a segment: the number of its file, and its number in the file.
 
-        Both are -1 for a document without vectors.
+        The array is (documents, 2). Both numbers are -1 for a document without vectors.
         """
         rows = self._rows_of_segment.get(segment)
         if rows is None:
@@ -168,7 +172,7 @@ class VectorStore:
         return rows
 
     def _locate(self, snapshot: Snapshot, segment: Segment) -> Integers:
-        """Compute `rows_of`: from the saved rows of the segment, and by key for documents that may have changed."""
+        """Compute `rows_of` from the saved locations of the segment, and by key for documents that may have changed."""
         saved = self._saved_rows(segment)
         rows = np.full((segment.documents, 2), -1, np.int64) if saved is None else saved[:, :2].copy()
         unsure = segment.alive.copy()
@@ -180,9 +184,10 @@ class VectorStore:
         return rows
 
     def _saved_rows(self, segment: Segment) -> Integers | None:
-        """Saved rows of a segment (documents, 3): file, number in the file, and 1 if vectors depend on other documents.
+        """The saved locations of a segment's documents; None if the store has none for this segment.
 
-        None if the store has none for this segment.
+        The array is (documents, 3): file, number in the file, and 1 if the vectors depend on other documents, else 0.
+        All three are -1 for a document that was deleted before the update.
         """
         entry = self.content["segments"].get(segment.entry["file"])
         if entry is None or entry["checksum"] != segment.entry["checksum"]:
@@ -193,11 +198,11 @@ class VectorStore:
         except FileNotFoundError:
             return None  # the store was updated meanwhile
         except (OSError, ValueError):
-            raise damaged(self.folder, "rows of a segment") from None
+            raise damaged(self.folder, "locations of a segment's documents") from None
         return rows
 
     def _check_rows(self, rows: Integers) -> None:
-        """Raise an error if `rows` (n, at least 2) name a file or a document that does not exist."""
+        """Raise an error if a location, the first two values of a row, has a file or document that does not exist."""
         counts = np.array([file.documents for file in self._files], np.int64)
         file, number = rows[:, 0], rows[:, 1]
         if rows.size and (int(file.min()) < 0 or int(file.max()) >= counts.size or int(number.min()) < 0 or np.any(number >= counts[file])):
@@ -232,7 +237,7 @@ class VectorStore:
 
 
 class _VectorFile:
-    """The vectors of one update, mapped into memory: bytes of each matrix, token positions and counts."""
+    """The vectors of one update, mapped into memory: packed vectors by matrix, token positions, vectors per passage."""
 
     def __init__(self, folder: Path, widths: Mapping[str, int]) -> None:
         """`widths` has the bytes per vector of each matrix."""

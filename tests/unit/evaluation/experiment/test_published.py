@@ -185,7 +185,7 @@ def test_improvement_is_in_percent_with_a_star_where_it_is_significant():
         system("chance", *[0.9, *low[1:]]),
     )
     settings = ComparisonSettings("wilcoxon", "none", 0.05, "reference")
-    table = table_called(find(Outcome("t", "", {}, ("AP",), (Sweep("s", systems),), settings)), "Improvement over reference: s")
+    table = table_called(find(Outcome("t", "", {}, ("AP",), (Sweep("s", systems),), settings)), "Improvement over “reference”")
     cells = {name: [(cell.text, cell.beats) for cell in cells] for _, name, cells in table.rows}
     assert cells["reference"] == [("0.2000", ""), ("0.0%", "")]
     assert cells["better"] == [("0.3200", "*"), ("+60.0%", "")]
@@ -204,7 +204,7 @@ def test_measures_are_drawn_by_documents_and_by_the_parameter_in_which_systems_d
     assert list(figures) == ["AP by fetched documents", "AP by sigma: 5", "AP by sigma: 10"]
     assert figures["AP by fetched documents"].series[0] == Series("psg", ((5, pytest.approx(0.1)), (10, pytest.approx(0.1))))
     gauss, reference = figures["AP by sigma: 5"].series
-    assert gauss.name == "plm(lam, kernel=gauss)"
+    assert gauss.name == "plm"
     assert [x for x, _ in gauss.points] == [10, 100, 500]
     assert reference.name == "psg"
 
@@ -239,6 +239,10 @@ def test_systems_that_learned_the_same_share_a_table():
     text = markdown_report(find(Outcome("t", "", {}, ("AP",), (Sweep("s", systems),))))
     assert text.count("## Tags: h; hw") == 1
     assert "|  | tag | weight |" in text
+    other = replace(learned, rows=(("", "title", (Figure(3.0, "3.00"),)),))
+    sweeps = (Sweep("5", systems[:1]), Sweep("10", (replace(systems[0], tables=(other,)),)), Sweep("20", systems[:1]))
+    findings = find(Outcome("t", "", {}, ("AP",), sweeps))
+    assert [table.title for table in findings.extra] == ["Tags: h, 5", "Tags: h, 10"]
 
 
 def test_curves_that_are_zero_everywhere_are_not_drawn():

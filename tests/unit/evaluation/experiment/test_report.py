@@ -313,8 +313,8 @@ def test_nothing_breaks_out_of_markdown():
     )
     assert raw <= {"<sup>", "</sup>"}
     tables = [token for token in parser.parse(text) if token.type == "table_open"]
-    # Overview, sweeps with chosen parameters and improvements, extra tables, published tables, facts.
-    assert len(tables) == 1 + 3 * len(SWEEPS) + len(HOSTILE) + 3 + 1
+    # Overview, sweeps with chosen parameters, improvements, extra tables, published tables, facts.
+    assert len(tables) == 1 + 2 * len(SWEEPS) + 1 + len(HOSTILE) + 3 + 1
     assert not re.search(r"(?i)://|\bwww\.", re.sub(r"(`+).*?\1", "", text))
 
 

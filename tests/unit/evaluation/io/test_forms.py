@@ -111,7 +111,7 @@ def test_nothing_is_guessed(tmp_path: Path, content: str, message: str) -> None:
 def test_judgements_of_no_form(tmp_path: Path, content: str) -> None:
     path = tmp_path / "qrels"
     path.write_text(f"\n{content}\n")
-    with pytest.raises(InputError, match=r"expected 4 columns .* 5 .* or 6 and more") as caught:
+    with pytest.raises(InputError, match=r"expected 4 columns .* 5 .* 6 and more .* or the header of BEIR") as caught:
         read_judgements(path)
     assert caught.value.line == 2
 

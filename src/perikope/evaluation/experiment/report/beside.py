@@ -144,10 +144,8 @@ def _gap_text(gap: float, cell: PublishedCell, published: PublishedTable) -> str
     """A difference with its sign, in the unit of the published cell."""
     share = "%" if "%" in cell.text else ""
     shown = gap * (100 if published.percent or share else 1)
-    if published.beside == MEASURES:
-        text = _number(gap, published.percent)
-    else:
-        text = f"{shown:,.0f}" if abs(shown) >= 1000 else f"{shown:.4g}"
+    rounded = f"{shown:,.0f}" if abs(shown) >= 1000 else f"{shown:.4g}"
+    text = _number(gap, published.percent) if published.beside == MEASURES else rounded
     sign = "+" if shown > 0 and text.strip("0.") else ""
     return f"{sign}{text}{share}"
 

@@ -36,14 +36,17 @@ def figure_files(figures: Sequence[ExtraFigure]) -> list[str]:
 def figure_html(drawn: ExtraFigure) -> str:
     """The HTML of a figure with its legend."""
     picture = picture_of(drawn)
-    legend = "".join(f"<li>{swatch(_colour(number))}<span>{name_of(series.name)}</span></li>" for number, series in enumerate(drawn.series))
+    legend = "".join(
+        f"<li>{swatch(_colour(number, drawn), is_bar=drawn.kind == 'bars')}<span>{name_of(series.name)}</span></li>"
+        for number, series in enumerate(drawn.series)
+    )
     legend = f'<ul class="legend">{legend}</ul>' if len(drawn.series) > 1 else ""
     return frame(picture.shapes, picture.x, picture.y, picture.title, picture.description, picture.kind) + legend
 
 
 def figure_svg(drawn: ExtraFigure) -> str:
     """A figure as an SVG file that needs no style sheet."""
-    names = [(series.name, _colour(number)) for number, series in enumerate(drawn.series)]
+    names = [(series.name, _colour(number, drawn)) for number, series in enumerate(drawn.series)]
     return standalone(drawn.title, drawn.caption, [picture_of(drawn)], names if len(names) > 1 else ())
 
 
@@ -62,32 +65,36 @@ def picture_of(drawn: ExtraFigure) -> Picture:
         x = listed_axis([value_text(place) for place in places], drawn.x, characters=90)
         across = {place: x.place(step + 0.5) for step, place in enumerate(places)}
     if drawn.kind == "bars":
-        shapes = _bars(drawn.series, across, SIZE / max(len(places), 1), y)
+        shapes = _bars(drawn, across, SIZE / max(len(places), 1), y)
     else:
-        shapes = "".join(_line(number, series, across, y) for number, series in reversed(list(enumerate(drawn.series))))
+        shapes = "".join(_line(_colour(number, drawn), drawn.series[number], across, y) for number in reversed(range(len(drawn.series))))
     return Picture(shapes, x, y, drawn.title, _description(drawn), "large")
 
 
-def _line(number: int, series: Series, across: dict[float, float], y: Axis) -> str:
+def _line(colour: str, series: Series, across: dict[float, float], y: Axis) -> str:
     points = [(across[x], y.down(value)) for x, value in series.points]
-    marks = dots(points, f"mark {_colour(number)}") if len(points) <= MARKED else ""
-    return line(points, f"curve {_colour(number)}", series.name) + marks
+    marks = dots(points, f"mark {colour}") if len(points) <= MARKED else ""
+    return line(points, f"curve {colour}", series.name) + marks
 
 
-def _bars(series: Sequence[Series], across: dict[float, float], step: float, y: Axis) -> str:
+def _bars(drawn: ExtraFigure, across: dict[float, float], step: float, y: Axis) -> str:
     """The bars of all series, side by side at each place. A step is the distance between two places."""
-    width = 0.8 * step / max(len(series), 1)
+    width = 0.8 * step / max(len(drawn.series), 1)
     shapes = ""
-    for number, one in enumerate(series):
+    for number, one in enumerate(drawn.series):
         lefts = [(across[x] - 0.4 * step + number * width, value) for x, value in one.points]
         corners = [(left, y.down(max(value, 0)), left + width, y.down(min(value, 0))) for left, value in lefts]
-        shapes += rectangles(corners, f"bar {_colour(number)}")
+        shapes += rectangles(corners, f"bar {_colour(number, drawn)}")
     return shapes
 
 
-def _colour(number: int) -> str:
-    """The CSS class of the series with this index. The first colour is that of text, so lines begin with the second."""
-    return f"c{number % (HIGHLIGHTED - 1) + 2}"
+def _colour(number: int, drawn: ExtraFigure) -> str:
+    """The CSS class of the series with this index. Series after the first eight are grey.
+
+    The first colour is that of text, which suits lines but not bars.
+    """
+    colour = number + (2 if drawn.kind == "bars" else 1)
+    return f"c{colour}" if colour <= HIGHLIGHTED else "behind"
 
 
 def _description(drawn: ExtraFigure) -> str:

@@ -79,9 +79,9 @@ def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:
     tables = tuple(table for sweep in outcome.sweeps if (table := _table(outcome, sweep)).rows or not sweep.systems)
     topics = _topics(tables, outcome.measures)
     legend = _legend(outcome, topics, any(table.rows for table in tables))
-    systems = [system for sweep in outcome.sweeps for system in sweep.systems]
-    learned = _merged([(system.name, table) for system in systems for table in system.tables])
-    drawn = _merged([(system.name, drawing) for system in systems for drawing in system.figures])
+    systems = [(sweep.label, system) for sweep in outcome.sweeps for system in sweep.systems]
+    learned = _merged([(sweep, system.name, table) for sweep, system in systems for table in system.tables])
+    drawn = _merged([(sweep, system.name, drawing) for sweep, system in systems for drawing in system.figures])
     others = [
         *repetition_tables(outcome), *improvement_tables(outcome), *chosen_tables(outcome), *learned, *extra, *outcome.tables,
     ]  # fmt: skip
@@ -101,19 +101,24 @@ def find(outcome: Outcome, extra: Sequence[ExtraTable] = ()) -> Findings:
 Shown = TypeVar("Shown", ExtraTable, ExtraFigure)
 
 
-def _merged(learned: Sequence[tuple[str, Shown]]) -> list[Shown]:
-    """The tables or figures of systems, with the names of the systems in the titles.
+def _merged(learned: Sequence[tuple[str, str, Shown]]) -> list[Shown]:
+    """The tables or figures of systems, given with the label of the sweep and the name of the system.
 
-    Systems that have learned the same share one table. In several sweeps, a system can have several.
+    Systems that have learned the same share one table. Titles have the names of the systems and, if a system has
+    learned different things in several sweeps, the label of the first sweep.
     """
-    names: list[tuple[Shown, list[str]]] = []
-    for name, shown in learned:
-        same = next((listed for other, listed in names if other == shown), None)
+    merged: list[tuple[Shown, str, list[str]]] = []
+    for sweep, name, shown in learned:
+        same = next((names for other, _, names in merged if other == shown), None)
         if same is None:
-            names.append((shown, [name]))
+            merged.append((shown, sweep, [name]))
         elif name not in same:
             same.append(name)
-    return [replace(shown, title=f"{shown.title}: {'; '.join(listed)}") for shown, listed in names]
+    titles = [f"{shown.title}: {'; '.join(names)}" for shown, _, names in merged]
+    return [
+        replace(shown, title=title if titles.count(title) == 1 else f"{title}, {sweep}")
+        for title, (shown, sweep, _) in zip(titles, merged, strict=True)
+    ]
 
 
 def _topics(tables: Sequence[SweepTable], measures: Sequence[str]) -> tuple[str, ...]:

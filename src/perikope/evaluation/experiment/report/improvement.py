@@ -1,4 +1,4 @@
-"""Tables of the improvement over a reference system in percent, with a star where the test finds it significant."""
+"""The table of the improvement over a reference system in percent, with a star where it is significant."""
 
 from __future__ import annotations
 
@@ -13,25 +13,30 @@ STAR = "*"
 
 
 def improvement_tables(outcome: Outcome) -> list[ExtraTable]:
-    """One table per sweep that has the reference system; none if the comparison names no reference."""
-    tables = []
-    for sweep in outcome.sweeps if outcome.comparison.reference else ():
-        reference = next((system for system in sweep.systems if system.name == outcome.comparison.reference), None)
-        if reference is not None and len(sweep.systems) > 1:
-            tables.append(_table(outcome, sweep, reference))
-    return tables
-
-
-def _table(outcome: Outcome, sweep: Sweep, reference: SystemOutcome) -> ExtraTable:
-    systems = [system for system in sweep.systems if not system.table or system is reference]
-    columns = [_column(systems, reference, measure, outcome.comparison) for measure in outcome.measures]
+    """A list of one table with all sweeps that have the reference system; empty if there is nothing to compare."""
+    name = outcome.comparison.reference
+    rows = [row for sweep in outcome.sweeps if name for row in _rows(outcome, sweep)]
+    if not rows:
+        return []
     heads = [head for measure in outcome.measures for head in (measure, f"{measure}: change")]
-    rows = tuple(("", system.name, tuple(cell for column in columns for cell in column[place])) for place, system in enumerate(systems))
     how = (
-        f"Change of the mean over topics against {reference.name}, in percent. "
+        f"Change of the mean over topics against “{name}”, in percent. "
         f"{STAR} marks a system that is significantly better: {described_test(outcome.comparison, 'comparisons with it')}."
     )
-    return ExtraTable(f"Improvement over {reference.name}: {sweep.label}", how, tuple(heads), rows)
+    return [ExtraTable(f"Improvement over “{name}”", how, tuple(heads), tuple(rows))]
+
+
+def _rows(outcome: Outcome, sweep: Sweep) -> list[tuple[str, str, tuple[Figure | None, ...]]]:
+    reference = next((system for system in sweep.systems if system.name == outcome.comparison.reference), None)
+    systems = [system for system in sweep.systems if not system.table or system is reference]
+    if reference is None or len(systems) < 2:
+        return []
+    columns = [_column(systems, reference, measure, outcome.comparison) for measure in outcome.measures]
+    of_sweep = f", {sweep.label}" if len(outcome.sweeps) > 1 else ""
+    return [
+        ("", f"{system.name}{of_sweep}", tuple(cell for column in columns for cell in column[place]))
+        for place, system in enumerate(systems)
+    ]
 
 
 def _column(

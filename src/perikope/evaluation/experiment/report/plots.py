@@ -209,8 +209,10 @@ def _legend(row: Row, kind: str) -> str:
     return f'<li>{swatch(kind)}<span><span class="letter">{row.letter}</span> {name_of(row.system.name)}</span></li>'
 
 
-def swatch(kind: str) -> str:
-    """The SVG of a short line in the colour of a curve, for a legend."""
+def swatch(kind: str, *, is_bar: bool = False) -> str:
+    """The SVG of a short line, or of a bar, in the colour of a curve, for a legend."""
+    if is_bar:
+        return f'<svg class="swatch" viewBox="0 0 24 8" aria-hidden="true"><path class="bar {kind}" d="M0 0H24V8H0z"/></svg>'
     return f'<svg class="swatch" viewBox="0 0 24 8" aria-hidden="true"><path class="curve {kind}" d="M0 4H24"/></svg>'
 
 

@@ -66,7 +66,18 @@ def _groups(systems: Sequence[SystemOutcome]) -> dict[str, dict[str, Mapping[flo
             if call is not None and isinstance(value, (int, float)) and not isinstance(value, bool):
                 groups.setdefault(parameter, {}).setdefault(_rest(call, parameter), {})[float(value)] = system
     lines = {parameter: {rest: group for rest, group in by_rest.items() if len(group) >= FEWEST} for parameter, by_rest in groups.items()}
-    return {parameter: dict(by_rest) for parameter, by_rest in lines.items() if by_rest}
+    return {parameter: dict(zip(_short(list(by_rest)), by_rest.values(), strict=True)) for parameter, by_rest in lines.items() if by_rest}
+
+
+def _short(models: Sequence[str]) -> list[str]:
+    """The notations of models without the arguments that all of them share."""
+    calls = [parse(model) for model in models]
+    arguments = [dict(_written(call)) for call in calls]
+    shared = set.intersection(*(set(written) for written in arguments))
+    return [
+        f"{call.name}({', '.join(left)})" if (left := [one for one in written if one not in shared]) else call.name
+        for call, written in zip(calls, arguments, strict=True)
+    ]
 
 
 def _model(system: SystemOutcome) -> Call | None:
@@ -78,6 +89,10 @@ def _model(system: SystemOutcome) -> Call | None:
 
 def _rest(call: Call, parameter: str) -> str:
     """The notation of a model without one parameter."""
-    parts = [write(value) for value in call.positional]
-    parts += [f"{name}={write(value)}" for name, value in call.arguments.items() if name != parameter]
+    parts = [text for text, name in _written(call) if name != parameter]
     return f"{call.name}({', '.join(parts)})" if parts else call.name
+
+
+def _written(call: Call) -> list[tuple[str, str]]:
+    """The arguments of a call in its notation, each with its name; the name is empty for an argument without one."""
+    return [(write(value), "") for value in call.positional] + [(f"{name}={write(value)}", name) for name, value in call.arguments.items()]

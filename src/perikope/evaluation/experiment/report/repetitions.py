@@ -22,6 +22,10 @@ _OVER_SEEDS = (
 )
 _BY_SEEDS = "Mann–Whitney U test over seeds, p ≤ 0.05, not corrected for the number of pairs."
 _BY_TOPICS = "paired t-test over topics, each the mean over seeds, p ≤ 0.05, corrected after Holm: so few seeds cannot tell systems apart."
+_BOXES = (
+    " The page shows the seeds of each measure as boxes: the middle half with the median; whiskers reach the last seed within 1.5 times "
+    "the box; small dots lie beyond, the large one is the mean."
+)
 
 
 def repetition_tables(outcome: Outcome) -> list[ExtraTable]:
@@ -42,7 +46,7 @@ def _table(measures: Sequence[str], group: str, sweep: Sweep) -> ExtraTable:
     )
     repeated = [system for system in systems if len(system.repetitions) > 1]
     spread = {measure: {system.name: [*system.mean_by_seed(measure).values()] for system in repeated} for measure in measures if repeated}
-    how = _OVER_SEEDS + (_BY_SEEDS if is_enough else _BY_TOPICS)
+    how = _OVER_SEEDS + (_BY_SEEDS if is_enough else _BY_TOPICS) + (_BOXES if spread else "")
     return ExtraTable(f"{group or 'Over seeds'}: {sweep.label}", how, tuple(measures), rows, spread)
 
 

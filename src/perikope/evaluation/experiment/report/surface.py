@@ -29,7 +29,8 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 .cell { fill: #1f5fbf; shape-rendering: crispEdges; }
 .chosen { stroke: #d97a1c; stroke-width: 2.5; }
 .curve { stroke: #2b74c9; stroke-width: 2; stroke-linejoin: round; }
-.c2 { stroke: #1f77d0; } .c3 { stroke: #d2691e; } .c4 { stroke: #148f6a; } .c5 { stroke: #b0338f; }
+.curve.behind, .mark.behind { stroke: #c3cad3; } .bar.behind { fill: #c3cad3; }
+.c1 { stroke: #1b1f24; } .c2 { stroke: #1f77d0; } .c3 { stroke: #d2691e; } .c4 { stroke: #148f6a; } .c5 { stroke: #b0338f; }
 .c6 { stroke: #8a6d00; } .c7 { stroke: #6250c9; } .c8 { stroke: #c2323a; }
 .mark { stroke-width: 6; }
 .bar { stroke: none; } .bar.c2 { fill: #1f77d0; } .bar.c3 { fill: #d2691e; } .bar.c4 { fill: #148f6a; } .bar.c5 { fill: #b0338f; }
