@@ -15,7 +15,7 @@ from perikope import cli
 from perikope.evaluation.experiment.plan import load_plan, protocol_text
 from perikope.evaluation.experiment.plan_parts import Given
 from perikope.evaluation.experiment.running import prepare_experiment
-from perikope.neural.workplace import Workplace
+from perikope.neural.workplace import Workplace, set_key
 from perikope.query.topic import Topic
 from perikope.search.batch import prepare_topic
 from perikope.search.facade import Index
@@ -92,7 +92,8 @@ def test_the_protocol_has_the_settings_of_the_paper():
 
 
 def test_the_encoder_reads_the_claims_and_other_models_their_words(prepared, patents):
-    collection, topics = Workplace.open(prepared).set_of("collection/topics")
+    place = Workplace.open(prepared)
+    collection, topics = place.set_of("collection/topics", place.plan.rankers[0].options)
     query = topics.queries[topics.qids.index("PSG-1")]
     assert query.startswith("A device with ")
     assert "The device of claim 1, with " in query
@@ -106,7 +107,8 @@ def test_the_encoder_reads_the_claims_and_other_models_their_words(prepared, pat
 
 
 def test_judgements_by_xpath_become_passages(prepared, patents):
-    collection, topics = Workplace.open(prepared).set_of("collection/topics")
+    place = Workplace.open(prepared)
+    collection, topics = place.set_of("collection/topics", place.plan.rankers[0].options)
     for qid, relevant in zip(topics.qids, topics.relevant, strict=True):
         documents = {document for document, _ in patents.relevant[qid]}
         assert relevant.size == len(patents.relevant[qid])
@@ -116,20 +118,12 @@ def test_judgements_by_xpath_become_passages(prepared, patents):
 def test_documents_are_fetched_by_the_options_of_search(prepared, patents):
     """Documents of the family and later ones may be results, as in the paper; all share a code with the topic."""
     place = Workplace.open(prepared)
-    collection, topics = place.set_of("collection/topics")
-    for row, codes in zip(place.fetched["collection/topics"], topics.codes, strict=True):
+    options = place.plan.rankers[0].options
+    collection, topics = place.set_of("collection/topics", options)
+    for row, codes in zip(place.fetched[set_key("collection/topics", options)], topics.codes, strict=True):
         found = {collection.texts.document_of_passage[passage] for passage in row.nonzero()[0].tolist()}
         assert 0 < len(found) <= 3
         assert all(collection.texts.shared[document] & codes for document in found)
-
-
-def test_other_options_of_search_need_another_folder(prepared, patents):
-    path = prepared.parent / "small.toml"
-    changed = prepared.parent / "changed.toml"
-    changed.write_text(path.read_text().replace("fetch_words = 10", "fetch_words = 3"))
-    code, output = run("experiment", changed, *options_of(patents), "--out", prepared, "--prepare")
-    assert code == 2
-    assert "was made with other [search] than changed.toml has now" in output
 
 
 def test_every_table_of_the_paper_is_in_the_report(prepared, patents, tmp_path):

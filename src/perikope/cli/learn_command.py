@@ -450,5 +450,5 @@ def _source(
     if not known_topics:
         raise UsageError(f"{topics} contains no topics; write one topic per line, as qid<TAB>text")
     problems: list[str] = []
-    usable = judged_topics(snapshot, known_topics, fitted.names, search.options, problems.append)
+    usable = judged_topics(snapshot, known_topics, fitted.names, search.options, problems.append, show_warning)
     return JudgedTopics(snapshot, usable, fitted.names, search.options, normalize, threads or None), problems

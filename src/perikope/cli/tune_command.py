@@ -172,6 +172,7 @@ def _tune(
             depth=search.depth(parse_measures(options["measure"])),
             workers=options["workers"] or None,
             on_progress=on_progress,
+            on_note=show_warning,
         )
     chosen = outcome.chosen
     model = space.model(tuple(chosen[path] for path in space.values))

@@ -27,7 +27,7 @@ from perikope.neural.hgat import HGAT, LateFusion
 from perikope.neural.ranker_settings import NeuralRanker, NeuralSettings, shared_name
 from perikope.neural.training import ContextRanker, TrainableRanker, Trainer, interpolate
 from perikope.neural.triples import Topics, join_texts, join_topics
-from perikope.neural.workplace import TOKENS, Workplace
+from perikope.neural.workplace import TOKENS, Workplace, set_key
 
 
 def share_tokens(setup: JobSetup) -> None:
@@ -90,6 +90,10 @@ class _RankerJob:
         shared: NeuralSettings = self.workplace.plan.shared
         return shared
 
+    def _set_of(self, name: str) -> tuple[Collection, Topics]:
+        """The collection and the topics of the set `name`, with queries made by the options of this ranker."""
+        return self.workplace.set_of(name, self.system.options)
+
     def scored(self) -> tuple[dict[str, Floats32], dict[str, Any]]:
         """The scores by set of reported topics, and what training learned, as in the result of `run_job`.
 
@@ -100,7 +104,7 @@ class _RankerJob:
             return {name: self._score(self._untrained(), name) for name in reported}, {}
         if self.ranker.folds:
             return self._cross_validated(reported)
-        sets = [self.workplace.set_of(name) for name in self.ranker.train_on or self.shared.train_on]
+        sets = [self._set_of(name) for name in self.ranker.train_on or self.shared.train_on]
         learned, ranker = self._train([collection for collection, _ in sets], [topics for _, topics in sets])
         return {name: self._score(ranker, name) for name in reported}, learned
 
@@ -115,7 +119,7 @@ class _RankerJob:
         for name in reported:
             if self.ranker.train_on and name not in self.ranker.train_on:
                 continue
-            collection, topics = self.workplace.set_of(name)
+            collection, topics = self._set_of(name)
             fold_of_topic = _folds(topics, self.ranker.folds, self.seed)
             scores[name] = np.zeros((len(topics), len(collection.texts.names)), np.float32)
             for fold in range(int(fold_of_topic.max()) + 1):
@@ -163,11 +167,11 @@ class _RankerJob:
 
         Passages of documents that were fetched for no topic of the set are not scored; they have -inf.
         """
-        collection, all_topics = self.workplace.set_of(name)
+        collection, all_topics = self._set_of(name)
         heading_path = self.shared.training_of(self.ranker).heading_path
         moved = ranker.moved(collection.texts, collection.graphs, heading_path=heading_path)
         moved.eval()
-        queries, is_fetched = (topics or all_topics).queries, self.workplace.fetched.get(name)
+        queries, is_fetched = (topics or all_topics).queries, self.workplace.fetched.get(set_key(name, self.system.options))
         if is_fetched is None:
             return moved.score_all(queries, np.arange(len(collection.texts.names)))
         passages = np.flatnonzero(is_fetched.any(axis=0))
@@ -178,7 +182,7 @@ class _RankerJob:
     def _score_untrained(self, name: str) -> Floats32:
         """The scores of all passages by the untrained encoder for the set `name`, computed once per process."""
         known = self.workplace.untrained_scores
-        key = name, self.ranker.dimension, self.shared.training_of(self.ranker).heading_path
+        key = set_key(name, self.system.options), self.ranker.dimension, self.shared.training_of(self.ranker).heading_path
         if key not in known:
             known[key] = self._score(self._untrained(), name)
         return known[key]
@@ -197,12 +201,12 @@ class _RankerJob:
 
     def among_fetched(self, name: str, scores: Floats32) -> Floats32:
         """The scores, with -inf for passages of documents that were not fetched for the topic."""
-        is_fetched = self.workplace.fetched.get(name)
+        is_fetched = self.workplace.fetched.get(set_key(name, self.system.options))
         return scores if is_fetched is None else np.where(is_fetched, scores, np.float32(-np.inf))
 
     def measured(self, name: str, scores: Floats32) -> dict[str, list[float]]:
         """The values of each measure, one per topic of the set `name`; passages with the score -inf are not ranked."""
-        collection, topics = self.workplace.set_of(name)
+        collection, topics = self._set_of(name)
         names = collection.texts.names
         rankings = [[names[passage] for passage in self._best(collection, row).tolist()] for row in scores]
         return self._values(rankings, topics)
@@ -224,7 +228,7 @@ class _RankerJob:
 
         Returns the values of each measure, one per topic, and the mean share of the ranker over topics.
         """
-        collection, topics = self.workplace.set_of(name)
+        collection, topics = self._set_of(name)
         names, number = collection.texts.names, collection.texts.number
         by_share = [
             fused_rankings(row, run.get(qid, {}), names, number, max(self._best(collection, row).size, self.workplace.plan.depth.results))

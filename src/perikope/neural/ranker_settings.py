@@ -71,13 +71,6 @@ class NeuralSettings:
     """Number of documents that are fetched per topic. Only their passages are ranked; 0 ranks all passages."""
     ranked_by: str = ""
     """Model whose best results are the negatives of the strategy `ranked`."""
-    search: Mapping[str, Any] = field(default_factory=dict)
-    """The options of `[search]`, which fetch documents and turn topics into queries for all systems."""
-
-    @property
-    def search_options(self) -> SearchOptions:
-        """The options of `[search]`, for fetching documents and preparing topics."""
-        return SearchOptions.of(self.search)
 
     def training_of(self, ranker: NeuralRanker, seed: int = 1) -> TrainingSettings:
         """The complete training settings of a ranker: its own settings take precedence over the shared ones."""
@@ -99,7 +92,7 @@ def shared_name(name: str, share: float) -> str:
 
 def read_shared(keys: NeuralKeys, collections: Mapping[str, CollectionPlan]) -> NeuralSettings:
     """Read and check the settings that all rankers of an experiment share."""
-    shared = NeuralSettings(keys.encoder, keys.train_on, keys.training, keys.context, keys.documents, keys.ranked_by, keys.search)
+    shared = NeuralSettings(keys.encoder, keys.train_on, keys.training, keys.context, keys.documents, keys.ranked_by)
     keys.check("training", lambda: shared.training_of(NeuralRanker()))
     keys.check("context", lambda: _check_attention("BASE", DIMENSION, keys.context))
     for system in keys.systems:
@@ -150,7 +143,7 @@ def fingerprint(plan: Plan, system: SystemPlan) -> str:
         dict(shared.training), dict(shared.context), plan.measures, reported, ranker.train_on or shared.train_on, shared.encoder,
     ]  # fmt: skip
     common += [shared.documents] if shared.documents else []
-    common += [{"search": dict(shared.search)}] if shared.search else []
+    common += [{"options": SearchOptions.of(system.options).plain()}] if system.options else []
     common += [{"k": str(plan.depth)}] if plan.depth != _FIRST_DEPTH else []
     names = (system.name, *system.derived)
     fused = [[fusion.name, other.name, *fusion.of] for name in names for fusion, other in plan.fusions_of(name)]

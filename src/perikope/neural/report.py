@@ -37,6 +37,7 @@ def describe(plan: Plan, system: SystemPlan) -> str:
         parts.append(f"{ranker.folds} folds" if ranker.folds else f"on {', '.join(ranker.train_on or shared.train_on)}")
     elif ranker.training:
         parts.append(_listed(ranker.training))
+    parts += [f"search({_listed(system.options)})"] if system.options else []
     return "; ".join(parts)
 
 
@@ -53,7 +54,9 @@ def facts(plan: Plan, folder: Path) -> dict[str, str]:
     lines = {"encoder": plan.shared.encoder}
     for name in plan.collections:
         collection = Collection.load(folder / COLLECTIONS / name)
-        sets = ", ".join(f"{set_name} {len(topics):,}" for set_name, topics in collection.topics.items())
+        # The name of a set has the fingerprint of search options after a ~. All of them have the same topics.
+        by_set = {set_name.partition("~")[0]: topics for set_name, topics in collection.topics.items()}
+        sets = ", ".join(f"{set_name} {len(topics):,}" for set_name, topics in by_set.items())
         lines[name] = f"{len(collection.texts.documents):,} documents, {len(collection.texts.names):,} passages; topics: {sets}"
     return {**lines, "training": json.dumps(dict(plan.shared.training), sort_keys=True)}
 

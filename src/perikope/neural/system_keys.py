@@ -105,7 +105,7 @@ class NeuralKeys(RepeatedExperimentKeys):
     documents: int = option(
         0,
         Whole(Range(0)),
-        "Number of documents that are fetched per topic, as [search] says; only their passages are ranked. 0 ranks all passages.",
+        "Number of fetched documents per topic; only their passages are ranked. 0 ranks all passages that the filters allow.",
     )
     ranked_by: str = option(
         "qsf_v_title",

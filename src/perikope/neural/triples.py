@@ -105,6 +105,10 @@ class Topics:
         """All judgements by topic."""
         return dict(zip(self.qids, self.judged, strict=True))
 
+    def aligned(self, first: Topics) -> Topics:
+        """The topics of another set, in its order, with the queries, codes and rankings of this set if it has them."""
+        return self if self.qids == first.qids else _aligned(self, first)
+
     def some(self, rows: Iterable[int]) -> Topics:
         """The topics with the numbers `rows`, in this order."""
         chosen = list(rows)
@@ -112,6 +116,20 @@ class Topics:
         relevant, judged = tuple(self.relevant[row] for row in chosen), tuple(self.judged[row] for row in chosen)
         ranked = tuple(self.ranked[row] for row in chosen) if self.ranked else ()
         return Topics(qids, queries, relevant, judged, tuple(self.codes[row] for row in chosen), ranked)
+
+
+def _aligned(own: Topics, first: Topics) -> Topics:
+    """The topics of `first`, with the queries, codes and rankings of `own` where it has them."""
+    row = {qid: number for number, qid in enumerate(own.qids)}
+    source = [(own, row[qid]) if qid in row else (first, number) for number, qid in enumerate(first.qids)]
+    return Topics(
+        first.qids,
+        tuple(topics.queries[number] for topics, number in source),
+        first.relevant,
+        first.judged,
+        tuple(topics.codes[number] for topics, number in source),
+        tuple(topics.ranked[number] for topics, number in source) if own.ranked and first.ranked else (),
+    )
 
 
 def topics_of(texts: Texts, queries: Mapping[str, str], judgements: Mapping[str, Mapping[str, int]]) -> Topics:

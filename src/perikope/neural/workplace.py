@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,17 +14,24 @@ from perikope.core.arrays import Floats32, Mask
 from perikope.core.names import encode
 from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.prepared import COLLECTIONS, PreparedExperiment
+from perikope.evaluation.experiment.state import digest
 from perikope.evaluation.io.runs import Run, read_run
 from perikope.neural.collection import Collection
 from perikope.neural.encoder import Encoder
 from perikope.neural.triples import Topics
+from perikope.search.options import SearchOptions
 
 TOKENS = "tokens.npz"
 PASSAGES, QUERIES = "passages", "queries"
 
 
+def set_key(topics: str, options: Mapping[str, Any]) -> str:
+    """The name of a set of topics whose queries are made with search options: `collection/set` if there are none."""
+    return f"{topics}~{digest(SearchOptions.of(options).plain())[:8]}" if options else topics
+
+
 def fetched_file(folder: Path, topics: str) -> Path:
-    """The path of the run with the documents that are fetched for a set of topics."""
+    """The path of the run with the documents whose passages are ranked for a set of topics, given by its `set_key`."""
     return folder / COLLECTIONS / f"{topics.replace('/', '-')}.fetched.gz"
 
 
@@ -37,7 +46,7 @@ class Workplace:
     tokens: Path | None = None
     """The file that `save_tokens` wrote; None to tokenize texts in this process."""
     untrained_scores: dict[tuple[str, int, bool], Floats32] = field(default_factory=dict)
-    """Scores of the untrained encoder, (topics, passages), by set of topics, dimension and use of heading paths."""
+    """Scores of the untrained encoder, (topics, passages), by `set_key`, dimension and use of heading paths."""
 
     @classmethod
     def open(cls, folder: Path, encoder: str = "", tokens: Path | None = None) -> Workplace:
@@ -56,14 +65,19 @@ class Workplace:
 
     @cached_property
     def fetched(self) -> dict[str, Mask]:
-        """Masks (topics, passages) by set of topics: true for passages that may be results.
+        """Masks (topics, passages) by `set_key`: true for passages that may be results.
 
-        There are no masks if all passages may be results.
+        A set of topics has no mask if all passages may be results.
         """
         masks = {}
-        for name in [topics.name for topics in self.plan.sets] if self.plan.shared.documents else ():
+        keys = {
+            set_key(topics.name, system.options): (topics.name, system.options) for topics in self.plan.sets for system in self.plan.rankers
+        }
+        for name, (set_name, options) in keys.items():
+            if not fetched_file(self.folder, name).is_file():
+                continue
             run = read_run(fetched_file(self.folder, name))
-            collection, topics = self.set_of(name)
+            collection, topics = self.set_of(set_name, options)
             number = {encode(document): i for i, document in enumerate(collection.texts.documents)}
             is_fetched = np.zeros((len(topics), len(collection.texts.documents)), bool)
             for row, qid in enumerate(topics.qids):
@@ -105,7 +119,10 @@ class Workplace:
             queries |= dict.fromkeys(query for topics in collection.topics.values() for query in topics.queries)
         return {PASSAGES: [*passages], QUERIES: [*queries]}
 
-    def set_of(self, name: str) -> tuple[Collection, Topics]:
-        """The collection and the topics for `name`, which has the form `collection/set`."""
-        collection, _, topics = name.partition("/")
+    def set_of(self, name: str, options: Mapping[str, Any] | None = None) -> tuple[Collection, Topics]:
+        """The collection and the topics for `name`, which has the form `collection/set`.
+
+        `options` are the search options that the queries of the topics are made with.
+        """
+        collection, _, topics = set_key(name, options or {}).partition("/")
         return self.collections[collection], self.collections[collection].topics[topics]

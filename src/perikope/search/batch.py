@@ -76,6 +76,17 @@ def prepare_topic(snapshot: Snapshot, topic: Topic, options: SearchOptions) -> P
         return PreparedTopic(topic, None, str(error))
 
 
+def notes_on_topics(asked: Iterable[PreparedTopic]) -> str:
+    """A sentence that counts the topics whose queries are not as asked, and quotes the first note.
+
+    It is empty if all are as asked. An example is a patent in a language that is not searched.
+    """
+    notes = [f"topic {topic.topic.qid}: {topic.prepared.notes[0]}" for topic in asked if not topic.problem and topic.prepared.notes]
+    if not notes:
+        return ""
+    return f"{len(notes)} topic{'' if len(notes) == 1 else 's'} could not be searched exactly as asked: {notes[0]}"
+
+
 def search_topics(
     index: Index,
     topics: Iterable[Topic],

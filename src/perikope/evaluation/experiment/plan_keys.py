@@ -18,7 +18,7 @@ from perikope.evaluation.io.judgements import JUDGEMENT_FORMS
 from perikope.evaluation.io.topics import TOPIC_FORMS
 from perikope.evaluation.learning.validation import FoldsBy, Method
 from perikope.evaluation.tuning.space import Search
-from perikope.search.options import RECIPE, SearchOptions, options_on
+from perikope.search.options import FETCH, OPTIONS, PATENTS, RECIPE, SearchOptions, options_on
 from perikope.search.recipes import ExpectsKeys
 from perikope.text.analysis import STEMMERS
 
@@ -26,6 +26,14 @@ MEASURE = Notation(parser="perikope.evaluation.measures:parse_measure")
 REQUIRED_MEASURE = Notation(parser=MEASURE.parser, required=True)
 SEARCH_OPTIONS = tuple(name for name in options_on(RECIPE) if name not in ("model", "k"))
 """The search options that are valid in `[search]` and in the `options` of a system."""
+RANKER_OPTIONS = tuple(
+    name
+    for name in SEARCH_OPTIONS
+    if (OPTIONS[name].group in (FETCH, PATENTS) or name in ("language", "syntax", "filter", "code_level"))
+    and name not in ("documents", "rescore", "rescore_weight")
+)
+"""The search options that decide which documents a ranker gets and how a topic becomes its query. Other options are
+about the passages of a search, which a ranker does not use."""
 
 
 @dataclass(frozen=True, kw_only=True)

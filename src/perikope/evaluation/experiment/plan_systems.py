@@ -13,7 +13,7 @@ from perikope.core.errors import PerikopeError, unknown
 from perikope.core.grammar import parse
 from perikope.evaluation.experiment.kinds import SystemKind
 from perikope.evaluation.experiment.outcome import slug
-from perikope.evaluation.experiment.plan_keys import ExperimentKeys, RepeatedSystemKeys, SystemKeys
+from perikope.evaluation.experiment.plan_keys import RANKER_OPTIONS, ExperimentKeys, RepeatedSystemKeys, SystemKeys
 from perikope.evaluation.experiment.plan_parts import SystemPlan, TopicSet
 from perikope.evaluation.tuning.space import marked_parameters, read_space
 from perikope.search.recipes import load_recipe
@@ -35,7 +35,7 @@ def read_systems(
         if system_keys.name in systems:
             raise system_keys.wrong("name", "is used twice; give every system a different name")
         if kind is not None and not system_keys.given & {"model", "recipe", "run", "runs"}:
-            system = _repeated(system_keys, kind, shared)
+            system = _repeated(system_keys, kind, shared, keys)
         elif system_keys.given & {"run", "runs"} and not system_keys.given & {"model", "recipe"}:
             system = _other_run(system_keys, folder, sets)
         else:
@@ -50,14 +50,24 @@ def read_systems(
     return tuple(systems.values())
 
 
-def _repeated(keys: SystemKeys, kind: SystemKind, shared: Any) -> SystemPlan:
+def _repeated(keys: SystemKeys, kind: SystemKind, shared: Any, experiment: ExperimentKeys) -> SystemPlan:
     """A ranker of the experiment's kind, or a fusion with one."""
     assert isinstance(keys, RepeatedSystemKeys)
     if keys.of:
         if extra := sorted(keys.given - {"name", "of", "table", "also_in"}):
             raise keys.wrong(extra[0], "does not apply to a fusion; remove it")
         return SystemPlan(keys.name, of=keys.of, table=keys.table, also_in=keys.also_in)
-    return SystemPlan(keys.name, table=keys.table, also_in=keys.also_in, **kind.read_system(keys, shared))
+    if of_search := [key for key in ("tune", "search", "trials", "learn", "method", "min_occurrences") if key in keys.given]:
+        raise keys.wrong(of_search[0], "does not apply to a ranker; remove it, or give the system a model")
+    options = {**experiment.search, **keys.options}
+    for name in options:
+        if name not in (*RANKER_OPTIONS, "documents"):
+            location = keys.location.inner("options") if name in keys.options else experiment.location.inner("search")
+            raise location.wrong(name, f"does not apply to the ranker {keys.name!r}; write it in the options of systems that have a model")
+    if "documents" in keys.options:
+        raise keys.location.inner("options").wrong("documents", "is the same for all systems; write documents = … above all tables")
+    used = {name: value for name, value in options.items() if name != "documents"}
+    return SystemPlan(keys.name, table=keys.table, also_in=keys.also_in, options=used, **kind.read_system(keys, shared))
 
 
 def _check_fusion(keys: SystemKeys, systems: Mapping[str, SystemPlan]) -> None:

@@ -93,20 +93,11 @@ def save_prepared(
 
 
 def check_prepared(plan: Plan, folder: Path) -> None:
-    """Raise an error if a folder was prepared for other collections or options of `[search]`.
-
-    Its jobs have values for other topics, or for other queries and documents.
-    """
-    if not (folder / PREPARED).is_file():
-        return
-    earlier = _read(folder)
-    now = json.loads(json.dumps({"collections": _sources(plan), "[search]": plan.content.get("search", {})}))
-    then = {"collections": earlier.get("sources"), "[search]": earlier.get("plan", {}).get("search", {})}
-    for what in now:
-        if now[what] != then[what]:
-            raise UsageError(
-                f"{folder} was made with other {what} than {Path(plan.path).name} has now; name another folder (--out), or remove this one"
-            )
+    """Raise an error if a folder was prepared for other collections, because its jobs have values for other topics."""
+    if (folder / PREPARED).is_file() and _read(folder).get("sources") != json.loads(json.dumps(_sources(plan))):
+        raise UsageError(
+            f"{folder} was made with other collections than {Path(plan.path).name} has now; name another folder (--out), or remove this one"
+        )
 
 
 def _sources(plan: Plan) -> Mapping[str, Any]:

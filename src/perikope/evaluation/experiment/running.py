@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perikope.core.errors import MissingExtra, UsageError
 from perikope.core.parallel import usable_cores
-from perikope.evaluation.experiment.facts import facts_of, notes_on_index, notes_on_syntax, uses_trees
+from perikope.evaluation.experiment.facts import facts_of, notes_on_index, notes_on_queries, notes_on_syntax, uses_trees
 from perikope.evaluation.experiment.indexes import OnProgress, check_collections, open_index, state_of_index
 from perikope.evaluation.experiment.jobs import JobFailure, jobs_of, run_jobs
 from perikope.evaluation.experiment.kinds import system_kind
@@ -156,7 +156,7 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
         materials[reported.name] = fit_material(plan, reported, read.materials[reported.name], snapshot)
     if plan.kind:
         qids = system_kind(plan.kind).prepare(plan, {name: index.folder for name, index in indexes.items()}, folder, on_step)
-        materials = {name: material.only(qids[name]) for name, material in materials.items()}
+        materials = {name: _usable(material, qids[name]) for name, material in materials.items()}
     parts = _parts(plan, folder, indexes, materials, read.runs, on_progress)
     if plan.kind:
         _copy_runs(plan, parts, read.runs)
@@ -190,6 +190,17 @@ def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: On
     return Done(outcome, problems, seconds, sum(part.resumed for part in parts), notes)
 
 
+def _usable(material: Material, qids: Sequence[str]) -> Material:
+    """The material of the topics that rankers can use. The other topics are named as problems."""
+    usable = set(qids)
+    left_out = [topic.qid for topic in material.topics if topic.qid not in usable]
+    problems = [
+        f"topic {qid}: left out for all systems, because no query can be made of it, or nothing in the index is relevant"
+        for qid in left_out
+    ]
+    return replace(material.only(usable), problems=(*material.problems, *problems))
+
+
 def _parts(
     plan: Plan,
     folder: Path,
@@ -205,6 +216,7 @@ def _parts(
         part = LexicalSystems(plan, topics, folder, index, material, on_progress)
         part.measure_runs(runs[topics.name])
         part.notes += notes_on_index(plan, index)
+        part.notes += notes_on_queries(plan, index, material.topics)
         part.notes += notes_on_syntax(plan, index, material.topics)
         part.rehearse()
         parts.append(part)

@@ -27,7 +27,7 @@ from perikope.evaluation.views import Looking, View
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import SavedTable
 from perikope.query.topic import Topic
-from perikope.search.batch import PreparedTopic
+from perikope.search.batch import NOTHING_FOUND, PreparedTopic
 from perikope.search.naming import PassageNames
 from perikope.search.options import SearchOptions
 
@@ -121,7 +121,7 @@ class RankedTopics:
     figures: dict[int, list[TopicFigures]] = field(default_factory=dict)
     """By index of the system: the figures of each topic."""
     problems: list[str] = field(default_factory=list)
-    """One line per topic whose query is not valid."""
+    """One line per topic whose query is not valid, or which has no results."""
     seconds: dict[str, float] = field(default_factory=dict)
     """The time of each stage."""
 
@@ -196,6 +196,7 @@ class TopicWork:
                 else:
                     chosen = of_folds[task.fold[topic.qid] if len(of_folds) > 1 else 0]
                     ranking = self._ranking(views, system_number, chosen, result.seconds)
+                    result.problems += [] if ranking else [f"topic {topic.qid}: {NOTHING_FOUND}"]
                 rankings[system_number].append((topic.qid, ranking))
                 with _timed(result.seconds, "measures"):
                     figures = self.measuring.figures(self.measures, topic.qid, ranking)

@@ -18,7 +18,7 @@ from perikope.core.errors import UsageError
 from perikope.core.parallel import in_parallel, usable_cores
 from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
-from perikope.search.batch import prepare_topic
+from perikope.search.batch import notes_on_topics, prepare_topic
 from perikope.search.naming import names_of, rows_of
 from perikope.search.options import SearchOptions
 from perikope.search.steps import Search, search_for
@@ -126,21 +126,30 @@ def _details(topic: Topic) -> list[str]:
 
 
 def judged_topics(
-    snapshot: Snapshot, topics: Iterable[Topic], judgements: Judgements, options: SearchOptions, on_problem: Callable[[str], None]
+    snapshot: Snapshot,
+    topics: Iterable[Topic],
+    judgements: Judgements,
+    options: SearchOptions,
+    on_problem: Callable[[str], None],
+    on_note: Callable[[str], None] = lambda note: None,
 ) -> tuple[Topic, ...]:
     """The topics that have a valid query and a relevant judgement.
 
-    `on_problem` is called with one line per other topic. Raises an error if no topic is left.
+    `on_problem` is called with one line per other topic. `on_note` is called with a sentence if some
+    topics could not be searched as asked. Raises an error if no topic is left.
     """
-    usable = []
+    usable, asked = [], []
     for topic in topics:
         if not any(grade > 0 for grade in judgements.get(topic.qid, {}).values()):
             on_problem(f"topic {topic.qid}: nothing is judged relevant")
             continue
-        if problem := prepare_topic(snapshot, topic, options).problem:
-            on_problem(f"topic {topic.qid}: {problem}")
+        asked.append(prepare_topic(snapshot, topic, options))
+        if asked[-1].problem:
+            on_problem(f"topic {topic.qid}: {asked[-1].problem}")
         else:
             usable.append(topic)
+    if note := notes_on_topics(asked):
+        on_note(note)
     if not usable:
         raise UsageError("no topic has a valid query and a relevant judgement; check that the judgements are of these topics")
     return tuple(usable)

@@ -80,6 +80,7 @@ def tune(
     depth: Depth | None = None,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_note: Callable[[str], None] = lambda note: None,
 ) -> tuple[TuningOutcome, list[str]]:
     """Tune a space on topics with judgements. Returns the outcome, and one line per topic that was left out.
 
@@ -89,7 +90,7 @@ def tune(
     outcome has the results of a cross-validation; 0 means none.
     """
     problems: list[str] = []
-    usable = judged_topics(Snapshot.open(index), topics, judgements, options, problems.append)
+    usable = judged_topics(Snapshot.open(index), topics, judgements, options, problems.append, on_note)
     documents = tuple(documents) or (options.documents,)
     setup = _Setup(index, usable, judgements, space, measure, options, documents, text, depth or Depth(options.k))
     qids = [topic.qid for topic in usable]
