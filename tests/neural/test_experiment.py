@@ -22,7 +22,9 @@ from perikope.evaluation.experiment.running import finish_experiment, prepare_ex
 from perikope.evaluation.experiment.state import FinishedJobs
 from perikope.neural.collection import Collection
 from perikope.neural.hgat import OWN_FORM
+from perikope.neural.ranker_job import run_job
 from perikope.neural.ranker_settings import NeuralRanker, NeuralSettings
+from perikope.neural.training import TrainableRanker
 from perikope.neural.workplace import Workplace
 from tests.neural.support import write_experiment
 
@@ -70,7 +72,7 @@ def test_every_kind_of_system_gets_its_values(file, tmp_path):
     assert len(lines) == 5
 
 
-def test_only_fetched_documents_have_results(file, tmp_path):
+def test_only_fetched_documents_have_results(file, tmp_path, monkeypatch):
     file.write_text("documents = 1\n" + file.read_text())
     folder = tmp_path / "out"
     prepare(file, folder)
@@ -81,6 +83,18 @@ def test_only_fetched_documents_have_results(file, tmp_path):
         names = {collection.texts.names[passage].split("#")[0] for passage in np.flatnonzero(row)}
         assert len(names) == 1
         assert names <= set(query.split())
+    # Passages of documents that no topic fetches are not even scored.
+    is_fetched[:, 3:] = False
+    scored: list[int] = []
+    score_all = TrainableRanker.score_all
+
+    def counted(ranker, queries, passages):
+        scored.append(passages.size)
+        return score_all(ranker, queries, passages)
+
+    monkeypatch.setattr(TrainableRanker, "score_all", counted)
+    run_job(place, place.plan.system("untrained"), 1, "cpu")
+    assert scored == [3]
     assert run_jobs(folder, device="cpu") == []
 
 

@@ -162,6 +162,13 @@ def test_triples_depend_on_seed_and_epoch_alone(texts, topics):
         draw_triples(texts, topics, "nearest")
 
 
+def test_several_draws_per_relevant_passage_are_those_of_several_epochs(texts, topics):
+    at_once = draw_triples(texts, topics, "random", seed=3, epoch=1, draws=3)
+    one_by_one = [draw_triples(texts, topics, "random", seed=3, epoch=epoch) for epoch in (3, 4, 5)]
+    assert sorted(map(tuple, at_once.tolist())) == sorted(map(tuple, np.concatenate(one_by_one).tolist()))
+    assert at_once.shape == (54, 3)
+
+
 def test_topics_that_share_documents_are_held_out_together(texts, topics):
     learned, held_out = hold_out(topics, 0.2, 1)
     assert len(learned) + len(held_out) == len(topics)

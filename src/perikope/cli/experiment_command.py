@@ -54,8 +54,33 @@ SHOWN = 20
 )
 @click.option("--workers", default=0, type=click.IntRange(0), metavar="N", help="Number of processes.  [default: one per core]")
 @click.option("--device", default="", metavar="NAME", help="Device for neural rankers: cpu or cuda.  [default: cuda if there is a GPU]")
+@click.option(
+    "--encoder",
+    default="",
+    metavar="FOLDER|NAME",
+    help="Encoder of neural rankers, instead of the encoder that the file names. With a FOLDER from another machine: the same "
+    "encoder, where it is on this machine.",
+)
+@click.option(
+    "--prepare",
+    "only_prepare",
+    is_flag=True,
+    help="Do everything except the training of neural rankers. The folder can then be copied to another machine (FOLDER).",
+)
+@click.option("--show", is_flag=True, help="Print the file of PROTOCOL, for a copy with other settings.")
 @click.option("--list", "list_protocols", is_flag=True, help="List the experiments of papers that come with the program (PROTOCOL).")
-def command(file: str, out: str, resume: bool, workers: int, device: str, list_protocols: bool, **given: Any) -> int:
+def command(
+    file: str,
+    out: str,
+    resume: bool,
+    workers: int,
+    device: str,
+    encoder: str,
+    only_prepare: bool,
+    show: bool,
+    list_protocols: bool,
+    **given: Any,
+) -> int:
     """Run the experiment of a TOML file: tune, learn, train, rank, measure and compare systems.
 
     The folder of --out receives the runs, the values of each topic, experiment.json and a report. The same file always
@@ -71,11 +96,14 @@ def command(file: str, out: str, resume: bool, workers: int, device: str, list_p
       perikope experiment experiments/conditionalqa.toml --out results
       perikope experiment carmel2013 --index idx --topics topics.tsv --judgements qrels.txt --out results
       perikope experiment experiments/neural.toml --out results
+      perikope experiment albarede2023 --encoder FOLDER --index idx --topics topics.xml --judgements qrels.txt
+        --training-topics train.xml --training-judgements train-qrels.txt --out results
     """
     from perikope.core.errors import UsageError
-    from perikope.evaluation.experiment.plan import load_plan, protocol_names
+    from perikope.evaluation.experiment.jobs import jobs_of
+    from perikope.evaluation.experiment.plan import load_plan, protocol_names, protocol_text
     from perikope.evaluation.experiment.plan_parts import Given
-    from perikope.evaluation.experiment.running import finish_experiment, run_experiment
+    from perikope.evaluation.experiment.running import finish_experiment, prepare_experiment, run_experiment
 
     if list_protocols:
         for name in protocol_names():
@@ -83,17 +111,28 @@ def command(file: str, out: str, resume: bool, workers: int, device: str, list_p
         return 0
     if not file:
         raise UsageError(f"give the file of an experiment, or one of the protocols: {', '.join(protocol_names())}")
-    started, options = time.perf_counter(), Given(**given)
+    if show:
+        click.echo(protocol_text(file), nl=False)
+        return 0
+    started, options = time.perf_counter(), Given(**given, encoder=encoder)
     if file not in protocol_names() and Path(file).is_dir():
         if options.options:
             raise UsageError(f"leave out {', '.join(options.options)}: a prepared folder already has its collections and topics")
         folder = Path(out or file)
-        done = finish_experiment(Path(file), folder, fresh=not resume, workers=workers or None, device=device, on_step=_say)
+        done = finish_experiment(
+            Path(file), folder, fresh=not resume, workers=workers or None, device=device, encoder=encoder, on_step=_say
+        )
     else:
         plan = load_plan(file, options)
         if device and not plan.kind:
             raise UsageError("--device applies to neural rankers only, and this experiment has none; leave --device out")
         folder = Path(out) if out else Path(file).with_suffix("")
+        if only_prepare:
+            if not plan.kind:
+                raise UsageError("--prepare applies to neural rankers only, and this experiment has none; leave --prepare out")
+            prepared = prepare_experiment(plan, folder, fresh=not resume, workers=workers or None, on_step=_say)
+            click.echo(f"prepared {folder}: {count(len(jobs_of(prepared.plan)), 'job')}; to run them: perikope experiment {folder}")
+            return 0
         done = run_experiment(plan, folder, fresh=not resume, workers=workers or None, device=device, on_progress=_progress(), on_step=_say)
     _show_sweeps(done.outcome.sweeps, done.outcome.measures)
     click.echo(f"written to {folder} in {time.perf_counter() - started:.1f} s")

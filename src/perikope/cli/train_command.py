@@ -124,6 +124,10 @@ _SECONDS = 60.0
     help="Number of irrelevant passages per relevant passage.",
 )
 @click.option(
+    "--draws", default=1, show_default=True, type=click.IntRange(1), metavar="N",
+    help="Number of triples per relevant passage in one epoch, each with newly drawn irrelevant passages; 1000 in the paper.",
+)  # fmt: skip
+@click.option(
     "--ranked-by", default="qsf_v_title", show_default=True, metavar="MODEL",
     help="Model whose best results are the irrelevant passages of --negatives-from ranked.",
 )  # fmt: skip

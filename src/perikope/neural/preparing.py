@@ -97,8 +97,8 @@ def _read_collection(plan: Plan, name: str, index: Path, on_step: Callable[[str]
                     sample=(topics_plan.sample or 0) if first is None else 0,
                     ranked_by=ranked_by,
                     forms=forms,
-                    language=topics_plan.language,
                     options=SearchOptions.of(options),
+                    language=topics_plan.language,
                     on_problem=on_step,
                 )
             first = first or read
@@ -149,10 +149,11 @@ def read_judged(
     - `forms`: format of the topics, name of the topic field that is the query, and format of the judgements.
     - `language`: language of the topics; topics of other languages are left out. Empty for all.
     - `options`: the options of a search that make the query of a topic, and that `ranked_by` ranks with.
-    - `on_problem`: called with a line of text for each topic that cannot be used.
+    - `on_problem`: called with a line of text for each topic that cannot be used, and if some judgements do not fit.
 
-    If a topic is a patent, its query has the words that a search scores passages by. The topic then has the patent's
-    classification codes too.
+    If a topic is a patent, its query is the text that scores passages in a search: the natural-language claims, not
+    their words with the highest tf-idf (Albarede et al. 2023, 5.1.2). The topic then has the patent's classification
+    codes too.
     """
     form, field, judgement_form = forms
     asked = {topic.qid: topic for topic in read_topics(topics, form, field, language)}
@@ -166,7 +167,7 @@ def read_judged(
         if prepared.prepared.patent is not None:
             # Codes that no document has are left out. A topic without codes uses the codes of its relevant documents.
             codes[qid] = frozenset(map(str, codes_of(prepared.prepared.patent.metadata))) & texts.documents_sharing.keys()
-        queries[qid] = prepared.prepared.scoring.text
+        queries[qid] = prepared.prepared.scoring.plain_text
     fitted = fit_judgements(judgements, index.snapshot, judgement_form)
     if fitted.warning:
         on_problem(fitted.warning)

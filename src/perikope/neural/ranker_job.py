@@ -163,13 +163,21 @@ class _RankerJob:
         return learned, ranker
 
     def _score(self, ranker: TrainableRanker, name: str, topics: Topics | None = None) -> Floats32:
-        """The scores of all passages for `topics` of the set `name`, by default for all its topics."""
+        """The scores of all passages for `topics` of the set `name`, by default for all its topics.
+
+        Passages of documents that were fetched for no topic of the set are not scored; they have -inf.
+        """
         collection, all_topics = self._set_of(name)
         heading_path = self.shared.training_of(self.ranker).heading_path
         moved = ranker.moved(collection.texts, collection.graphs, heading_path=heading_path)
         moved.eval()
-        passages: Integers = np.arange(len(collection.texts.names))
-        return moved.score_all((topics or all_topics).queries, passages)
+        queries, is_fetched = (topics or all_topics).queries, self.workplace.fetched.get(set_key(name, self.system.options))
+        if is_fetched is None:
+            return moved.score_all(queries, np.arange(len(collection.texts.names)))
+        passages = np.flatnonzero(is_fetched.any(axis=0))
+        scores = np.full((len(queries), len(collection.texts.names)), -np.inf, np.float32)
+        scores[:, passages] = moved.score_all(queries, passages)
+        return scores
 
     def _score_untrained(self, name: str) -> Floats32:
         """The scores of all passages by the untrained encoder for the set `name`, computed once per process."""

@@ -68,7 +68,7 @@ class NeuralSettings:
     context: Mapping[str, Any] = field(default_factory=dict)
     """Settings of graph attention that differ from the defaults in `OWN_FORM`."""
     documents: int = 0
-    """Number of documents that BM25 fetches per topic. Only their passages are ranked; 0 ranks all passages."""
+    """Number of documents that are fetched per topic. Only their passages are ranked; 0 ranks all passages."""
     ranked_by: str = ""
     """Model whose best results are the negatives of the strategy `ranked`."""
 

@@ -28,6 +28,7 @@ class TrainingOptions(Options):
         "Where negatives are drawn from; several sources are joined by `+`.",
     )
     negatives: int = option(1, Whole(Range(1)), "Number of negatives per triple.")
+    draws: int = option(1, Whole(Range(1)), "Number of triples per relevant passage in one epoch, each with new negatives.")
     in_batch: bool = option(True, Switch(), "Whether passages of the other triples of a step are used as negatives too.")
     encoder_rate: float = option(5e-5, Real(Range(0, 1)), "Learning rate of the encoder.")
     rate: float = option(1e-3, Real(Range(0, 1)), "Learning rate of graph attention and late fusion.")

@@ -60,6 +60,8 @@ class TrainingSettings:
     """Where negatives come from; see `triples.draw_negatives`."""
     negatives: int = 1
     """Negatives drawn per triple, at least 1."""
+    draws: int = 1
+    """Triples per relevant passage in one epoch, at least 1, each with newly drawn negatives; 1000 in the paper."""
     in_batch: bool = True
     """Whether the passages of other triples of a step are negatives too, unless they are relevant. In trials they
     raised nDCG@10 by 0.06."""
@@ -87,7 +89,7 @@ class TrainingSettings:
     """Precision of the computation: `auto` is bfloat16 on a GPU and float32 on a CPU. Weights are always float32."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "negatives", "patience"):
+        for name in ("epochs", "batch", "negatives", "draws", "patience"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("encoder_rate", "rate"):
@@ -389,7 +391,9 @@ class Trainer:
     def _epoch(self, number: int) -> Epoch:
         """Train on new triples for one epoch, then measure on validation topics."""
         settings, start = self.settings, time.perf_counter()
-        triples = draw_triples(self.texts, self.topics, settings.strategy, seed=settings.seed, epoch=number, negatives=settings.negatives)
+        triples = draw_triples(
+            self.texts, self.topics, settings.strategy, seed=settings.seed, epoch=number, negatives=settings.negatives, draws=settings.draws
+        )
         steps = -(-triples.shape[0] // settings.batch)
         self.ranker.train()
         losses = []

@@ -262,20 +262,23 @@ def _draw(texts: Texts, relevant: Integers, pool: _Pool | None, generator: np.ra
     raise UsageError("negatives cannot be drawn: all passages of the collection seem relevant for a topic; check the judgements")
 
 
-def draw_triples(texts: Texts, topics: Topics, strategy: str = "mixed", *, seed: int = 1, epoch: int = 0, negatives: int = 1) -> Integers:
-    """One triple per relevant passage of every topic, in random order: (triples, 2 + negatives).
+def draw_triples(
+    texts: Texts, topics: Topics, strategy: str = "mixed", *, seed: int = 1, epoch: int = 0, negatives: int = 1, draws: int = 1
+) -> Integers:
+    """`draws` triples per relevant passage of every topic, in random order: (triples, 2 + negatives).
 
-    The columns are the number of the topic, the relevant passage, and its negatives. Draws depend only on `seed`,
-    `epoch` and the ids of topics.
+    The columns are the number of the topic, the relevant passage, and its negatives. Every triple has newly drawn
+    negatives. Draws depend only on `seed`, `epoch` and the ids of topics. Two epochs with one draw give the triples of
+    one epoch with two draws.
     """
-    rows = []
-    for topic, relevant in enumerate(topics.relevant):
-        name = zlib.crc32(topics.qids[topic].encode())
-        for positive in relevant.tolist():
-            drawn = draw_negatives(texts, topics, topic, positive, strategy, negatives, [seed, epoch, name, positive])
-            rows.append([topic, positive, *drawn.tolist()])
-    order = np.random.default_rng([seed, epoch]).permutation(len(rows))
-    return np.array(rows, np.int64)[order]
+    pairs = [(topic, positive) for topic, relevant in enumerate(topics.relevant) for positive in relevant.tolist()]
+    names = [zlib.crc32(qid.encode()) for qid in topics.qids]
+    triples = np.zeros((len(pairs) * draws, 2 + negatives), np.int64)
+    for row, (topic, positive) in enumerate(pairs * draws):
+        round_number = epoch * draws + row // len(pairs)
+        drawn = draw_negatives(texts, topics, topic, positive, strategy, negatives, [seed, round_number, names[topic], positive])
+        triples[row] = topic, positive, *drawn.tolist()
+    return triples[np.random.default_rng([seed, epoch]).permutation(len(triples))]
 
 
 def join_texts(collections: Sequence[Texts]) -> Texts:

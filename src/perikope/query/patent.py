@@ -12,6 +12,9 @@ and words that are not in the index are left out. Words with equal tf-idf are or
 
 A query may also have all words of its text, with numbers, and the classification codes of the patent (Gobeill and Ruch
 2012).
+
+Models that read text, such as `colbert`, get the whole text of these parts (`Query.source`), not the chosen words
+(Albarede et al. 2023, 5.1.2 and 5.2.2).
 """
 
 from __future__ import annotations
@@ -299,7 +302,7 @@ def _form(patent: Patent, parts: Sequence[str], most: int | str, weighted: bool,
     best = found[:most] if isinstance(most, int) else found
     if not best:
         on_note(f"no word of {patent.name} is in the index, so nothing can be found")
-    return _query(best, weighted)
+    return _query(best, weighted, "\n".join(text.text for text in texts))
 
 
 def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], None]) -> _Text | None:
@@ -420,13 +423,14 @@ def _documents_with(snapshot: Snapshot, terms: list[str], left_out: Sequence[int
     return dict(zip(terms, count.tolist(), strict=True))
 
 
-def _query(best: Sequence[WeighedWord], weighted: bool) -> Query:
+def _query(best: Sequence[WeighedWord], weighted: bool, source: str) -> Query:
+    """The query of the best words of a text; `source` is the whole text, for models that read text."""
     weights: dict[str, float] = {}
     for word in best:
         for term in word.terms:
             weights[term] = weights.get(term, 0.0) + word.frequency if weighted else 1.0
     text = " ".join(word.word for word in best)
-    return Query(text, tuple(weights), tuple(weights.values()), words=tuple(Word(word.terms) for word in best))
+    return Query(text, tuple(weights), tuple(weights.values()), words=tuple(Word(word.terms) for word in best), source=source)
 
 
 def _listed(names: PartNames) -> list[str]:

@@ -27,6 +27,8 @@ class Query:
     """The tree of a Boolean query; None for plain words."""
     words: tuple[Word, ...] = ()
     """For plain words: the words of the query, each with its terms in all searched languages."""
+    source: str = ""
+    """The text that the words were taken from, such as the claims of a patent; empty if `text` is that text."""
 
     @property
     def boolean(self) -> QueryTree:
@@ -35,7 +37,9 @@ class Query:
 
     @property
     def plain_text(self) -> str:
-        """The words of the query without operators and without words under NOT, for models that read text."""
+        """The query for models that read text: `source`, or the words without operators and without words under NOT."""
+        if self.source:
+            return self.source
         return self.text if self.tree is None else " ".join(word.written for word, negated in words_of(self.tree) if not negated)
 
     @property

@@ -630,3 +630,11 @@ def test_one_per_a_field_that_is_not_there(index):
 
 def test_forms_know_their_defaults():
     assert Forms() == Forms(10, "abstract", 100, "claims", False)
+
+
+def test_models_that_read_text_get_the_claims_as_written(index):
+    query = index.patent_query("GB-2100000-A")
+    assert query.browse.plain_text == "A magnetic coupling with a can."
+    assert set(query.browse.text.split()) <= {"magnetic", "coupling", "can"}
+    assert query.fetch.plain_text == "A magnetic coupling for the rotor of a pump."
+    assert query.browse.positive.plain_text == query.browse.plain_text

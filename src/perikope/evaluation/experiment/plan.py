@@ -161,6 +161,10 @@ def plan_of(content: Mapping[str, Any], path: str, folder: Path, given: Given | 
     kind = _kind(content, location)
     if chosen.translate:
         content = {**content, "search": {**_table(content, "search", location), "translator": chosen.translate}}
+    if chosen.encoder:
+        if kind is None:
+            raise UsageError("--encoder applies to neural rankers only, and this experiment has none; leave --encoder out")
+        content = {**content, "encoder": chosen.encoder}
     keys: ExperimentKeys = (ExperimentKeys if kind is None else kind.keys).read(content, location)
     if not keys.measures:
         raise keys.wrong("measures", 'must name at least one measure, such as "nDCG@10"')

@@ -154,8 +154,11 @@ class Given:
     training_judgements: str = ""
     translate: str = ""
     """Address of the server that translates the patents of topics."""
+    encoder: str = ""
+    """Encoder of neural rankers."""
 
     @property
     def options(self) -> list[str]:
         """The names of the given options on collections and topics, as the command line writes them: `--index` …"""
-        return sorted(f"--{name.replace('_', '-')}" for name in self.__slots__ if name != "translate" and getattr(self, name))
+        not_of_input = ("translate", "encoder")
+        return sorted(f"--{name.replace('_', '-')}" for name in self.__slots__ if name not in not_of_input and getattr(self, name))

@@ -76,7 +76,7 @@ def run_experiment(
             done.outcome.save(folder)
             _write_report(done.outcome, folder)
             return done
-        return _finish(folder, folder, done, workers or usable_cores(), device, on_step)
+        return _finish(folder, folder, done, workers or usable_cores(), on_step, device=device)
 
 
 def prepare_experiment(
@@ -89,11 +89,19 @@ def prepare_experiment(
 
 
 def finish_experiment(
-    folder: Path, report: Path, *, fresh: bool = False, workers: int | None = None, device: str = "", on_step: OnStep = lambda line: None
+    folder: Path,
+    report: Path,
+    *,
+    fresh: bool = False,
+    workers: int | None = None,
+    device: str = "",
+    encoder: str = "",
+    on_step: OnStep = lambda line: None,
 ) -> Done:
     """Run the unfinished jobs of a prepared folder, and write values and report to the folder `report`.
 
-    With `fresh`, finished jobs are run again.
+    With `fresh`, finished jobs are run again. `encoder` is the folder of the encoder on this machine; empty to load it
+    by the name or folder that it had when the experiment was prepared.
     """
     prepared = PreparedExperiment.load(folder)
     with locked(folder):
@@ -101,7 +109,7 @@ def finish_experiment(
             for job in jobs_of(prepared.plan):
                 FinishedJobs(folder / VALUES).path(job).unlink(missing_ok=True)
         nothing = Outcome(prepared.plan.title, "", {}, (), ())
-        return _finish(folder, report, Done(nothing, (), {}, 0), workers or usable_cores(), device, on_step)
+        return _finish(folder, report, Done(nothing, (), {}, 0), workers or usable_cores(), on_step, device=device, encoder=encoder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,13 +234,16 @@ def _copy_runs(plan: Plan, parts: Sequence[LexicalSystems], runs: Mapping[str, M
                 write_run(path, ((qid, list(scores.items())) for qid, scores in run.items()))
 
 
-def _finish(folder: Path, report: Path, done: Done, workers: int, device: str, on_step: OnStep) -> Done:
-    """Run the unfinished jobs, and write values and report of all systems to the folder `report`."""
+def _finish(folder: Path, report: Path, done: Done, workers: int, on_step: OnStep, **machine: str) -> Done:
+    """Run the unfinished jobs, and write values and report of all systems to the folder `report`.
+
+    `machine` has settings of this machine for `run_jobs`, such as `device`.
+    """
     from perikope.evaluation.experiment.rankers import gather
     from perikope.evaluation.experiment.report import write_report
 
     prepared = PreparedExperiment.load(folder)
-    failures = run_jobs(folder, workers=workers, on_job=on_step, device=device)
+    failures = run_jobs(folder, workers=workers, on_job=on_step, **machine)
     outcome, extra, missing = gather(prepared, folder)
     outcome.save(report)
     write_report(outcome, report, extra)
