@@ -227,6 +227,7 @@ def test_claims_are_translated_by_a_server(index, tmp_path, capsys, monkeypatch)
     assert set(documents[:6]) == {patent.id for patent in FAMILIES[0].everything}
     assert "nl" not in err.split()
     assert {(content["source"], content["target"], content["api_key"]) for _, content in asked} == {("nl", "en", "k7")}
+    path.write_text(xml.replace("een zeef", "een filter"), encoding="utf-8")  # translations of the same text are remembered
     fails(capsys, "cannot translate with", "search", index, "--patent", path, "--translate", address)
 
 
