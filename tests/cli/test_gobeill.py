@@ -98,7 +98,7 @@ def test_topics_that_are_not_translated_are_named(tmp_path):
     plan = load_plan("gobeill2012", Given(documents=("d",), topics="t", judgements="j"))
     looking, options = Looking(Snapshot.open(tmp_path / "idx"), {}), plan.systems[0].search_options(10, 10)
     notes = notes_on_queries(looking, read_topics(collection.topics), options)
-    of_claims = "the claims of the patent is in {}, which is not searched, and there is no translator"
+    of_claims = "{}, the language of the claims of the patent, is not searched, and there is no translator"
     for language, qid in (("de", "PSG-4"), ("fr", "PSG-5")):
         assert any(note.startswith(f"topic {qid}: {of_claims.format(language)}") for note in notes), notes
 

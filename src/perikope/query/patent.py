@@ -332,8 +332,8 @@ def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], 
         text = setting.translator(text, language, wanted[0])
     elif language != _UNKNOWN_LANGUAGE:
         on_note(
-            f"the {part} of {patent.name} is in {language}, which is not searched, and there is no translator: "
-            "its words are looked up untranslated"
+            f"{language}, the language of the {part} of {patent.name}, is not searched, and there is no translator: "
+            "the words are looked up untranslated"
         )
     return _Text(text, tuple(wanted))
 

@@ -232,6 +232,7 @@ def _topics(subjects: Sequence[Subject]) -> str:
                     f"I read about {words[0]} and would like to know what {words[1]} has to do with it, and in which way it changed "
                     f"{words[2]}. Texts may also speak of {others[0]}, {others[1]} or {others[2]}. Lists of names alone are not relevant.",
                 )
+                xml.leaf("boolean", _by_hand(subject))
             xml.line()
     return str(xml)
 

@@ -14,7 +14,6 @@ from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.experiment.state import digest
 from perikope.query.topic import Topic
-from perikope.search.batch import notes_on_topics, prepare_topic
 from perikope.search.facade import Index
 from perikope.search.recipes import differences
 
@@ -99,17 +98,6 @@ def notes_on_index(plan: Plan, index: Index) -> list[str]:
         f"the experiment {difference}: figures will differ; index the documents with {how}, or give documents in place of the index"
         for difference in differences(plan.expects, index.settings, index.languages)
     ]
-
-
-def notes_on_queries(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[str]:
-    """Notes on patents whose queries are not as asked, such as those in a language that is not searched.
-
-    There is at most one note per different search options of systems.
-    """
-    patents = [topic for topic in topics if topic.patent]
-    distinct = {str(system.options): system.search_options(1, 1) for system in plan.systems if system.searches}
-    notes = [notes_on_topics(prepare_topic(index.snapshot, topic, options) for topic in patents) for options in distinct.values()]
-    return [note for note in dict.fromkeys(notes) if note]
 
 
 def _is_boolean(topic: Topic, index: Index, system: SystemPlan) -> bool:
