@@ -316,7 +316,7 @@ def _collection(keys: CollectionKeys, expects: ExpectsKeys, folder: Path, given:
     if given.index and given.documents:
         raise UsageError("give --index or --documents, not both")
     if given.index:
-        return CollectionPlan(Path(given.index))
+        return CollectionPlan(Path(given.index), build=build)
     if given.documents:
         return CollectionPlan(None, tuple(map(Path, given.documents)), build)
     if "documents" in keys.given and not keys.documents:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perikope.core.errors import MissingExtra, UsageError
 from perikope.core.parallel import usable_cores
-from perikope.evaluation.experiment.facts import facts_of, notes_on_index, notes_on_syntax, uses_trees
+from perikope.evaluation.experiment.facts import facts_of, notes_on_depth, notes_on_index, notes_on_syntax, uses_trees
 from perikope.evaluation.experiment.indexes import OnProgress, check_collections, open_index, state_of_index
 from perikope.evaluation.experiment.jobs import JobFailure, jobs_of, run_jobs
 from perikope.evaluation.experiment.kinds import system_kind
@@ -215,7 +215,8 @@ def _parts(
         index, material = indexes[topics.collection_name], materials[topics.name]
         part = LexicalSystems(plan, topics, folder, index, material, on_progress)
         part.measure_runs(runs[topics.name])
-        part.notes += notes_on_index(plan, index)
+        part.notes += notes_on_depth(plan)
+        part.notes += notes_on_index(plan, topics.collection, index)
         part.notes += notes_on_syntax(plan, index, material.topics)
         part.rehearse()
         parts.append(part)

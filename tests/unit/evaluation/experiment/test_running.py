@@ -455,6 +455,17 @@ def test_an_experiment_that_was_only_begun_is_not_replaced_either(plan_file):
         run(plan_file, "out", on_progress=never)
 
 
+def test_fewer_results_than_a_measure_needs_are_named(plan_file):
+    text = PLAN.replace('"nDCG@10", "MAP(D)"', '"nDCG@10", "P@20", "PRES@100", "iP[0.01]"')
+    plan_file.write_text(text.replace("k = 50", "k = 10"))
+    said = "{} needs at least {} results per topic, but k = 10: its figures are wrong; give a larger k, or leave k out"
+    folder, done = run(plan_file, "out")
+    assert done.notes == (said.format("P@20", 20), said.format("PRES@100", 100))
+    assert "P@20 needs at least 20 results" in (folder / "report.md").read_text()
+    plan_file.write_text(text.replace("k = 50", ""))
+    assert run(plan_file, "all")[1].notes == ()
+
+
 def test_topics_that_are_trained_on_and_reported_are_counted(plan_file):
     files = plan_file.parent
     lines = (files / "topics.tsv").read_text().splitlines(keepends=True)
