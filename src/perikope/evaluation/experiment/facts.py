@@ -95,6 +95,20 @@ def notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[s
     return [f'no topic is written as a Boolean query: words are joined by AND, as syntax = "automatic" does, in {names}']
 
 
+def notes_on_fields(plan: Plan, topics: Sequence[Topic]) -> list[str]:
+    """One note per `browse_field` that some topics lack, but not all."""
+    notes = []
+    for field in dict.fromkeys(system.browse_field for system in plan.systems if system.browse_field):
+        lacking = [topic.qid for topic in topics if not topic.fields.get(field)]
+        if 0 < len(lacking) < len(topics):
+            more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
+            notes.append(
+                f"{len(lacking)} of {len(topics)} topics have no field {field} ({', '.join(lacking[:3])}{more}): "
+                "their passages are scored by the query"
+            )
+    return notes
+
+
 def notes_on_depth(plan: Plan) -> list[str]:
     """One note per measure that needs more results per topic than the plan's `k`."""
     return [
@@ -107,7 +121,7 @@ def notes_on_depth(plan: Plan) -> list[str]:
 def notes_on_index(plan: Plan, collection: CollectionPlan, index: Index) -> list[str]:
     """One note per setting in `[expects]` that an index does not have.
 
-    If the index takes the place of documents, languages and passages that the file leaves out of an index are noted too.
+    If the index takes the place of documents, languages and passages that the file leaves out are noted too.
     """
     made, wanted, found = collection.build, dict(plan.expects), differences(plan.expects, index.settings, index.languages)
     replaces_documents = collection.index is not None

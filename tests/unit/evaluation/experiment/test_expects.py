@@ -109,6 +109,13 @@ def test_an_index_in_the_languages_of_the_file_is_no_warning(folder):
     assert notes_on_given_index(folder, 'languages = ["fr"]', BuildOptions(workers=1, languages=("fr",), language="fr")) == ()
 
 
+def test_misfits_of_languages_that_were_left_out_are_explained(folder):
+    (folder / "mixed.jsonl").write_text(json.dumps(MIXED))
+    (folder / "qrels.txt").write_text("1 0 a#1 1\n1 0 a#3 1\n")
+    result = done(folder, 'documents = ["mixed.jsonl"]\nlanguages = ["fr"]')
+    assert result.notes[0].endswith("; text in other languages than fr was left out by languages in [collection]")
+
+
 def test_passages_with_other_tags_than_the_file_selects_are_a_warning(folder):
     (folder / "mixed.jsonl").write_text(json.dumps(MIXED))
     (note,) = notes_on_given_index(folder, 'segment = "tags:p"', BuildOptions(workers=1))
