@@ -10,6 +10,7 @@ import pytest
 
 from perikope.build.indexing import build
 from perikope.core.errors import PerikopeError
+from perikope.core.errors import InputError
 from perikope.evaluation.experiment.material import read_material
 from perikope.evaluation.experiment.plan import load_plan, parse_plan
 from perikope.evaluation.experiment.plan_parts import Given
@@ -101,7 +102,10 @@ def test_ids_divide_topics_if_some_but_not_all_have_them(patents):
     assert [topic.qid[0] for topic in divided.training_topics] == ["t"] * 2
     assert [topic.qid[0] for topic in divided.topics] == ["P"] * 2
     assert divided.fold == {}
-    for ids in ('ids = ["none-*"]', 'ids = ["*"]', ""):
+    for ids in ('ids = ["none-*"]', 'ids = ["*"]'):
+        with pytest.raises(InputError, match="ids .* matches (no topic|all 4 topics)"):
+            material_of(patents, ids)
+    for ids in ("",):
         material = material_of(patents, ids)
         assert len(material.topics) == len(material.training_topics) == 4
         assert set(material.fold.values()) == {0, 1, 2}
