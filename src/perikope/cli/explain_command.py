@@ -61,7 +61,10 @@ def _draw(path: Path, node: Node, query: str) -> None:
     from perikope.browse.explanation import curves_of
     from perikope.core.errors import UsageError
     from perikope.evaluation.experiment.report.influence import write_curves
+    from perikope.search.eligibility import NO_WORDS
 
+    if node.label == NO_WORDS:
+        raise UsageError("no passage contains a word of the query, so there are no curves to plot; add words, or leave --plot out")
     if not (curves := curves_of(node)):
         raise UsageError("the model has no curves to plot; use prox, prox_h, prox_hw, or plm with unit=token, or leave --plot out")
     write_curves(path, curves, query)
