@@ -114,6 +114,13 @@ def test_judgements_without_any_are_named(files, capsys):
     assert "qrels.txt: is empty: there is no judgement in it" in err
 
 
+def test_topics_without_any_are_named(files, capsys):
+    (files / "empty.tsv").write_text("")
+    code, _, err = run(capsys, "tune", files / "idx", files / "empty.tsv", files / "qrels.txt", "--model", "bm25(k1,b)")
+    assert code == 2
+    assert err.endswith("empty.tsv has no topics; name another file\n")
+
+
 def test_an_experiment_is_run_and_goes_on(files, capsys):
     (files / "small.toml").write_text(PLAN)
     code, out, err = run(capsys, "experiment", files / "small.toml", "--workers", 1)

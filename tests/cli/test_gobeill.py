@@ -98,9 +98,10 @@ def test_topics_that_are_not_translated_are_named(tmp_path):
     plan = load_plan("gobeill2012", Given(documents=("d",), topics="t", judgements="j"))
     looking, options = Looking(Snapshot.open(tmp_path / "idx"), {}), plan.systems[0].search_options(10, 10)
     notes = notes_on_queries(looking, read_topics(collection.topics), options)
-    of_claims = "{}, the language of the claims of the patent, is not searched, and there is no translator"
-    for language, qid in (("de", "PSG-4"), ("fr", "PSG-5")):
-        assert any(note.startswith(f"topic {qid}: {of_claims.format(language)}") for note in notes), notes
+    untranslated = [note for note in notes if "is not searched, and there is no translator" in note]
+    for note, language, qid in zip(untranslated, ("de", "fr"), ("PSG-4", "PSG-5"), strict=True):
+        assert note.startswith(f"topic {qid}: {language}, the language of the "), notes
+        assert "claims" in note.partition(" of the patent")[0], "all parts are in one note"
 
 
 def test_the_protocol_is_that_of_the_paper():

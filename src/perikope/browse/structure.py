@@ -245,6 +245,17 @@ def _tags_of_elements(segment: Segment, _: str) -> list[int]:
     return np.flatnonzero(count).tolist()
 
 
+def tags_of_passages(snapshot: Snapshot) -> list[str]:
+    """The tags of all passages of the index, sorted. Passages without a tag have an empty one."""
+    tags: set[str] = set()
+    for segment in snapshot.segments:
+        labels = np.unique(segment["span.tag"][segment["span.kind"] == int(Kind.PASSAGE)]).tolist()
+        if labels and labels[-1] >= len(segment.labels):
+            raise segment.columns.damaged("has a damaged column (span.tag)")
+        tags |= {segment.labels[label] for label in labels}
+    return sorted(tags)
+
+
 class DocumentOutline:
     """The tree of one document, to convert between the paths and the span numbers of its elements."""
 

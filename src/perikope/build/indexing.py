@@ -124,8 +124,11 @@ def build(
             deleted = writer.deleted
             after = writer.commit().totals
             if not adding and not after.documents:
+                nothing = "no documents found; check the path and --format"
+                if options.languages:
+                    nothing = f"no document has text in {', '.join(options.languages)}; check the path and --languages"
                 raise InputError(
-                    "; ".join(str(problem) for problem in skipped[:3]) or "no documents found; check the path and --format",
+                    "; ".join(str(problem) for problem in skipped[:3]) or nothing,
                     path=", ".join(paths),
                 )
         except BaseException:

@@ -141,6 +141,7 @@ def _tune(
     index: str, topics: str, qrels: str, search: GivenSearch, space: Space, sweep: list[Any], options: dict[str, Any]
 ) -> tuple[_Tuned, list[str]]:
     """Tune with a progress bar; returns the outcome and one message per skipped topic."""
+    from perikope.core.errors import UsageError
     from perikope.evaluation.io.fitting import fit_judgements
     from perikope.evaluation.io.topics import read_topics
     from perikope.evaluation.measures import parse_measures
@@ -150,6 +151,8 @@ def _tune(
     judgements = fit_judgements(qrels, Snapshot.open(Path(index)))
     show_warning(judgements.warning)
     known_topics = read_topics(topics, options["topic_format"], options["topic_field"], options["topic_language"], show_warning)
+    if not known_topics:
+        raise UsageError(f"{topics} has no topics; name another file")
     with click.progressbar(length=100, label="topics", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         shown = [0]
 

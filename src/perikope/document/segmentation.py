@@ -52,8 +52,8 @@ def segmenter(spec: str) -> Callable[[Document], Document]:
         return _as_marked_up
     if spec == "sentences":
         return _split_sentences
-    if selected := _TAGS.fullmatch(spec):
-        return partial(_select_tags, tags=frozenset(selected["tags"].split(",")))
+    if tags := selected_tags(spec):
+        return partial(_select_tags, tags=tags)
     match = _WINDOWS.fullmatch(spec)
     length = int(match["words"] or match["length"]) if match else 0
     step = int(match["step"] or length) if match else 0
@@ -63,6 +63,16 @@ def segmenter(spec: str) -> Callable[[Document], Document]:
             "with 1 ≤ STEP ≤ N, such as words:100 or windows:150/75"
         )
     return partial(_cut_windows, length=length, step=step)
+
+
+def selected_tags(spec: str) -> frozenset[str]:
+    """The tags that a segmenter `tags:TAG,…` selects; empty for other segmenters.
+
+    >>> sorted(selected_tags("tags:p,li")), sorted(selected_tags("words:100"))
+    (['li', 'p'], [])
+    """
+    selected = _TAGS.fullmatch(spec)
+    return frozenset(selected["tags"].split(",")) if selected else frozenset()
 
 
 def _as_marked_up(document: Document) -> Document:

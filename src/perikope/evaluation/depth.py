@@ -53,6 +53,21 @@ class Depth:
         return f"{self.results}, or more until they are from {self.documents} documents" if self.documents else str(self.results)
 
 
+def too_deep_for(depth: Depth, measures: Iterable[Measure]) -> list[Measure]:
+    """The measures whose cutoff is beyond the depth, so that their values are wrong.
+
+    >>> from perikope.evaluation.measures import parse_measures
+    >>> [str(measure) for measure in too_deep_for(Depth(10), parse_measures("nDCG@10 P@20 PRES@100 MAP(D)"))]
+    ['P@20', 'PRES@100']
+    """
+    too_deep = []
+    for measure in measures:
+        enough = max(depth.results, depth.documents) if measure.definition.ranks_documents else depth.results
+        if measure.cutoff is not None and not measure.definition.cutoff_is_recall and measure.cutoff > enough:
+            too_deep.append(measure)
+    return too_deep
+
+
 def depth_of(measures: Iterable[Measure], k: int | None = None) -> Depth:
     """The depth that the user asks for with `k`, or else the depth that the measures need.
 

@@ -270,23 +270,46 @@ def queries(patent: Patent, forms: Forms, setting: Setting, on_note: Callable[[s
 
     `on_note` receives one sentence for each thing that could not be done as requested.
     """
-    notes: list[str] = []
+    notes: list[str | _Untranslated] = []
     fetch_from = _listed(forms.fetch_from)
     parts, fields = ([name for name in fetch_from if (name in CODE_FIELDS) == is_field] for is_field in (False, True))
     codes = code_weights(patent.metadata, fields, forms.code_level)
     words_to_fetch = _form(patent, parts, forms.fetch_words, forms.weighted, setting, notes.append) if parts or not codes else NO_WORDS
     fetch = with_terms(words_to_fetch, codes if forms.weighted else dict.fromkeys(codes, 1.0))
     browse = _form(patent, _listed(forms.browse_from), forms.browse_words, forms.weighted, setting, notes.append)
-    for note in dict.fromkeys(notes):
+    for note in dict.fromkeys(_in_words(note, notes, patent) for note in notes):
         on_note(note)
     return fetch, browse
+
+
+class _Untranslated(NamedTuple):
+    """A part of a patent whose words are looked up as they are, because its language is not searched."""
+
+    language: str
+    part: str
+
+
+_OnNote = Callable[[str | _Untranslated], None]
+
+
+def _in_words(note: str | _Untranslated, notes: Sequence[str | _Untranslated], patent: Patent) -> str:
+    """A note as a sentence. All untranslated parts in the same language give the same sentence."""
+    if isinstance(note, str):
+        return note
+    same = (other.part for other in notes if isinstance(other, _Untranslated) and other.language == note.language)
+    *first, last = dict.fromkeys(same)
+    parts = f"{', '.join(first)} and {last}" if first else last
+    return (
+        f"{note.language}, the language of the {parts} of {patent.name}, is not searched, and there is no translator: "
+        "the words are looked up untranslated"
+    )
 
 
 NO_WORDS = Query("", (), ())
 """The words of a query that has codes only."""
 
 
-def _form(patent: Patent, parts: Sequence[str], most: int | str, weighted: bool, setting: Setting, on_note: Callable[[str], None]) -> Query:
+def _form(patent: Patent, parts: Sequence[str], most: int | str, weighted: bool, setting: Setting, on_note: _OnNote) -> Query:
     texts = [text for part in parts if (text := _text(patent, part, setting, on_note))]
     for part in ("claims", "abstract"):
         if not texts and (text := _text(patent, part, setting, on_note)):
@@ -305,7 +328,7 @@ def _form(patent: Patent, parts: Sequence[str], most: int | str, weighted: bool,
     return _query(best, weighted, "\n".join(text.text for text in texts))
 
 
-def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], None]) -> _Text | None:
+def _text(patent: Patent, part: str, setting: Setting, on_note: _OnNote) -> _Text | None:
     """The text of a part in one language; None if the patent has no such part.
 
     The language is the preferred one, else that of the patent if it is searched, else another searched language. A text
@@ -331,14 +354,11 @@ def _text(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], 
     if language != _UNKNOWN_LANGUAGE and setting.translator is not None:
         text = setting.translator(text, language, wanted[0])
     elif language != _UNKNOWN_LANGUAGE:
-        on_note(
-            f"{language}, the language of the {part} of {patent.name}, is not searched, and there is no translator: "
-            "the words are looked up untranslated"
-        )
+        on_note(_Untranslated(language, part))
     return _Text(text, tuple(wanted))
 
 
-def _texts(patent: Patent, part: str, setting: Setting, on_note: Callable[[str], None]) -> dict[str, str]:
+def _texts(patent: Patent, part: str, setting: Setting, on_note: _OnNote) -> dict[str, str]:
     """The texts of a part, by language.
 
     If the patent has no abstract in a searched language, the abstract of a member of its family is used.

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from perikope import __version__
+from perikope.browse.structure import tags_of_passages
 from perikope.core.errors import UsageError
+from perikope.document.segmentation import selected_tags
+from perikope.evaluation.depth import too_deep_for
 from perikope.evaluation.experiment.lexical import LexicalSystems
 from perikope.evaluation.experiment.material import topics_digest
 from perikope.evaluation.experiment.plan import Plan
-from perikope.evaluation.experiment.plan_parts import SystemPlan
+from perikope.evaluation.experiment.plan_parts import CollectionPlan, SystemPlan
 from perikope.evaluation.experiment.state import digest
+from perikope.evaluation.measures import parse_measures
 from perikope.query.topic import Topic
 from perikope.search.facade import Index
 from perikope.search.recipes import differences
@@ -91,13 +95,55 @@ def notes_on_syntax(plan: Plan, index: Index, topics: Sequence[Topic]) -> list[s
     return [f'no topic is written as a Boolean query: words are joined by AND, as syntax = "automatic" does, in {names}']
 
 
-def notes_on_index(plan: Plan, index: Index) -> list[str]:
-    """One note per setting in `[expects]` that an index does not have."""
-    how = " ".join(f"--{name} {value}" for name, value in plan.expects.items())
+def notes_on_fields(plan: Plan, topics: Sequence[Topic]) -> list[str]:
+    """One note per `browse_field` that some topics lack, but not all."""
+    notes = []
+    for field in dict.fromkeys(system.browse_field for system in plan.systems if system.browse_field):
+        lacking = [topic.qid for topic in topics if not topic.fields.get(field)]
+        if 0 < len(lacking) < len(topics):
+            more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
+            notes.append(
+                f"{len(lacking)} of {len(topics)} topics have no field {field} ({', '.join(lacking[:3])}{more}): "
+                "their passages are scored by the query"
+            )
+    return notes
+
+
+def notes_on_depth(plan: Plan) -> list[str]:
+    """One note per measure that needs more results per topic than the plan's `k`."""
+    return [
+        f"{measure} needs at least {measure.cutoff:,} results per topic, but k = {plan.depth.results:,}: its figures are wrong; "
+        "give a larger k, or leave k out"
+        for measure in too_deep_for(plan.depth, parse_measures(plan.measures))
+    ]
+
+
+def notes_on_index(plan: Plan, collection: CollectionPlan, index: Index) -> list[str]:
+    """One note per setting in `[expects]` that an index does not have.
+
+    If the index takes the place of documents, languages and passages that the file leaves out are noted too.
+    """
+    made, wanted, found = collection.build, dict(plan.expects), differences(plan.expects, index.settings, index.languages)
+    replaces_documents = collection.index is not None
+    if replaces_documents and made.languages:
+        wanted["languages"] = ",".join(made.languages)
+        if others := [language for language in index.languages if language not in made.languages]:
+            found.append(f"expects --languages {wanted['languages']}, the index also has text in {' '.join(others)}")
+    if replaces_documents and (tags := selected_tags(made.segment)):
+        wanted["segment"] = made.segment
+        others = [tag or "no tag" for tag in tags_of_passages(index.snapshot) if tag not in tags]
+        if others:
+            found.append(f"expects --segment {made.segment}, the index also has passages with {_listed(others)}")
+    how = " ".join(f"--{name} {value}" for name, value in wanted.items())
     return [
         f"the experiment {difference}: figures will differ; index the documents with {how}, or give documents in place of the index"
-        for difference in differences(plan.expects, index.settings, index.languages)
+        for difference in found
     ]
+
+
+def _listed(tags: Sequence[str]) -> str:
+    """The first tags of a list, and the number of the others."""
+    return f"other tags ({', '.join(tags[:3])}{f' and {len(tags) - 3} more' if len(tags) > 3 else ''})"
 
 
 def _is_boolean(topic: Topic, index: Index, system: SystemPlan) -> bool:

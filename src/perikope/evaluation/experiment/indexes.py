@@ -54,9 +54,14 @@ def open_index(plan: Plan, name: str, folder: Path, on_progress: OnProgress) -> 
     stage = "index" if name == COLLECTION else f"index of {name}"
     on_progress(stage, 0, 1)
     # One process builds the index, so that its segments do not depend on the number of cores.
-    report = build(str(path), list(sources), replace(collection.build, workers=1))
+    with plan.reading(collection.table, "documents", "documents"):
+        report = build(str(path), list(sources), replace(collection.build, workers=1))
     if report.skipped:
         raise UsageError(f"some documents cannot be read; repair or remove them: {report.skipped[0]}")
+    languages = collection.build.languages
+    if languages and not (report.passages and set(languages).intersection(Index.open(path).languages)):
+        wanted = ", ".join(languages)
+        raise plan.wrong(collection.table, f"languages is wrong: no text of the documents is in {wanted}; name other languages")
     if not report.passages:
         raise plan.wrong(collection.table, f"segment = {collection.build.segment!r} leaves no passage of the documents; choose another")
     state.write("made", wanted)

@@ -11,7 +11,7 @@ import numpy as np
 
 from perikope.core.errors import PerikopeError, UsageError
 from perikope.evaluation.experiment.plan import Plan
-from perikope.evaluation.experiment.plan_parts import SystemPlan, TopicSet, TopicsPlan, TrainingPlan
+from perikope.evaluation.experiment.plan_parts import CollectionPlan, SystemPlan, TopicSet, TopicsPlan, TrainingPlan
 from perikope.evaluation.experiment.state import digest
 from perikope.evaluation.folds import fold_of_documents, fold_of_topic
 from perikope.evaluation.io.fitting import fit_judgements
@@ -62,7 +62,7 @@ def read_material(plan: Plan, reported: TopicSet) -> Material:
     notes: list[str] = []
     topics, judgements = _read(plan, reported.topics, problems, notes)
     training = reported.training
-    taught_by_id = _with_ids(topics, training.ids) if training is not None else ()
+    taught_by_id = _with_ids(plan, topics, training, notes) if training is not None and training.ids else ()
     topics = tuple(topic for topic in topics if topic not in taught_by_id)
     # In an experiment with rankers, the kind draws the sample later, from the topics that its rankers can use.
     sample = None if plan.kind else reported.topics.sample
@@ -99,20 +99,22 @@ def fit_material(plan: Plan, reported: TopicSet, material: Material, snapshot: S
     Notes count the judgements that do not fit the index. If none fits, an error names the file.
     """
     notes: list[str] = []
-    judgements = _fitted(plan, reported.topics, snapshot, notes)
+    judgements = _fitted(plan, reported.topics, reported.collection, snapshot, notes)
     training = reported.training.topics if reported.training is not None else None
     taught = judgements if material.training_judgements is material.judgements else material.training_judgements
     if training is not None and material.training_judgements:
-        taught = _fitted(plan, training, snapshot, notes)
+        taught = _fitted(plan, training, reported.collection, snapshot, notes)
     return replace(
         material, judgements=judgements, training_judgements=taught, written=material.judgements, notes=(*material.notes, *notes)
     )
 
 
-def _fitted(plan: Plan, topics_plan: TopicsPlan, snapshot: Snapshot, notes: list[str]) -> Judgements:
+def _fitted(plan: Plan, topics_plan: TopicsPlan, collection: CollectionPlan, snapshot: Snapshot, notes: list[str]) -> Judgements:
     with plan.reading(topics_plan.location[0], "judgements", topics_plan.options[1]):
         fitted = fit_judgements(topics_plan.judgements, snapshot, topics_plan.judgement_form)
-    notes += [fitted.warning] if fitted.warning else []
+    languages = " ".join(collection.build.languages) if collection.index is None else ""
+    why = f"; text in other languages than {languages} was left out by languages in [{collection.table}]" if languages else ""
+    notes += [fitted.warning + why] if fitted.warning else []
     return fitted.names
 
 
@@ -128,10 +130,25 @@ def _folds(plan: Plan, training: TrainingPlan, topics: Sequence[Topic], judgemen
         raise plan.wrong("training", message) from error
 
 
-def _with_ids(topics: Sequence[Topic], patterns: Sequence[str]) -> tuple[Topic, ...]:
-    """The topics whose ids match a pattern such as `tPSG-*`. Empty if all do, because none would be left to report."""
-    matching = tuple(topic for topic in topics if any(fnmatchcase(topic.qid, pattern) for pattern in patterns))
-    return matching if len(matching) < len(topics) else ()
+def _with_ids(plan: Plan, topics: Sequence[Topic], training: TrainingPlan, notes: list[str]) -> tuple[Topic, ...]:
+    """The topics whose ids match a pattern of `ids`, such as `tPSG-*`.
+
+    If none or all match, there is no split. This is an error in a user's file. In a protocol, whose ids are those of
+    the paper's collection, the topics are cross-validated, and a note says so.
+    """
+    matching = tuple(topic for topic in topics if any(fnmatchcase(topic.qid, pattern) for pattern in training.ids))
+    if 0 < len(matching) < len(topics):
+        return matching
+    patterns = ", ".join(training.ids)
+    which = f"matches all {len(topics)} topics" if matching else "matches no topic"
+    if not plan.is_protocol:
+        other = "none is left to report" if matching else f"the first has the id {topics[0].qid}"
+        raise plan.wrong("training", f"ids ({patterns}) {which}: {other}; correct ids, or use folds in its place")
+    notes.append(
+        f"the training topics of the paper ({patterns}) are not told from the others, because the pattern {which}: "
+        f"{training.folds} folds take their place"
+    )
+    return ()
 
 
 def _read(plan: Plan, topics_plan: TopicsPlan, problems: list[str], notes: list[str]) -> tuple[tuple[Topic, ...], Judgements]:
@@ -143,6 +160,8 @@ def _read(plan: Plan, topics_plan: TopicsPlan, problems: list[str], notes: list[
     (table, key), (of_topics, of_judgements) = topics_plan.location, topics_plan.options
     with plan.reading(table, key, of_topics):
         topics = read_topics(topics_plan.file, topics_plan.form, topics_plan.field, topics_plan.language, notes.append)
+        if not topics:
+            raise UsageError(f"{topics_plan.file} has no topics; name another file")
     with plan.reading(table, "judgements", of_judgements):
         judgements = judgements_in(topics_plan.judgements, topics_plan.judgement_form)
         judged = tuple(topic for topic in topics if topic.qid in judgements)

@@ -97,6 +97,12 @@ class Plan:
         fusions = [system for system in self.systems if system.fuses and name in system.of]
         return [(fusion, self.system(next(part for part in fusion.of if part != name))) for fusion in fusions]
 
+    @property
+    def is_protocol(self) -> bool:
+        """Whether the plan is a protocol of the package, not a file of the user."""
+        name = self.path.removesuffix(SUFFIX)
+        return name in protocol_names() and self.source == protocol_text(name)
+
     def label(self, topics: TopicSet, documents: int) -> str:
         """The title of the sweep over a set of topics with a number of fetched documents."""
         fetched = f"{documents} document{'' if documents == 1 else 's'} fetched"
@@ -122,7 +128,13 @@ class Plan:
             raise self.wrong(table, f"{key} is wrong: {message}") from error
 
 
-_KEY_OF_OPTION = {"--topic-format": "form", "--topic-field": "field", "--qrels-format": "judgement_form"}
+_KEY_OF_OPTION = {
+    "--topic-format": "form",
+    "--topic-field": "field",
+    "--qrels-format": "judgement_form",
+    "--format": "format",
+    "--languages": "languages",
+}
 """Command-line options in messages of file readers, with the keys of an experiment file that replace them."""
 
 
@@ -316,7 +328,7 @@ def _collection(keys: CollectionKeys, expects: ExpectsKeys, folder: Path, given:
     if given.index and given.documents:
         raise UsageError("give --index or --documents, not both")
     if given.index:
-        return CollectionPlan(Path(given.index))
+        return CollectionPlan(Path(given.index), build=build)
     if given.documents:
         return CollectionPlan(None, tuple(map(Path, given.documents)), build)
     if "documents" in keys.given and not keys.documents:
@@ -351,6 +363,8 @@ def _located(name: str, folder: Path) -> str:
 def _training(keys: TrainingKeys, folder: Path, given: Given) -> TrainingPlan | None:
     if bool(given.training_topics) != bool(given.training_judgements):
         raise UsageError("give both --training-topics and --training-judgements, or neither")
+    if "ids" in keys.given and not keys.ids:
+        raise keys.wrong("ids", "is empty; name ids of training topics, or remove the key")
     if given.training_topics or "topics" in keys.given:
         if "folds" in keys.given and not given.training_topics:
             raise keys.wrong("folds", "cannot be combined with topics; remove one of the two")

@@ -98,8 +98,8 @@ class TrainingKeys(JudgedTopicsKeys):
     ids: tuple[str, ...] = option(
         (),
         TEXTS,
-        "Ids of training topics, in which `*` stands for any characters. If some but not all topics of [topics] have such an id, they "
-        "are trained on and the others are reported, in place of folds.",
+        "Ids of training topics, in which `*` stands for any characters. Topics of [topics] with such an id are trained on and "
+        "the others are reported, in place of folds. If no topic or every topic has such an id, this is an error.",
     )
     measure: str = option("", MEASURE, "Measure that tuning maximises. If left out, it is the first of `measures`.")
 

@@ -51,6 +51,7 @@ class CollectionPlan:
     index: Path | None = None
     documents: tuple[Path, ...] = ()
     build: BuildOptions = field(default_factory=BuildOptions)
+    """How the file indexes documents. An index that the command line names can differ from it."""
     topics: Mapping[str, TopicsPlan] = field(default_factory=dict)
     """Sets of topics by name."""
     table: str = "collection"

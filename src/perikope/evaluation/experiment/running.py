@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from perikope.core.errors import MissingExtra, UsageError
+from perikope.core.errors import MissingExtra, PerikopeError, UsageError
 from perikope.core.parallel import usable_cores
-from perikope.evaluation.experiment.facts import facts_of, notes_on_index, notes_on_syntax, uses_trees
+from perikope.evaluation.experiment.facts import facts_of, notes_on_depth, notes_on_fields, notes_on_index, notes_on_syntax, uses_trees
 from perikope.evaluation.experiment.indexes import OnProgress, check_collections, open_index, state_of_index
 from perikope.evaluation.experiment.jobs import JobFailure, jobs_of, run_jobs
 from perikope.evaluation.experiment.kinds import system_kind
@@ -132,6 +132,7 @@ def _opened(plan: Plan, folder: Path, fresh: bool) -> Iterator[_Read]:
         topics.name: {system.name: read_run_of(plan, system, topics) for system in plan.systems if topics.name in system.runs}
         for topics in plan.sets
     }
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -143,7 +144,20 @@ def _opened(plan: Plan, folder: Path, fresh: bool) -> Iterator[_Read]:
             _check_title(folder, plan.title)
             check_prepared(plan, folder)
         State(folder, _BEGUN).write("title", plan.title)
-        yield _Read(materials, runs)
+        try:
+            yield _Read(materials, runs)
+        except PerikopeError:
+            if is_new and not _has_work(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _has_work(folder: Path) -> bool:
+    """Whether a folder has an index, results, or finished work that a later run can reuse."""
+    begun = State(folder, _BEGUN).folder
+    return any(file.name != begun.parent.name for file in folder.iterdir()) or any(
+        state.is_dir() and state != begun for state in begun.parent.iterdir()
+    )
 
 
 def _search(plan: Plan, folder: Path, read: _Read, workers: int, on_progress: OnProgress, on_step: OnStep) -> Done:
@@ -215,7 +229,9 @@ def _parts(
         index, material = indexes[topics.collection_name], materials[topics.name]
         part = LexicalSystems(plan, topics, folder, index, material, on_progress)
         part.measure_runs(runs[topics.name])
-        part.notes += notes_on_index(plan, index)
+        part.notes += notes_on_depth(plan)
+        part.notes += notes_on_index(plan, topics.collection, index)
+        part.notes += notes_on_fields(plan, material.topics)
         part.notes += notes_on_syntax(plan, index, material.topics)
         part.rehearse()
         parts.append(part)

@@ -76,6 +76,60 @@ def test_an_index_that_is_as_expected_is_no_warning(folder):
     assert done(folder, 'index = "idx"').notes == ()
 
 
+def notes_on_given_index(folder, collection, options, head=""):
+    """The notes of an experiment with documents whose command line names an index in their place."""
+    build(str(folder / "idx"), [str(folder / "mixed.jsonl")], options)
+    (folder / "plan.toml").write_text(
+        head + PLAN.partition("[expects]")[0].format(collection=f'documents = ["mixed.jsonl"]\n{collection}') + SYSTEM
+    )
+    return run_experiment(load_plan(str(folder / "plan.toml"), Given(index=str(folder / "idx"))), folder / "out", workers=1).notes
+
+
+SYSTEM = '[[systems]]\nname = "bm25"\nmodel = "bm25"\n'
+MIXED = {
+    "id": "a",
+    "passages": [
+        {"id": "1", "text": "Les pompes de la mer", "language": "fr"},
+        {"id": "2", "text": "pompes", "tag": "li", "language": "en"},
+        {"id": "3", "text": "Pumpen", "tag": "td", "language": "de"},
+    ],
+}
+
+
+def test_text_in_other_languages_than_the_file_indexes_is_a_warning(folder):
+    (folder / "mixed.jsonl").write_text(json.dumps(MIXED))
+    (note,) = notes_on_given_index(folder, 'languages = ["fr"]', BuildOptions(workers=1))
+    assert note.startswith("the experiment expects --languages fr, the index also has text in ")
+    assert {"en", "de"} <= set(note.partition(":")[0].split())
+    assert note.endswith("index the documents with --languages fr, or give documents in place of the index")
+
+
+def test_an_index_in_the_languages_of_the_file_is_no_warning(folder):
+    (folder / "mixed.jsonl").write_text(json.dumps(MIXED))
+    assert notes_on_given_index(folder, 'languages = ["fr"]', BuildOptions(workers=1, languages=("fr",), language="fr")) == ()
+
+
+def test_misfits_of_languages_that_were_left_out_are_explained(folder):
+    (folder / "mixed.jsonl").write_text(json.dumps(MIXED))
+    (folder / "qrels.txt").write_text("1 0 a#1 1\n1 0 a#3 1\n")
+    result = done(folder, 'documents = ["mixed.jsonl"]\nlanguages = ["fr"]')
+    assert result.notes[0].endswith("; text in other languages than fr was left out by languages in [collection]")
+
+
+def test_passages_with_other_tags_than_the_file_selects_are_a_warning(folder):
+    (folder / "mixed.jsonl").write_text(json.dumps(MIXED))
+    (note,) = notes_on_given_index(folder, 'segment = "tags:p"', BuildOptions(workers=1))
+    assert note == (
+        "the experiment expects --segment tags:p, the index also has passages with other tags (li, td): figures will differ; "
+        "index the documents with --segment tags:p, or give documents in place of the index"
+    )
+
+
+def test_passages_with_the_tags_that_the_file_selects_are_no_warning(folder):
+    (folder / "mixed.jsonl").write_text(json.dumps(MIXED))
+    assert notes_on_given_index(folder, 'segment = "tags:p"', BuildOptions(workers=1, segment="tags:p")) == ()
+
+
 @pytest.mark.parametrize(
     ("key", "value"), [("stemmer", "potter"), ("stopwords", "some"), ("language", "english language"), ("steemer", "none")]
 )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from perikope.core import locks
 from perikope.core.errors import MissingExtra, PerikopeError, UsageError
 from perikope.evaluation.experiment import running
+from perikope.evaluation.experiment.material import read_material
 from perikope.evaluation.experiment.outcome import Outcome, slug
 from perikope.evaluation.experiment.plan import load_plan
 from perikope.evaluation.experiment.plan_parts import Given
@@ -376,6 +378,16 @@ OTHER = '\n[[systems]]\nname = "other"\nrun = "other.run"\n'
             r"experiment\.toml: \[topics\] judgements is wrong: .*strange\.txt judges no topic of .*topics\.tsv",
         ),
         (
+            ('file = "topics.tsv"', 'file = "empty.txt"'),
+            r"experiment\.toml: \[topics\] file is wrong: .*empty\.txt has no topics; name another file$",
+        ),
+        (
+            ("folds = 3", 'ids = ["z*"]'),
+            r"experiment\.toml: \[training\] ids \(z\*\) matches no topic: the first has the id q0; correct ids",
+        ),
+        (("folds = 3", 'ids = ["q*"]'), r"experiment\.toml: \[training\] ids \(q\*\) matches all 25 topics: none is left to report"),
+        (("folds = 3", "ids = []"), r"experiment\.toml: \[training\] ids is empty; name ids of training topics, or remove the key"),
+        (
             ("folds = 3", 'topics = "none.tsv"\njudgements = "qrels.txt"'),
             r"experiment\.toml: \[training\] topics is wrong: .*none\.tsv: ",
         ),
@@ -413,6 +425,31 @@ def test_mistakes_in_what_the_plan_names_are_found_before_anything_runs(plan_fil
     with pytest.raises(PerikopeError, match=said):
         run(plan_file, "out", on_progress=never)
     assert not (plan_file.parent / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("documents.jsonl", "nothing.xyz"), r"documents is wrong: .*nothing\.xyz.* name it with format in \[collection\]"),
+        (('.jsonl"]', '.jsonl"]\nlanguages = ["xx"]'), r"documents is wrong: .*no document has text in xx; .*languages in \[collection\]$"),
+        (('name = "bm25"', 'name = "bm25"\noptions = { part = "nowhere" }'), "nowhere"),
+    ],
+)
+def test_an_early_error_leaves_no_folder_without_finished_work(plan_file, change, said):
+    (plan_file.parent / "nothing.xyz").write_text("")
+    plan_file.write_text(PLAN.replace(*change))
+    with pytest.raises(PerikopeError, match=said):
+        run(plan_file, "out")
+    # An index that was built is kept, because the next run can use it.
+    assert (plan_file.parent / "out").exists() == ("nowhere" in said)
+
+
+def test_a_protocol_says_that_it_cannot_tell_training_topics(plan_file):
+    given = Given(**{name: str(plan_file.parent / file) for name, file in (("topics", "topics.tsv"), ("judgements", "qrels.txt"))})
+    given = replace(given, documents=(str(plan_file.parent / "documents.jsonl"),))
+    plan = load_plan("albarede2021", given)
+    *_, note = read_material(plan, plan.sets[0]).notes
+    assert note.endswith("(tPSG-*) are not told from the others, because the pattern matches no topic: 5 folds take their place")
 
 
 def test_mistakes_of_the_command_line_are_named_by_its_options(plan_file):
@@ -453,6 +490,17 @@ def test_an_experiment_that_was_only_begun_is_not_replaced_either(plan_file):
     plan_file.write_text(PLAN.replace("A small experiment", "Another"))
     with pytest.raises(UsageError, match="holds the experiment 'A small experiment'"):
         run(plan_file, "out", on_progress=never)
+
+
+def test_fewer_results_than_a_measure_needs_are_named(plan_file):
+    text = PLAN.replace('"nDCG@10", "MAP(D)"', '"nDCG@10", "P@20", "PRES@100", "iP[0.01]"')
+    plan_file.write_text(text.replace("k = 50", "k = 10"))
+    said = "{} needs at least {} results per topic, but k = 10: its figures are wrong; give a larger k, or leave k out"
+    folder, done = run(plan_file, "out")
+    assert done.notes == (said.format("P@20", 20), said.format("PRES@100", 100))
+    assert "P@20 needs at least 20 results" in (folder / "report.md").read_text()
+    plan_file.write_text(text.replace("k = 50", ""))
+    assert run(plan_file, "all")[1].notes == ()
 
 
 def test_topics_that_are_trained_on_and_reported_are_counted(plan_file):
@@ -654,6 +702,8 @@ def test_a_field_of_the_topics_scores_passages(plan_file):
     runs = []
     for name, key in (("topics.jsonl", 'browse_field = "boolean"\n'), ("browse.jsonl", "")):
         plan_file.write_text(PLAN.replace("topics.tsv", name) + system.format(key))
-        folder, _ = run(plan_file, f"results-{name}")
+        folder, done = run(plan_file, f"results-{name}")
         runs.append(read_run(folder / "runs" / "100-by-hand.run.gz"))
+        lacking = "13 of 25 topics have no field boolean (q0, q2, q4 and 10 more): their passages are scored by the query"
+        assert (lacking in done.notes) == bool(key)
     assert runs[0] == runs[1]
