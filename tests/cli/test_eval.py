@@ -127,6 +127,77 @@ def test_a_run_of_passages_has_the_places_of_its_inex_run(tmp_path, capsys):
     assert means(capsys, qrels, by_name, "--index", folder, *measured) == by_offset
 
 
+# Runs that do not fit the judgements.
+
+
+def written(path, *lines):
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("measures", ["nDCG@10", "PRES", "nDCG@10 MAP(D) docAP"])
+def test_a_run_without_a_judged_query_is_an_error(passage_run, tmp_path, capsys, measures):
+    qrels, fitting = written(tmp_path / "qrels", "7 0 d1#p1 1"), written(tmp_path / "fitting.run", "7 Q0 d1#p1 1 4 me")
+    assert run(capsys, "eval", qrels, fitting, "--measures", measures)[0] == 0
+    complaint = f"{passage_run}: has no query that {qrels} judges: check that both have the same query ids"
+    fails(capsys, complaint, "eval", qrels, passage_run, "--measures", measures)
+    fails(capsys, complaint, "eval", qrels, fitting, passage_run, "--measures", measures)
+
+
+@pytest.mark.parametrize(
+    ("judged", "complaint"),
+    [
+        ("d1#/a[1]", "names passages by their ids, the judgements by XPath: write it with --run-format clef-ip; or give the index of"),
+        ("d1", "names passages, the judgements documents: only measures of documents, such as PRES, can compare them\n"),
+    ],
+)
+def test_names_of_another_kind_are_an_error_unless_a_measure_can_compare_them(passage_run, tmp_path, capsys, judged, complaint):
+    qrels = written(tmp_path / "qrels", f"1 0 {judged} 1")
+    fails(capsys, f"{passage_run}: {complaint}", "eval", qrels, passage_run, "--measures", "nDCG@10 MAP(D)")
+    code, out, err = run(capsys, "eval", qrels, passage_run, "--measures", "nDCG@10 docAP", "--json")
+    assert code == 0
+    assert json.loads(out)["mean"] == {"nDCG@10": 0.0, "docAP": 1.0}
+    assert err.startswith(f"warning: {passage_run} {complaint}")
+    assert run(capsys, "eval", qrels, passage_run, "--measures", "docAP")[2] == ""
+
+
+def test_judgements_of_two_kinds_can_be_found_in_part(passage_run, tmp_path, capsys):
+    qrels = written(tmp_path / "qrels", "1 0 d1#p1 1", "1 0 d1#/a[1] 1")
+    code, out, err = run(capsys, "eval", qrels, passage_run, "--measures", "Recall", "--json")
+    assert code == 0
+    assert json.loads(out)["mean"] == {"Recall": 0.5}
+    assert "names passages by their ids, the judgements by XPath" in err
+
+
+@pytest.mark.parametrize(
+    ("judged", "measures", "warning"),
+    [
+        ("d7#p1 1", "nDCG@10", "{run} has no result in a document that {qrels} judges for the query"),
+        ("d7#p1 1", "PRES", "{run} has no result in a document that {qrels} judges for the query"),
+        ("d1#p9 1", "nDCG@10", "{run} has no result that {qrels} judges"),
+        ("d1#p9 1", "PRES", ""),
+        ("d1#p1 0", "nDCG@10", "{qrels} has no relevant judgement"),
+        ("d1#p1 1", "nDCG@10", ""),
+    ],
+)
+def test_a_run_without_a_judged_result_is_told(passage_run, tmp_path, capsys, judged, measures, warning):
+    qrels = written(tmp_path / "qrels", f"1 0 {judged}")
+    code, _, err = run(capsys, "eval", qrels, passage_run, "--measures", measures)
+    assert code == 0
+    assert err == (f"warning: {warning.format(run=passage_run, qrels=qrels)}\n" if warning else "")
+
+
+def test_judgements_that_do_not_fit_the_index_are_counted_once(index, passage_run, tmp_path, capsys):
+    qrels = written(tmp_path / "qrels", "1 0 d1#p1 1", "1 0 d7#p1 1")
+    other = written(tmp_path / "other.run", "1 Q0 d1#p1 1 4 me")
+    code, _, err = run(capsys, "eval", qrels, passage_run, other, "--index", index)
+    assert code == 0
+    assert err.startswith(f"warning: {qrels}: 1 of 2 relevant judgements do not fit the index and count as not found, such as line 2")
+    assert err.count("\n") == 1
+    written(qrels, "1 0 d7#p1 1")
+    fails(capsys, "none of the 1 relevant judgements fits the index", "eval", qrels, passage_run, other, "--index", index)
+
+
 # Significance.
 
 

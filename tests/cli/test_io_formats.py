@@ -91,10 +91,35 @@ def test_clef_ip_judgements_and_runs(index, topics, tmp_path, capsys):
     code, table, err = run(capsys, "eval", qrels, clef_ip, trec, "--measures", "RR MAP(D) PRES@100")
     assert code == 0
     assert table.split()[5:9] == [str(clef_ip), "1.0000", "1.0000", "1.0000"]
-    assert err == f"warning: {trec} names passages by their ids, the judgements by XPath: write it with --run-format clef-ip\n"
+    complaint = "names passages by their ids, the judgements by XPath: write it with --run-format clef-ip; or give the index"
+    assert err == f"warning: {trec} {complaint} of its passages (--index)\n"
+    # Only PRES, which compares documents, can be above 0. One such run among others is enough for an error.
+    fails(capsys, f"{trec}: {complaint}", "eval", qrels, clef_ip, trec, "--measures", "RR MAP(D)")
     assert run(capsys, "eval", qrels, clef_ip, "--qrels-format", "clef-ip", "--run-format", "clef-ip", "--measures", "RR")[0] == 0
     fails(capsys, "qrels:1: expected 4 columns", "eval", qrels, clef_ip, "--qrels-format", "trec")
     fails(capsys, "clef-ip.run:1: the rank must be a whole number", "eval", qrels, clef_ip, "--run-format", "trec")
+
+
+def test_with_an_index_a_run_by_ids_is_not_told_to_use_xpath(index, topics, tmp_path, capsys):
+    qrels, trec = tmp_path / "qrels", tmp_path / "trec.run"
+    qrels.write_text("".join(f"1 Q0 EP-0000012-A1 /patent-document[1]/claims[1]/claim[{claim}] 1\n" for claim in (2, 99)))
+    run(capsys, "run", index, topics, "--out", trec)
+    code, out, err = run(capsys, "eval", qrels, trec, "--index", index, "--measures", "RR", "--json")
+    assert code == 0
+    assert json.loads(out)["mean"] == {"RR": 1.0}
+    assert err.startswith(f"warning: {qrels}: 1 of 2 relevant judgements do not fit the index")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("form", ["trec", "clef-ip", "inex"])
+@pytest.mark.parametrize("measures", ["RR", "MAiP", "PRES"])
+def test_judgements_of_which_none_fits_the_index_are_an_error(index, topics, tmp_path, capsys, form, measures):
+    qrels, out = tmp_path / "qrels", tmp_path / "out.run"
+    run(capsys, "run", index, topics, "--run-format", form, "--out", out)
+    element = "1 Q0 EP-0000099-A1 /patent-document[1]/claims[1]/claim[2] 1\n"
+    for lines in (element, "1 Q0 EP-99-A1 3 40 2 2:3\n", "1 Q0 EP-12-A1 3 999999 900000 900000:3\n"):
+        qrels.write_text(lines)
+        fails(capsys, f"{qrels}: none of the 1 relevant judgements fits", "eval", qrels, out, "--index", index, "--measures", measures)
 
 
 def test_inex_judgements_and_runs_by_document(index, topics, tmp_path, capsys):
@@ -103,6 +128,10 @@ def test_inex_judgements_and_runs_by_document(index, topics, tmp_path, capsys):
     run(capsys, "run", index, topics, "--run-format", "inex", "--out", out)
     record = json.loads(run(capsys, "eval", qrels, out, "--json")[1])
     assert record["mean"] == {"nDCG@10": 1.0, "AP": 1.0}
+    by_id = tmp_path / "trec.run"
+    run(capsys, "run", index, topics, "--out", by_id)
+    fails(capsys, "names passages, the judgements documents", "eval", qrels, by_id)
+    fails(capsys, "; or give the index of its passages (--index)", "eval", qrels, by_id)
     qrels.write_text("1 Q0 EP-12-A1 30 500 40 40:29\n")
     fails(capsys, "qrels:1: the ranges have 29 characters, not 30", "eval", qrels, out)
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_explanation(index, capsys):
     ("model", "highest"), [("prox(k=7)", 2 / 7), (f"prox_h(k=7,{WEIGHTS})", 0.9 * 3 / 7), (f"prox_hw(k=7,{WEIGHTS})", 3.3 / 7)]
 )
 def test_curves_of_influence(index, tmp_path, model, highest):
-    """Figures 6, 7 and 9: the influence of both words and of the query on each token of the first paragraph."""
+    """Figures 6, 7 and 9: the influence of both words and of the query on each token of the document."""
     for file in ("influence.csv", "influence.svg"):
         plot = ["--plot", str(tmp_path / file)]
         with pytest.raises(SystemExit) as done:
@@ -104,14 +105,20 @@ def test_curves_of_influence(index, tmp_path, model, highest):
         assert done.value.code == 0
     head, *rows = list(csv.reader((tmp_path / "influence.csv").read_text().splitlines()))
     assert head == ["token", "'composer'", "'museum'", "('composer' AND 'museum')"]
-    assert [int(row[0]) for row in rows] == list(range(3, 27))
+    assert [int(row[0]) for row in rows] == list(range(32))
     values = {int(token): tuple(map(float, row)) for token, *row in rows}
     assert all(query == min(composer, museum) for composer, museum, query in values.values())
     if model == "prox(k=7)":
         assert values[15][0] == values[6][1] == 1.0
         assert [round(7 * values[token][2], 9) for token in range(8, 14)] == [0.0, 1.0, 2.0, 2.0, 1.0, 0.0]
     assert max(query for *_, query in values.values()) == pytest.approx(highest)
-    assert "composer" in (tmp_path / "influence.svg").read_text()
+    if model == "prox(k=7)":  # 'museum' is in the title, too, and does not reach the paragraph from there
+        assert values[2][1] == 1.0
+        assert values[3][1] == pytest.approx(4 / 7)
+    drawing = (tmp_path / "influence.svg").read_text()
+    assert "The result is shaded: 24 of the 32 tokens" in drawing
+    curves = re.findall(r'class="curve (c\d)" d="[^"]*"><title>([^<]*)<', drawing)
+    assert curves == [("c3", "&#x27;museum&#x27;"), ("c2", "&#x27;composer&#x27;"), ("c1", "(&#x27;composer&#x27; AND &#x27;museum&#x27;)")]
 
 
 def test_a_model_without_curves_has_no_plot(index, tmp_path, capsys):

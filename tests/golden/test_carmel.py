@@ -1,8 +1,13 @@
 """The worked numbers of Carmel 2013 and of the position prior, through the real code."""
 
+import csv
+import json
+import math
+
 import numpy as np
 import pytest
 
+from perikope import cli
 from perikope.browse.matches import assemble
 from perikope.browse.models import parse_model
 from perikope.browse.models.prior import learn_prior
@@ -114,3 +119,39 @@ def test_the_prior_multiplies_the_scores_of_the_description():
     values = parse_model(f"position_prior(base=psg,weights=[{weights}])").score(matches).values
     assert values / base * 2.5 == pytest.approx([2.5, *(2.5 * weight for weight in WEIGHTS), 2.5], abs=1e-5)
     assert values[[1, 5, 10]] / base[0] * 2.5 == pytest.approx([0.781250, 2.250000, 8.000000], abs=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["kernel=gauss,sigma=3", "kernel=trapezoid,sigma=6"])
+def test_curves_over_four_paragraphs(tmp_path, capsys, kernel):
+    """Figure 1: the second paragraph has no query term, but kernels of its neighbours reach it."""
+    paragraphs = ["a b red c d", "e f g h i", "j red k blue l", "m n o p q"]
+    documents = [{"id": "d1", "sections": [{"passages": paragraphs}]}, {"id": "d2", "sections": [{"passages": ["red r"]}]}]
+    documents += [{"id": f"d{number}", "sections": [{"passages": ["s"]}]} for number in (3, 4)]
+    source, table = tmp_path / "made.jsonl", tmp_path / "curves.csv"
+    source.write_text("\n".join(map(json.dumps, documents)), encoding="utf-8")
+    explain = ["explain", str(tmp_path / "index"), "red blue", "d1#@2", "--model", f"plm({kernel},points=4)", "--json"]
+    for command in (
+        ["index", str(source), "--to", str(tmp_path / "index"), "--stemmer", "none", "--stopwords", "none"],
+        [*explain, "--plot", str(table)],
+    ):
+        with pytest.raises(SystemExit) as done:
+            cli.main(command)
+        assert done.value.code == 0, capsys.readouterr()
+    head, *rows = csv.reader(table.read_text().splitlines())
+    assert (head, len(rows)) == (["token", "'red'", "'blue'", "query"], 20)
+    red, blue, query = (np.array(column, float) for column in list(zip(*rows, strict=True))[1:])
+    assert query == pytest.approx(red + blue)
+    assert blue.max() == blue[13] == pytest.approx(math.log(4))  # the height of a kernel is the idf of its term
+    assert red[2] >= math.log(2)
+    assert red[7] > 0
+    # With as many points as tokens, the score of a passage is the area below the curve of the query.
+    shown = capsys.readouterr().out
+    nodes = nodes_of(json.loads(shown[shown.index("{") :]))
+    plm = next(node for node in nodes if node["label"].startswith("PLM of the passage") and node["operation"] == "sum")
+    assert plm["value"] == pytest.approx(query[5:10].sum())
+
+
+def nodes_of(node):
+    yield node
+    for child in node.get("children", ()):
+        yield from nodes_of(child)

@@ -197,8 +197,8 @@ def test_it_is_not_for_training(int8):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"runtime": "onnx-int8", "device": "cuda"}, "on the CPU"),
-        ({"runtime": "onnx", "precision": "bfloat16"}, "on the CPU"),
+        ({"runtime": "onnx-int8", "device": "cuda"}, "sets the device"),
+        ({"runtime": "onnx", "precision": "bfloat16"}, "sets the device"),
         ({"runtime": "onxx"}, "did you mean 'onnx'"),
     ],
 )

@@ -68,7 +68,7 @@ def of_search(folder, qid, options, documents):
         numbers = asked.search.candidates(asked.prepared).candidates.documents
     else:
         numbers = np.flatnonzero(asked.search.fetching(asked.prepared).allowed())
-    return asked.prepared.scoring.text, {snapshot.document_id(number) for number in numbers.tolist()}
+    return asked.prepared.scoring.plain_text, {snapshot.document_id(number) for number in numbers.tolist()}
 
 
 def of_ranker(place, qid, options):
@@ -100,18 +100,19 @@ def test_rankers_get_what_a_search_gets(folder, tmp_path, documents):
             assert of_ranker(place, qid, options) == of_search(folder, qid, rankers[f"{name} {which}"], documents), (name, which)
             seen[which] = of_ranker(place, qid, options)
         changed |= {name} if seen["with"] != seen["without"] else set()
-    of_filters = {"filter", "code_filter", "date_limit", "family_filter", "browse_words", "browse_from", "translator"}
+    # Rankers read the whole text of a patent's claims, so browse_words only limits the words of other models.
+    of_filters = {"filter", "code_filter", "date_limit", "family_filter", "browse_from", "translator"}
     of_fetch = {"fetch", "syntax", "also_nearest", "fetch_words", "fetch_from"}
     assert changed >= of_filters | (of_fetch if documents else {"code_level"})
 
 
 def test_all_rankers_share_the_options_of_search(folder, tmp_path):
-    search = "[search]\ndate_limit = false\nbrowse_words = 3"
-    (tmp_path / "plan.toml").write_text(experiment(folder, 0, {"a": {}, "b": {"browse_words": 5}}, search))
+    search = "[search]\ndate_limit = false\nbrowse_from = 'claims'"
+    (tmp_path / "plan.toml").write_text(experiment(folder, 0, {"a": {}, "b": {"browse_from": "title"}}, search))
     plan = load_plan(str(tmp_path / "plan.toml"))
     assert [system.options for system in plan.systems] == [
-        {"date_limit": False, "browse_words": 3},
-        {"date_limit": False, "browse_words": 5},
+        {"date_limit": False, "browse_from": ("claims",)},
+        {"date_limit": False, "browse_from": ("title",)},
     ]
     prepared = prepare_experiment(plan, tmp_path / "out", workers=1)
     assert [system.options for system in prepared.plan.systems] == [system.options for system in plan.systems]

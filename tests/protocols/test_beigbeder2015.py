@@ -111,8 +111,8 @@ def test_the_report_has_the_tables_of_the_paper(outcome, finished):
     assert weight_of["b"] > 1.5 > 1 > weight_of["it"]
     for name in ("prox, automatic", "prox-h, automatic", "prox-hw, automatic"):
         [figure] = systems[name].figures
-        assert len(figure.series) == 4, "three words and the query"
-        *words, query = ([y for _, y in series.points] for series in figure.series)
+        assert len(figure.series) == 4, "the query and three words"
+        query, *words = ([y for _, y in series.points] for series in figure.series)
         assert query == [min(values) for values in zip(*words, strict=True)]
     assert (semantic := semantic_tags(Snapshot.open(finished / "index")))
     assert semantic.isdisjoint(weight_of)

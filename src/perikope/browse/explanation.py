@@ -38,7 +38,9 @@ def as_dict(node: Node) -> dict[str, object]:
 
 def curves_of(node: Node) -> tuple[Curve, ...]:
     """The curves of the first node that has any, from the root down; empty if no node has any."""
-    return node.curves or next((curves for child in node.children if (curves := curves_of(child))), ())
+    if node.curves is not None:
+        return node.curves()
+    return next((curves for child in node.children if (curves := curves_of(child))), ())
 
 
 def _operation(node: Node) -> str:

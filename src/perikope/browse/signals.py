@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -29,12 +29,14 @@ Operation = Literal["fact", "sum", "product", "min", "max", "affine", "exp"]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A value on each of several consecutive tokens of a document, for a plot."""
+    """A value on each token of a document, for a plot."""
 
     label: str
-    first_token: int
-    """Position of the first value in the document."""
     values: tuple[float, ...]
+    first_token: int
+    """First token of the unit of text whose score is explained."""
+    end_token: int
+    """End of this unit (exclusive)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class Node:
     children: tuple[Node, ...] = ()
     slope: float = 1.0
     intercept: float = 0.0
-    curves: tuple[Curve, ...] = ()
-    """The values by token from which the node's value was computed; empty for nodes that have none."""
+    curves: Callable[[], tuple[Curve, ...]] | None = field(default=None, compare=False, repr=False)
+    """Computes curves: one per word of the query, and last that of the query. None for nodes without curves."""
 
     def recomputed(self) -> float:
         """The value, computed again from the children. Tests compare it with `value`."""

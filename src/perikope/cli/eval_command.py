@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perikope.cli.output import printable
+from perikope.cli.output import printable, show_warning
 
 if TYPE_CHECKING:
     from perikope.evaluation.measures import Evaluation, Measure
-    from perikope.evaluation.measures.files import JudgementFile
+    from perikope.evaluation.measures.files import JudgementFile, RunFile
     from perikope.evaluation.measures.significance import Comparison
 
 
@@ -60,7 +60,7 @@ class _SignificanceTest:
     "--index",
     default="",
     metavar="INDEX",
-    help="Index of the passages in the runs. Measures that count characters read the positions of passages from it.",
+    help="Index of the passages in the runs. It converts judgements to the ids of passages, and has the positions of their characters.",
 )
 @click.option(
     "--test",
@@ -121,7 +121,7 @@ def command(
         check_test(test.test)
     judgements = JudgementFile(qrels, qrels_format, index)
     wanted = requested or parse_measures("nDCG@10 AP" if judgements.form == "inex" else "nDCG@10 AP MAP(D)")
-    evaluations = _evaluate(judgements, qrels, runs, run_format, wanted, only_run_queries)
+    evaluations = _evaluate(judgements, runs, run_format, wanted, only_run_queries)
     comparisons = _compare(evaluations, test)
     if as_json:
         for path, evaluation in evaluations.items():
@@ -151,25 +151,62 @@ def _refuse_repeated(runs: tuple[str, ...]) -> None:
 
 def _evaluate(
     judgements: JudgementFile,
-    qrels: str,
     runs: tuple[str, ...],
     run_format: str,
     measures: list[Measure],
     only_run_queries: bool,
 ) -> dict[str, Evaluation]:
-    """Evaluate each run, and return the evaluations by path. Warns about runs that do not fit the judgements."""
-    from perikope.evaluation.io.judgements import disagreement
+    """Evaluate each run, and return the evaluations by path.
 
-    by_name = any(measure.level == "names" for measure in measures)
+    Raises an `InputError` if no judgement fits the index, or if every value of a run must be 0. Warns about judgements
+    that do not fit the index, and about runs that do not fit the judgements.
+    """
+    warnings = [judgements.fitted.warning if judgements.index else ""]
+    if not any(grade > 0 for judged in judgements.names.values() for grade in judged.values()):
+        warnings.append(f"{judgements.path} has no relevant judgement")
     evaluations = {}
     for path in runs:
         run = judgements.run(path, run_format)
-        if not run.names.keys() & judgements.names.keys():
-            click.echo(f"warning: {printable(path)} has no query that {printable(qrels)} judges", err=True)
-        elif by_name and (complaint := disagreement(judgements.names_for(run), run.names)):
-            click.echo(f"warning: {printable(path)} {complaint}", err=True)
+        warnings.append(_misfit(run, judgements, measures))
         evaluations[path] = judgements.evaluate(measures, run, only_run_queries=only_run_queries)
+    for warning in warnings:
+        show_warning(warning)
     return evaluations
+
+
+def _misfit(run: RunFile, judgements: JudgementFile, measures: list[Measure]) -> str:
+    """A warning about a run that does not fit the judgements; empty if it fits.
+
+    Raises an `InputError` if every value must be 0: the run has no judged query, or only names of another kind than the
+    judgements, and no measure compares documents or characters.
+    """
+    from perikope.core.errors import InputError
+    from perikope.core.names import document_name
+    from perikope.evaluation.io.judgements import disagreement, kinds_of_names
+
+    if not run.names.keys() & judgements.names.keys():
+        raise InputError(f"has no query that {judgements.path} judges: check that both have the same query ids", path=run.path)
+    judged = judgements.names_for(run)
+    kinds, kinds_of_run = kinds_of_names(judged), kinds_of_names(run.names)
+    by_name = [measure.level == "names" and not measure.definition.ranks_documents for measure in measures]
+    complaint = disagreement(judged, run.names) if any(by_name) else ""
+    if complaint and not kinds & kinds_of_run and all(by_name):
+        raise InputError(complaint + _help_of_index(judgements, kinds, kinds_of_run), path=run.path)
+    # With an index, some names are of another kind only if their judgements do not fit, which has its own warning.
+    if complaint and not (judgements.index and kinds & kinds_of_run):
+        return f"{run.path} {complaint}{_help_of_index(judgements, kinds, kinds_of_run)}"
+    results = [(judged.get(qid, {}).keys(), scores.keys()) for qid, scores in run.names.items()]
+    if not any(set(map(document_name, names)) & set(map(document_name, found)) for names, found in results):
+        return f"{run.path} has no result in a document that {judgements.path} judges for the query"
+    if any(by_name) and not any(names & found for names, found in results):
+        return f"{run.path} has no result that {judgements.path} judges"
+    return ""
+
+
+def _help_of_index(judgements: JudgementFile, kinds: set[str], kinds_of_run: set[str]) -> str:
+    """The end of a complaint about names: it suggests --index if the judgements then get the names of the run."""
+    helps = "id" in kinds_of_run and ("path" in kinds or judgements.form == "inex")
+    return "; or give the index of its passages (--index)" if helps and not judgements.index else ""
 
 
 def _compare(evaluations: dict[str, Evaluation], significance: _SignificanceTest) -> dict[str, Comparison]:

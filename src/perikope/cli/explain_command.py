@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     "--plot",
     default="",
     metavar="FILE.svg|FILE.csv",
-    help="Write the influence of the query and of each of its words on the tokens of the passage to this file, as plots or as a table. "
-    "Only models of proximity (prox, prox_h, prox_hw) have such curves.",
+    help="Write the influence of the query and of each of its words on the tokens of the document to this file, as a plot or as a table. "
+    "Only prox, prox_h, prox_hw, and plm with unit=token have such curves.",
 )
 @search_options(without={"candidates", "k", *(name for name, option in OPTIONS.items() if option.group == PATENTS)})
 def command(index: str, query: str, passage: str, as_json: bool, plot: str, search: GivenSearch) -> int:
@@ -61,7 +61,10 @@ def _draw(path: Path, node: Node, query: str) -> None:
     from perikope.browse.explanation import curves_of
     from perikope.core.errors import UsageError
     from perikope.evaluation.experiment.report.influence import write_curves
+    from perikope.search.eligibility import NO_WORDS
 
+    if node.label == NO_WORDS:
+        raise UsageError("no passage contains a word of the query, so there are no curves to plot; add words, or leave --plot out")
     if not (curves := curves_of(node)):
-        raise UsageError("the model has no curves to plot; use prox, prox_h or prox_hw, or leave --plot out")
+        raise UsageError("the model has no curves to plot; use prox, prox_h, prox_hw, or plm with unit=token, or leave --plot out")
     write_curves(path, curves, query)

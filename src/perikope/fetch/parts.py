@@ -11,6 +11,8 @@ terms of a query that occur in it are code terms (`query/code_terms.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -110,7 +112,33 @@ def fetch_parts(
     if scores.size > documents:
         best = np.flatnonzero(scores >= np.partition(scores, scores.size - documents)[scores.size - documents])
         matching_numbers, scores = matching_numbers[best], scores[best]
-    return in_order(snapshot, matching_numbers, model.finish(scores, weights, terms), documents)
+    candidates = in_order(snapshot, matching_numbers, model.finish(scores, weights, terms), documents)
+    if model.definition.finish is not None:
+        return candidates
+    return replace(candidates, parts_of_score=partial(_parts_of_score, snapshot, query, model, terms, parts))
+
+
+def _parts_of_score(
+    snapshot: Snapshot, query: Query, model: FetchModel, terms: Terms, parts: Parts, document: int
+) -> list[tuple[str, float]]:
+    """The contributions to the score of a document, as pairs of label and value.
+
+    There is one per word and code in the document and, if the model has a background, one for the document's length.
+    """
+    segment, local = snapshot.locate(document)
+    numbers = snapshot.look_up(query.terms).numbers[snapshot.segments.index(segment)]
+    length = _lengths(segment, parts)[local : local + 1]
+    listed = []
+    for t, (name, weight) in enumerate(zip(query.terms, query.weights, strict=True)):
+        documents, frequencies = _postings(segment, name, int(numbers[t]), parts)
+        frequency = frequencies[documents == local]
+        if frequency.size:
+            label = f"code {name}" if split_code_term(name) else repr(name.partition(":")[2])
+            added = model.contribution(frequency, length, terms.at(np.array([t])))
+            listed.append((f"{label} occurs {frequency[0]:g}×", float(weight * added[0])))
+    seen = np.array(query.weights)[terms.document_frequency > 0]
+    background = model.background(length, float(seen.sum()))
+    return listed if background is None else [*listed, ("smoothing for length", float(background[0]))]
 
 
 class PostingsOfTerms:

@@ -18,8 +18,11 @@ from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS, parse_code
 from perikope.query.terms import Query
 
-_IN_TEXT = re.compile(r"(?<![\w/])[A-HYa-hy][0-9]{2}[A-Za-z](?:\s?[0-9]{1,4}(?:/[0-9]{2,6})?)?(?![\w/])")
-"""A code from subclass to full in a text. A class, such as F04, is too similar to other words, such as B12."""
+_IN_TEXT = re.compile(r"(?<![\w/])[A-HYa-hy][0-9]{2}[A-Za-z](?:[0-9]{10}|\s{0,9}[0-9]{1,4}(?:/[0-9]{2,6})?)?(?![\w/])")
+"""A code from subclass to full in a text, also padded to fixed width (`F04D  25/06`, `F04D0025060000`).
+
+A class, such as F04, is too similar to other words, such as B12.
+"""
 
 
 def code_term(field: str, code: str) -> str:

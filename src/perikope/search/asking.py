@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from perikope.core.errors import UsageError, unknown
-from perikope.fetch.filters import Filter, Ids, SharedCodes, Without, codes_of, known_fields, parse_filter, unknown_fields
+from perikope.fetch.filters import Filter, Ids, SharedCodes, Without, codes_of, known_fields, mask, parse_filter, unknown_fields
 from perikope.fetch.prior_art import PatentQuery, Restriction, patent_query
 from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS
-from perikope.query.code_terms import with_codes, without_codes
+from perikope.query.code_terms import code_fields, codes_in, with_codes, without_codes
 from perikope.query.patent import Claims, Forms, Patent
 from perikope.query.syntax import automatic
 from perikope.query.terms import Query, parse_boolean, parse_query
@@ -96,13 +96,35 @@ def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prep
         # If a topic has words and a patent, the words fetch documents and the claims of the patent score passages.
         prepared = _of_patent(patent)
         if asked.query:
-            prepared = replace(prepared, fetch=read_query(snapshot, asked.query, options.language, options.syntax))
+            fetch = read_query(snapshot, asked.query, options.language, options.syntax)
+            prepared = replace(prepared, fetch=fetch, notes=(*prepared.notes, *_notes_on_codes(snapshot, asked.query, options.syntax)))
     else:
         text = asked.query if isinstance(asked, Topic) else asked
-        prepared = Prepared(read_query(snapshot, text, options.language, options.syntax), None)
+        fetch = read_query(snapshot, text, options.language, options.syntax)
+        prepared = Prepared(fetch, None, notes=_notes_on_codes(snapshot, text, options.syntax))
     if options.browse_query:
         prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options.language, options.syntax))
     return prepared
+
+
+def _notes_on_codes(snapshot: Snapshot, text: str, syntax: str) -> tuple[str, ...]:
+    """One note per code in a Boolean query that documents of the index have: there, the code is a word of the text."""
+    if syntax == "words":
+        return ()
+    notes = []
+    for code in codes_in(text):
+        field = next((field for field in code_fields(snapshot) if _has_document(snapshot, parse_filter(f"{field}={code}"))), None)
+        if field is not None:
+            notes.append(
+                f"with syntax {syntax}, {code} is a word of the text, not a classification code; "
+                f"use the filter {field}={code} or {field}!={code} (--filter), or plain words (--syntax words)"
+            )
+    return tuple(notes)
+
+
+def _has_document(snapshot: Snapshot, condition: Filter) -> bool:
+    """Whether a document of the index satisfies a condition."""
+    return any(bool((segment.alive & mask(segment, condition)).any()) for segment in snapshot.segments)
 
 
 def _of_patent(query: PatentQuery) -> Prepared:

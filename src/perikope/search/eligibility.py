@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from perikope.browse.matches import Matches
+from perikope.browse.models.content import fetch_score
 from perikope.browse.ranking import Presentation, Ranking, rank
 from perikope.browse.satisfaction import satisfied
-from perikope.browse.signals import Column, fact
+from perikope.browse.signals import Column
 from perikope.browse.structure import Units
 from perikope.browse.tags import tags_of_elements
 from perikope.core.arrays import Integers, Mask
@@ -19,6 +20,9 @@ from perikope.fetch.groups import groups_of
 from perikope.index.reader import Snapshot
 from perikope.query.patent import PARTS
 from perikope.search.options import SearchOptions
+
+NO_WORDS = "fetch score of the document: no passage contains a word of the query"
+"""The label of the score by which `by_documents` ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,7 @@ def by_documents(matches: Matches, score: Column, eligible: Mask | None) -> tupl
         return score, eligible
     first = np.zeros(matches.passages, bool)
     first[rows[np.unique(matches.document_of_passage[rows], return_index=True)[1]]] = True
-    return fact("fetch score of the document", matches.score_of_document[matches.document_of_passage]), first
+    return fetch_score(matches).at(matches.document_of_passage).named(NO_WORDS), first
 
 
 def matching(matches: Matches, allowed: Mask | None) -> Mask:

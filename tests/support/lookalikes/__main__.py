@@ -15,7 +15,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--size", choices=sorted(SIZES), default="small", help="how many documents and topics (default: small)")
     parser.add_argument("--seed", type=int, default=1, help="another seed gives other words and texts (default: 1)")
-    parser.add_argument("--control", action="store_true", help="plant no effects, so that no system should find any")
+    parser.add_argument("--control", action="store_true", help="plant no effects; prox may still be above Reference")
     given = parser.parse_args()
     patents = make_patents(given.folder / "clef-ip", given.seed, size=given.size, effect="none" if given.control else "all")
     positions = make_wikipedia(given.folder / "inex-positions", "positions", given.seed, size=given.size, control=given.control)

@@ -13,7 +13,8 @@ Planted effects:
   tells them apart. The abstract and the first claims are often relevant too.
 - `positions`: `LATE` of the relevant passages come in the last main section, and decoys before it (Gobeill and Ruch
   2012, Figure 2).
-- `codes`: relevant documents share a full IPC code with the topic; most decoys do not.
+- `codes`: relevant documents share a full IPC code with the topic; most decoys do not. Documents of other topics of
+  the field also share codes with it, but few words.
 - `parts`: relevant documents have words of the topic in title, abstract and claims, and often its applicant and an
   inventor; decoys have more words of the topic, all of them in their descriptions. So the parts that Gobeill and Ruch
   index rank them better.
@@ -61,6 +62,8 @@ NAMED = 0.5
 """Probability that a search report names the abstract or one of the first two claims of a relevant document."""
 SHARED = 0.2
 """Probability that a decoy shares a code with the topic, where relevant documents always do."""
+OTHERS = 3
+"""Number of other topics of the field whose codes a document has: many documents share a code with each topic."""
 SECTION_SLOTS = SUBSECTIONS * PASSAGES
 
 
@@ -175,6 +178,7 @@ class _Maker:
         self._field_stems = {code: make_words(60, chance, taken) for code in FIELDS}
         self._terms = {code: make_words(TERMS_OF_FIELD, chance, taken) for code in FIELDS}
         self._names = [word(stem, "en").upper() for stem in make_words(120, chance, taken)]
+        self._ideas: list[Idea] = []
         self._numbers = iter(range(200_001, 999_999))
         self._written: dict[str, list[str]] = {code: [] for code in FIELDS}
         """Names of the documents so far, by field: what others can cite."""
@@ -191,6 +195,10 @@ class _Maker:
 
     def idea(self, number: int) -> Idea:
         """Draw what a topic is about."""
+        self._ideas.append(self._drawn_idea(number))
+        return self._ideas[-1]
+
+    def _drawn_idea(self, number: int) -> Idea:
         chance, name = self._chance, FIELDS[number % len(FIELDS)]
         codes = [f"{name} {chance.randint(1, 99):3d}/{chance.randint(1, 99):02d}" for _ in range(4)]
         return Idea(
@@ -223,6 +231,15 @@ class _Maker:
             if number == 0:
                 cited.append((name, "A", "SEA"))
         self._write_topic_patent(idea, cited)
+
+    def _codes_of_others(self, idea: Idea, name: str) -> list[str]:
+        """A code of each of a few other topics of the same field, for which the document is a weak decoy.
+
+        They have random numbers of their own, so that all other draws are the same with and without them.
+        """
+        chance = random.Random(f"{idea.stems} {name}")
+        others = [other for other in self._ideas if other.field == idea.field and other is not idea]
+        return [chance.choice(other.codes) for other in chance.sample(others, min(OTHERS, len(others)))]
 
     def write_background(self) -> None:
         """Write a document that belongs to no topic, with few words of topics."""
@@ -285,7 +302,10 @@ class _Maker:
             priority=priority,
             language=language,
             common=idea.field_stems,
-            codes=chance.sample(idea.codes if shares_code else idea.other_codes, chance.randint(1, 2)),
+            codes=[
+                *chance.sample(idea.codes if shares_code else idea.other_codes, chance.randint(1, 2)),
+                *self._codes_of_others(idea, name),
+            ],
             title=[*chance.sample(idea.stems, 2 if represents else 0), *chance.sample(idea.field_stems, 1 if represents else 3)],
             applicant=idea.applicant if knows_people else self._applicant(),
             inventors=[*(idea.inventors[:1] if knows_people else ()), *self._inventors()],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from perikope.evaluation.io.topics import read_topics
 from tests.support.lookalikes import effects
 from tests.support.lookalikes.patents import make_patents
 from tests.support.lookalikes.wikipedia import make_wikipedia
@@ -28,6 +29,14 @@ def test_relevance_follows_the_section_tree(patents, control):
 def test_relevant_passages_stand_late(patents, control):
     found = effects.prior_figures(*patents)
     assert found.finds("with", "without", "t") is not control, found.line("with", "without", "t")
+
+
+def test_more_than_ten_documents_share_a_code_with_a_topic(patents):
+    index, folder = patents
+    shared = {"fetch": "pl2(c=1)", "k": 1000}
+    systems = {str(documents): {"model": "pl2(c=1,statistics=candidates)", "documents": documents} for documents in (10, 25)}
+    found = effects.figures(index, read_topics(folder / "topics" / "topics.txt"), folder / "qrels.txt", "MRR", systems, **shared)
+    assert found.mean("10") != found.mean("25")
 
 
 def test_codes_and_parts_tell_documents_apart(patents, control):

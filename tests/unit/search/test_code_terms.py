@@ -6,6 +6,7 @@ from math import e, log2, pi
 import pytest
 
 from perikope.build.indexing import build
+from perikope.cli import main
 from perikope.core.errors import UsageError
 from perikope.fetch.expansion import expand
 from perikope.fetch.models import parse_fetch_model
@@ -48,6 +49,9 @@ def found(index, query, **options):
         ("F04D", {"F04D": 1}),
         ("pump f04d 25/06, F04D25/06", {"F04D25/06": 2}),
         ("F04D 25", {"F04D25": 1}),
+        ("F04D  25/06 F04D   25/06", {"F04D25/06": 2}),
+        ("pump F04D0025060000 f04d0025001200", {"F04D25/06": 1, "F04D25/0012": 1}),
+        ("F04D00250600001 F04D002506", {}),
         ("vitamin B12 for F16 jets", {}),
         ("XF04D F04DX F04D/x", {}),
     ],
@@ -68,6 +72,52 @@ def test_a_query_of_codes_shows_each_document_once(index):
     assert [hit.document for hit in results] == ["c"]
     assert results[0].score > 0
     assert index.explain("G09G 3/28", results.names()[0][0]).value == results[0].score
+
+
+@pytest.mark.parametrize("fetch_model", ["bm25", "pl2", "lm"])
+@pytest.mark.parametrize("options", [{}, {"fetch_parts": "ipc=2,abstract"}])
+def test_an_explanation_lists_what_each_code_contributes(index, fetch_model, options):
+    node = index.explain("G09G 3 G09G", "c#@1", fetch=fetch_model, **options)
+    assert node.label == "fetch score of the document: no passage contains a word of the query"
+    assert node.operation == "sum"
+    assert node.recomputed() == pytest.approx(node.value)
+    times = 2 if options else 1
+    codes = [f"code ipc=G09G3 occurs {times}×", f"code ipc=G09G occurs {times}×"]
+    assert [child.label for child in node.children] == [*codes, *(["smoothing for length"] if fetch_model == "lm" else [])]
+
+
+def test_a_fetch_score_of_words_and_codes_lists_both(index):
+    node = index.explain("rotor F04D", "a#@1", model="psg_doc")
+    nodes = [node]
+    for one in nodes:
+        nodes += one.children
+    (score,) = [one for one in nodes if one.label == "fetch score of the document"]
+    assert [one.label for one in score.children] == ["'rotor' occurs 1×", "code ipc=F04D occurs 2×"]
+    assert score.recomputed() == pytest.approx(score.value)
+
+
+@pytest.mark.parametrize("syntax", ["boolean", "automatic"])
+def test_a_boolean_query_with_a_code_says_that_it_is_a_word(index, syntax):
+    (note,) = index.search("brine f04d 25/08", syntax=syntax).notes
+    assert note == (
+        f"with syntax {syntax}, F04D25/08 is a word of the text, not a classification code; "
+        "use the filter ipc=F04D25/08 or ipc!=F04D25/08 (--filter), or plain words (--syntax words)"
+    )
+    assert found(index, "brine", filter=["ipc=F04D25/08"], syntax=syntax) == ["b"]
+    assert set(found(index, "brine", filter=["ipc!=F04D25/08"], syntax=syntax)) == {"a", "c"}
+
+
+def test_only_a_code_that_documents_have_gives_a_note(index):
+    assert index.search("brine OR A01B", syntax="boolean").notes == ()
+    assert index.search("brine F04D").notes == ()
+    of_topic = index.search(Topic("1", "brine NOT F04D", patent="a"), syntax="boolean").notes
+    assert [note for note in of_topic if "F04D is a word of the text" in note] == [of_topic[-1]]
+
+
+def test_a_plot_for_codes_says_that_no_passage_contains_a_word(index, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["explain", str(index.folder), "G09G", "c#@1", "--model", "prox", "--plot", str(tmp_path / "x.svg")])
+    assert "no passage contains a word of the query, so there are no curves to plot" in capsys.readouterr().err
 
 
 def test_codes_rank_documents_and_words_rank_passages(index):

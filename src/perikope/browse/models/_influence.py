@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -61,12 +62,10 @@ class _Decided:
 class _Unit:
     """One unit (passage, element or document) and the influence of each leaf of the query on its tokens."""
 
-    def __init__(self, influence: Influence, row: int) -> None:
-        matches = influence.matches
-        self.influence = influence
-        self.first, self.end = int(matches.first_token_of_passage[row]), int(matches.end_token_of_passage[row])
-        document = int(matches.document_of_passage[row])
-        self.occurrences = matches.first_occurrence_of_document[document : document + 2]
+    def __init__(self, influence: Influence, document: int, first: int, end: int) -> None:
+        self.influence, self.document = influence, document
+        self.first, self.end = first, end
+        self.occurrences = influence.matches.first_occurrence_of_document[document : document + 2]
         self.owner = _owners(influence.elements, document, self.first, self.end)
         self.tokens = int(influence.structure.tokens_of_document[document])
         self.of_leaf = [self._decide(number) for number in range(len(influence.leaves))]
@@ -133,10 +132,12 @@ def _owners(runs: Runs, document: int, first: int, end: int) -> Integers:
 
 def explain(influence: Influence, row: int, value: float) -> Node:
     """The explanation of `value`, the mean influence of the query on one row of the matches."""
-    unit = _Unit(influence, row)
+    matches = influence.matches
+    first, end = int(matches.first_token_of_passage[row]), int(matches.end_token_of_passage[row])
+    unit = _Unit(influence, int(matches.document_of_passage[row]), first, end)
     size = unit.end - unit.first
     decided = unit.decided(influence.tree)
-    curves = _curves(unit, decided)
+    curves = partial(_curves, unit)
     if not size or not decided.values.any():
         return Node(f"{LABEL}: it reaches none of the {size} tokens", value, curves=curves)
     best = int(decided.values.argmax())
@@ -156,13 +157,17 @@ def explain(influence: Influence, row: int, value: float) -> Node:
     return Node(LABEL, value, "affine", (total,), 1 / size, curves=curves)
 
 
-def _curves(unit: _Unit, decided: _Decided) -> tuple[Curve, ...]:
-    """The influence on the tokens of a unit: of each leaf of the query, and of the query itself if it is not a leaf."""
+def _curves(unit: _Unit) -> tuple[Curve, ...]:
+    """The influence on the tokens of the document around a unit.
+
+    There is one curve per leaf of the query, and one of the query itself if it is not a leaf.
+    """
     influence = unit.influence
-    curves = [(_name(leaf), of_leaf.values) for leaf, of_leaf in zip(influence.leaves, unit.of_leaf, strict=True)]
+    document = _Unit(influence, unit.document, 0, unit.tokens)
+    curves = [(_name(leaf), of_leaf.values) for leaf, of_leaf in zip(influence.leaves, document.of_leaf, strict=True)]
     if influence.tree not in influence.leaves:
-        curves.append((_name(influence.tree), decided.values))
-    return tuple(Curve(name, unit.first, tuple(values.tolist())) for name, values in curves)
+        curves.append((_name(influence.tree), document.decided(influence.tree).values))
+    return tuple(Curve(name, tuple(values.tolist()), unit.first, unit.end) for name, values in curves)
 
 
 def _group(unit: _Unit, key: tuple[int, ...], tokens: list[int], value: float) -> Node:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -15,8 +15,8 @@ import numpy as np
 from perikope.browse.matches import Matches, Positions
 from perikope.browse.models import Signals, model
 from perikope.browse.models.passage import Lambda, Normalize, normalized
-from perikope.browse.signals import Column, Node
-from perikope.core.arrays import Floats, Integers
+from perikope.browse.signals import Column, Curve, Node
+from perikope.core.arrays import Array, Floats, Integers
 from perikope.core.parameters import Grid, Range
 from perikope.kernels.positional import (
     REACH,
@@ -110,7 +110,13 @@ class _Occurrences:
         else:
             values = sum_trapezoid(*self._unions(), weight, first_occurrence, passages, self.sigma, self.points)
         label = f"PLM of the passage ({self.kernel}, σ {self.sigma:g} {self.unit}s)"
-        return Column(label, values, lambda row: Node(label, float(values[row]), "sum", tuple(self._explain(row, idf))))
+
+        def explain(row: int) -> Node:
+            # The values of a curve are by token, so positions in characters have none.
+            curves = partial(self._curves, row, idf) if self.unit == "token" else None
+            return Node(label, float(values[row]), "sum", tuple(self._explain(row, idf)), curves=curves)
+
+        return Column(label, values, explain)
 
     def _unions(self) -> tuple[Integers, Integers]:
         """For each occurrence, the first and the last position (inclusive) of the passages that contain it.
@@ -127,10 +133,30 @@ class _Occurrences:
         )
         return first, last
 
+    def _in_document(self, row: int) -> slice:
+        """The occurrences in the document of a passage."""
+        document = self.matches.document_of_passage[row]
+        return slice(*self.matches.first_occurrence_of_document[document : document + 2].tolist())
+
+    def _curves(self, row: int, idf: Floats) -> tuple[Curve, ...]:
+        """The kernel sum of each query term at each token of the document, times the idf, and the sum of all terms."""
+        matches = self.matches
+        tokens = int(matches.structure().tokens_of_document[matches.document_of_passage[row]])
+        of_document, samples = self._in_document(row), np.arange(tokens)
+        heights = {number: np.zeros(tokens) for number in np.unique(matches.term_of_occurrence[of_document]).tolist()}
+        unions = self._unions() if self.kernel == "trapezoid" else None
+        for occurrence in range(of_document.start, of_document.stop):
+            term = int(matches.term_of_occurrence[occurrence])
+            heights[term] += idf[term] * self._kernel(slice(occurrence, occurrence + 1), samples, unions)[0]
+        unit = int(matches.first_token_of_passage[row]), int(matches.end_token_of_passage[row])
+        named = [(repr(matches.query.terms[term].partition(":")[2]), values) for term, values in heights.items()]
+        if len(named) != 1:
+            named.append(("query", sum(heights.values(), np.zeros(tokens))))
+        return tuple(Curve(name, tuple(values.tolist()), *unit) for name, values in named)
+
     def _explain(self, row: int, idf: Floats) -> list[Node]:
         """The explanation of one passage: one node per query term that occurs in its document."""
-        document = self.matches.document_of_passage[row]
-        of_document = slice(*self.matches.first_occurrence_of_document[document : document + 2].tolist())
+        of_document = self._in_document(row)
         area, term = self._areas(row, of_document), self.matches.term_of_occurrence[of_document]
         nodes = []
         for number in np.unique(term).tolist():
@@ -147,14 +173,19 @@ class _Occurrences:
         if last < first:
             return np.zeros(occurrences.stop - occurrences.start)
         samples = first + np.arange(self.points + 1) * (last - first) / self.points
-        if self.kernel == "gauss":
-            distance = (self.positions.position_of_occurrence[occurrences, None] - samples) / self.sigma
-            area: Floats = np.exp(-(distance**2) / 2).sum(axis=1)
-        else:
-            begin, end = (side[occurrences, None] for side in self._unions())
-            outside = np.maximum(0, np.maximum(begin - samples, samples - end))
-            area = np.maximum(0, 1 - outside / self.sigma).sum(axis=1)
+        area: Floats = self._kernel(occurrences, samples, self._unions() if self.kernel == "trapezoid" else None).sum(axis=1)
         return area
+
+    def _kernel(self, occurrences: slice, samples: Array, unions: tuple[Integers, Integers] | None) -> Floats:
+        """The kernel of each occurrence in the slice at each sample point. `unions` are needed for a trapezoid only."""
+        if unions is None:
+            distance = (self.positions.position_of_occurrence[occurrences, None] - samples) / self.sigma
+            gauss: Floats = np.exp(-(distance**2) / 2)
+            return gauss
+        begin, end = (side[occurrences, None] for side in unions)
+        outside = np.maximum(0, np.maximum(begin - samples, samples - end))
+        trapezoid: Floats = np.maximum(0, 1 - outside / self.sigma)
+        return trapezoid
 
     def _largest_first(self, row: int, position: Integers, area: Floats) -> Node:
         order = np.argsort(-area, kind="stable")

@@ -70,6 +70,10 @@ class ExtraFigure:
     series: tuple[Series, ...]
     caption: str = ""
     kind: FigureKind = "lines"
+    with_zero: bool = False
+    """Whether the vertical axis of lines contains 0; that of bars always does."""
+    band: tuple[float, float] | None = None
+    """The ends of a part of the horizontal axis that is shaded."""
 
 
 def plain(extras: Sequence[ExtraTable | ExtraFigure]) -> list[dict[str, Any]]:
@@ -104,6 +108,8 @@ def figures_of(content: Sequence[Mapping[str, Any]]) -> tuple[ExtraFigure, ...]:
             tuple(Series(series["name"], tuple((x, y) for x, y in series["points"])) for series in figure["series"]),
             figure["caption"],
             figure["kind"],
+            figure.get("with_zero", False),
+            tuple(figure["band"]) if figure.get("band") else None,
         )
         for figure in content
     )

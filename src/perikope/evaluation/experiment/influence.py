@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from perikope.browse.explanation import curves_of
 from perikope.browse.models import parse_model
 from perikope.browse.signals import Curve
@@ -18,15 +20,39 @@ from perikope.search.naming import names_of
 from perikope.search.options import SearchOptions
 
 MODELS = ("prox", "prox_h", "prox_hw")
-"""The models whose explanations have curves of influence."""
+"""The models whose systems have a figure of influence in reports."""
+
+
+POINTS = 1000
+"""Approximate number of tokens of a long document at which a figure has values, beside those where curves bend."""
 
 
 def influence_figure(curves: Sequence[Curve], title: str, caption: str = "") -> ExtraFigure:
-    """The figure with one line per curve: the influence of each word of the query, and of the query itself."""
-    series = tuple(
-        Series(curve.label, tuple((curve.first_token + number, value) for number, value in enumerate(curve.values))) for curve in curves
-    )
-    return ExtraFigure(title, "token", "influence", series, caption)
+    """The figure with one line per curve over the tokens of a document, in which the result is shaded.
+
+    The query, whose curve is the last one, is the first series. It has the colour of text and lies above the words.
+    """
+    tokens = _drawn_tokens(curves)
+    series = tuple(Series(curve.label, tuple((token, curve.values[token]) for token in tokens)) for curve in (curves[-1], *curves[:-1]))
+    first, end = curves[0].first_token, curves[0].end_token
+    where = f"The result is shaded: {end - first:,} of the {len(curves[0].values):,} tokens of its document."
+    return ExtraFigure(title, "token", "influence", series, f"{caption} {where}".strip(), with_zero=True, band=(first, max(first, end - 1)))
+
+
+def _drawn_tokens(curves: Sequence[Curve]) -> list[int]:
+    """The tokens at which curves are drawn: all, or those of a long document at regular steps and where a curve bends.
+
+    A curve bends where it is at least a thousandth of its largest value away from a straight line between neighbours.
+    """
+    size = len(curves[0].values)
+    drawn = np.zeros(size, np.bool_)
+    drawn[:: max(1, size // POINTS)] = True
+    drawn[-1:] = True
+    for curve in curves:
+        values = np.array(curve.values)
+        drawn[1:-1] |= np.abs(np.diff(values, 2)) > 2e-3 * values.max(initial=0.0)
+    tokens: list[int] = np.flatnonzero(drawn).tolist()
+    return tokens
 
 
 def example_of_influence(snapshot: Snapshot, model: str, asked: Iterable[tuple[Topic, SearchOptions]]) -> ExtraFigure | None:
@@ -47,6 +73,6 @@ def example_of_influence(snapshot: Snapshot, model: str, asked: Iterable[tuple[T
         if len(ranked.ranking) and ranked.ranking.scores[0] > 0:
             row = int(ranked.ranking.rows[0])
             [name] = names_of(snapshot, matches, ranked.ranking.rows[:1])
-            caption = f"Topic {topic.qid}, its best result {name}: each word of the query, and the query."
+            caption = f"Topic {topic.qid}, its best result {name}: the query, and each word of it."
             return influence_figure(curves_of(ranked.score.explain(row)), "Influence on the tokens of a result", caption)
     return None

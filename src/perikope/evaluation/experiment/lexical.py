@@ -27,7 +27,7 @@ from perikope.evaluation.experiment.plan_parts import SystemPlan, TopicSet
 from perikope.evaluation.experiment.state import State, digest, file_digest
 from perikope.evaluation.experiment.topics import RankedTopics, RankingTask, Setup, Trained, TrainingTask, add_seconds
 from perikope.evaluation.figures import RECALL_POINTS, precision_curve
-from perikope.evaluation.io.judgements import Judgements, disagreement
+from perikope.evaluation.io.judgements import Judgements, disagreement, kinds_of_names
 from perikope.evaluation.io.runs import Run
 from perikope.evaluation.measures import parse_measures, ranked_names
 from perikope.evaluation.measuring import Measuring, TextFile, TopicFigures
@@ -308,8 +308,9 @@ class LexicalSystems:
         by_name = any(measure.level == "names" for measure in self.measures)
         if missing == len(qids):
             self.notes.append(f"[system {name}] {file} has none of the topics that are reported: it counts 0 everywhere")
-        elif by_name and (complaint := disagreement(judgements, {qid: run[qid] for qid in qids if qid in run})):
-            self.notes.append(f"[system {name}] {file} {complaint}")
+        elif by_name and not kinds_of_names(judgements) & kinds_of_names(run):
+            # Judgements that do not fit the index keep the names of their file, so a run may agree with some only.
+            self.notes.append(f"[system {name}] {file} {disagreement(judgements, {qid: run[qid] for qid in qids if qid in run})}")
         return self._outcome(name, f"run {file}", figures, None, notes)
 
 

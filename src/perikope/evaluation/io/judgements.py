@@ -22,7 +22,16 @@ JUDGEMENT_FORMS = ("trec", "clef-ip", "inex", "beir", "spans")
 
 COLUMNS = "qid iteration name grade"
 
-__all__ = ["JUDGEMENT_FORMS", "Judgements", "checked_form", "disagreement", "judged_names", "judgement_form", "read_judgements"]
+__all__ = [
+    "JUDGEMENT_FORMS",
+    "Judgements",
+    "checked_form",
+    "disagreement",
+    "judged_names",
+    "judgement_form",
+    "kinds_of_names",
+    "read_judgements",
+]
 
 
 def read_judgements(path: str | os.PathLike[str], form: str = "auto") -> Judgements:
@@ -110,7 +119,7 @@ def disagreement(judgements: Mapping[str, Mapping[str, int]], run: Mapping[str, 
     >>> disagreement({"q1": {"d1#/a[1]/p[2]": 1}}, {"q1": {"d1#p2": 0.5}})
     'names passages by their ids, the judgements by XPath: write it with --run-format clef-ip'
     """
-    judged, returned = ({_kind(name) for names in by_query.values() for name in names} for by_query in (judgements, run))
+    judged, returned = kinds_of_names(judgements), kinds_of_names(run)
     if "path" in judged and returned == {"id"}:
         return "names passages by their ids, the judgements by XPath: write it with --run-format clef-ip"
     if "id" in judged and returned == {"path"}:
@@ -119,6 +128,15 @@ def disagreement(judgements: Mapping[str, Mapping[str, int]], run: Mapping[str, 
         if one == {"document"} and other and "document" not in other:
             return f"names {first}, the judgements {second}: only measures of documents, such as PRES, can compare them"
     return ""
+
+
+def kinds_of_names(by_query: Mapping[str, Mapping[str, float]]) -> set[str]:
+    """The kinds of names in judgements or in a run: `document`, and for passages, `id` or `path` (XPath).
+
+    >>> sorted(kinds_of_names({"q1": {"d1#/a[1]/p[2]": 1, "d2": 1}}))
+    ['document', 'path']
+    """
+    return {_kind(name) for names in by_query.values() for name in names}
 
 
 def _kind(name: str) -> str:

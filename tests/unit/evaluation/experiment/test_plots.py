@@ -38,6 +38,13 @@ def test_axes_hold_their_values_between_round_marks(values, is_tight):
     assert all(axis.low <= at <= axis.high for at in places)
 
 
+@pytest.mark.parametrize("value", [0.0, 1e-4, 0.5, 0.97, 1.0])
+def test_the_axis_of_an_equal_measure_stays_within_0_and_1(value):
+    for axis in (numeric_axis([value, value]), numeric_axis([value], with_zero=True)):
+        assert 0 <= axis.low < axis.high <= 1
+        assert axis.low <= value <= axis.high
+
+
 def test_an_axis_takes_what_is_no_number_or_outside():
     axis = numeric_axis([0, 1, float("nan"), float("inf")])
     assert (axis.low, axis.high) == (0, 1)

@@ -74,7 +74,8 @@ class Axis:
 def numeric_axis(values: Iterable[float], name: str = "", *, with_zero: bool = False, is_tight: bool = False, marks: int = 5) -> Axis:
     """An axis over values, with about `marks` tick marks at round numbers.
 
-    The axis ends at the first mark outside the values or, with `is_tight`, at the smallest and largest value.
+    The axis ends at the first mark outside the values or, with `is_tight`, at the smallest and largest value. An axis
+    over values from 0 to 1, such as those of most measures, stays within 0 to 1.
 
     >>> axis = numeric_axis([0.12, 0.47])
     >>> axis.low, axis.high, [mark for _, mark in axis.marks]
@@ -83,8 +84,9 @@ def numeric_axis(values: Iterable[float], name: str = "", *, with_zero: bool = F
     finite = [value for value in values if math.isfinite(value)] + ([0.0] if with_zero else [])
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     if high - low < 1e-9 * max(abs(low), abs(high), 1e-3):
-        margin = max(abs(low) / 10, 1e-3)
-        low, high = low - margin, high + margin
+        margin = max(abs(low) / 10, 1e-3) if low else 1.0
+        least, most = (0.0, 1.0) if 0 <= low <= high <= 1 else (-math.inf, math.inf)
+        low, high = max(low - margin, least), min(high + margin, most)
     exponent = math.floor(math.log10((high - low) / marks))
     step = next(factor * 10.0**exponent for factor in (1, 2, 5, 10) if factor * 10.0**exponent * marks >= (high - low) * (1 - 1e-9))
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))

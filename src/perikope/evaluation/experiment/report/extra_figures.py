@@ -57,7 +57,7 @@ def picture_of(drawn: ExtraFigure) -> Picture:
     """
     places = sorted({x for series in drawn.series for x, _ in series.points})
     heights = [y for series in drawn.series for _, y in series.points]
-    y = numeric_axis(heights, drawn.y, with_zero=drawn.kind == "bars")
+    y = numeric_axis(heights, drawn.y, with_zero=drawn.with_zero or drawn.kind == "bars")
     if drawn.kind == "lines" and len(places) > 1 and is_even(places):
         x = numeric_axis(places, drawn.x, is_tight=len(places) > FEW)
         across = {place: x.place(place) for place in places}
@@ -68,6 +68,8 @@ def picture_of(drawn: ExtraFigure) -> Picture:
         shapes = _bars(drawn, across, SIZE / max(len(places), 1), y)
     else:
         shapes = "".join(_line(_colour(number, drawn), drawn.series[number], across, y) for number in reversed(range(len(drawn.series))))
+    if drawn.band is not None:
+        shapes = rectangles([(x.place(drawn.band[0]), 0, x.place(drawn.band[1]), SIZE)], "band") + shapes
     return Picture(shapes, x, y, drawn.title, _description(drawn), "large")
 
 

@@ -1,4 +1,4 @@
-"""Writes curves of influence over the tokens of a passage, as a figure or as a table."""
+"""Writes curves of influence over the tokens of a document, as a figure or as a table."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ def write_curves(path: Path, curves: Sequence[Curve], title: str) -> None:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(["token", *(curve.label for curve in curves)])
         values = zip(*(curve.values for curve in curves), strict=True)
-        rows.writerows([curves[0].first_token + number, *of_token] for number, of_token in enumerate(values))
+        rows.writerows([token, *of_token] for token, of_token in enumerate(values))

@@ -35,6 +35,7 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 .mark { stroke-width: 6; }
 .bar { stroke: none; } .bar.c2 { fill: #1f77d0; } .bar.c3 { fill: #d2691e; } .bar.c4 { fill: #148f6a; } .bar.c5 { fill: #b0338f; }
 .bar.c6 { fill: #8a6d00; } .bar.c7 { fill: #6250c9; } .bar.c8 { fill: #c2323a; }
+.band { fill: #1f5fbf; fill-opacity: 12%; }
 .dots { stroke-linecap: round; }
 .tried { stroke: #2b74c9; stroke-width: 5; }
 .picked { stroke: #d97a1c; stroke-width: 10; }
