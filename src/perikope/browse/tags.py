@@ -161,7 +161,7 @@ def learn_tags(
     smoothing: float = 0.5,
     grade: int = 1,
 ) -> LearnedTags:
-    """Learn a weight for each tag that meets `selection`, and which of these tags are logical.
+    """Learn a weight for each tag that meets `selection`, and which tags are logical.
 
     The weight of a tag for a query q is the share of relevant tokens that the tag marks, divided by the share of
     irrelevant tokens that it marks: `w(q) = ((rm + s) / (r + s)) / ((im + s) / (i + s))`. Here r and i are the numbers

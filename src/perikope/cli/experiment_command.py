@@ -14,6 +14,7 @@ from perikope.cli.output import count, printable
 
 if TYPE_CHECKING:
     from perikope.evaluation.experiment.outcome import Sweep
+    from perikope.evaluation.experiment.plan import Plan
     from perikope.evaluation.experiment.running import Done
 
 SHOWN = 20
@@ -100,10 +101,9 @@ def command(
         --training-topics train.xml --training-judgements train-qrels.txt --out results
     """
     from perikope.core.errors import UsageError
-    from perikope.evaluation.experiment.jobs import jobs_of
     from perikope.evaluation.experiment.plan import load_plan, protocol_names, protocol_text
     from perikope.evaluation.experiment.plan_parts import Given
-    from perikope.evaluation.experiment.running import finish_experiment, prepare_experiment, run_experiment
+    from perikope.evaluation.experiment.running import finish_experiment, run_experiment
 
     if list_protocols:
         for name in protocol_names():
@@ -128,16 +128,25 @@ def command(
             raise UsageError("--device applies to neural rankers only, and this experiment has none; leave --device out")
         folder = Path(out) if out else Path(file).with_suffix("")
         if only_prepare:
-            if not plan.kind:
-                raise UsageError("--prepare applies to neural rankers only, and this experiment has none; leave --prepare out")
-            prepared = prepare_experiment(plan, folder, fresh=not resume, workers=workers or None, on_step=_say)
-            click.echo(f"prepared {folder}: {count(len(jobs_of(prepared.plan)), 'job')}; to run them: perikope experiment {folder}")
-            return 0
+            return _prepare(plan, folder, fresh=not resume, workers=workers or None)
         done = run_experiment(plan, folder, fresh=not resume, workers=workers or None, device=device, on_progress=_progress(), on_step=_say)
     _show_sweeps(done.outcome.sweeps, done.outcome.measures)
     click.echo(f"written to {folder} in {time.perf_counter() - started:.1f} s")
     _show_details(done)
     return 1 if done.problems or done.failures or done.missing else 0
+
+
+def _prepare(plan: Plan, folder: Path, *, fresh: bool, workers: int | None) -> int:
+    """Run everything except the jobs of neural rankers, and print how to run these."""
+    from perikope.core.errors import UsageError
+    from perikope.evaluation.experiment.jobs import jobs_of
+    from perikope.evaluation.experiment.running import prepare_experiment
+
+    if not plan.kind:
+        raise UsageError("--prepare applies to neural rankers only, and this experiment has none; leave --prepare out")
+    prepared = prepare_experiment(plan, folder, fresh=fresh, workers=workers, on_step=_say)
+    click.echo(f"prepared {folder}: {count(len(jobs_of(prepared.plan)), 'job')}; to run them: perikope experiment {folder}")
+    return 0
 
 
 def _show_details(done: Done) -> None:

@@ -304,6 +304,12 @@ class Segment:
         row_of_span = dict(zip(self["id.span"][first:end].tolist(), range(first, end), strict=True))
         return lambda span: self._ids.text(row_of_span[span]) if span in row_of_span else None
 
+    def passage_spans(self, document: int) -> dict[str, int]:
+        """The span of each passage of a document (numbered in the document), by the passage's id, in reading order."""
+        id_of, first = self.span_namer(document), int(self["document.first_span"][document])
+        spans = [self.span_of("passage.span", document, passage) - first for passage in self.passages_of(document)]
+        return {id_of(span) or running_number(number): span for number, span in enumerate(spans)}
+
     def passage_id(self, document: int, passage: int) -> str:
         """The id of a passage (numbered in the segment).
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from perikope.evaluation.experiment.plan import Plan
 from perikope.evaluation.experiment.plan_parts import SystemPlan
 from perikope.evaluation.experiment.state import State
 from perikope.evaluation.experiment.topics import CANDIDATES, RankerSpec, TrainingTask, add_seconds
-from perikope.evaluation.io.fitting import relevant_tokens
+from perikope.evaluation.io.fitting import TokenRanges, relevant_tokens
 from perikope.evaluation.learning.examples import Group, JudgedTopics
 from perikope.evaluation.learning.prior import learn_prior_of_run
 from perikope.evaluation.learning.validation import NORMALIZATION, Learner
@@ -30,7 +31,6 @@ from perikope.evaluation.measuring import TextFile
 from perikope.evaluation.pool import Pool
 from perikope.evaluation.tuning.outcome import TuningOutcome
 from perikope.evaluation.tuning.scores import outcome_of
-from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 from perikope.search.facade import Index
 
@@ -222,12 +222,17 @@ class Choosing:
             "figures": plain(learned[0].figures),
         }
 
+    @cached_property
+    def _relevant_tokens(self) -> dict[str, TokenRanges] | None:
+        """The relevant tokens of the training topics, if ranges of characters are judged; the same for all folds."""
+        return None if self._text is None else relevant_tokens(self._text[0], self.index.snapshot, self._text[1])
+
     def _learned_tags(self, system: SystemPlan, topics: Sequence[Topic], documents: int) -> Learned:
         """Learn weights of tags and, if the system ranks all elements, which logical tags results may have."""
         judged = {topic.qid: self.material.training_judgements.get(topic.qid, {}) for topic in topics}
-        snapshot = Snapshot.open(self.index.folder)
-        tokens = None if self._text is None else relevant_tokens(self._text[0], snapshot, self._text[1])
-        table = learn_tags(snapshot, judged, tokens=tokens, selection=Selection(occurrences=system.min_occurrences)).table
+        table = learn_tags(
+            self.index.snapshot, judged, tokens=self._relevant_tokens, selection=Selection(occurrences=system.min_occurrences)
+        ).table
         call, notes = parse(system.model), []
         arguments, options = dict(call.arguments), dict[str, Any]()
         if call.name != LOGICAL_ONLY:

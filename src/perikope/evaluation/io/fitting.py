@@ -20,7 +20,7 @@ import numpy as np
 from perikope.browse.structure import DocumentOutline
 from perikope.core.arrays import Floats, Mask
 from perikope.core.errors import InputError
-from perikope.core.names import document_name, encode, is_element_path, running_number, split_name
+from perikope.core.names import document_name, encode, is_element_path, split_name
 from perikope.evaluation.io import beir, inex, irds, spans
 from perikope.evaluation.io.judged import Judgements, by_query
 from perikope.evaluation.io.judgements import checked_form, judged_names
@@ -235,10 +235,7 @@ class _JudgedDocument:
     @cached_property
     def passages(self) -> dict[str, int]:
         """The span of each passage (numbered in the document), by the id of the passage."""
-        id_of = self._segment.span_namer(self._local)
-        numbers = self._segment.passages_of(self._local)
-        in_document = [self._segment.span_of("passage.span", self._local, number) - self._first_span for number in numbers]
-        return {id_of(span) or running_number(number): span for number, span in enumerate(in_document)}
+        return self._segment.passage_spans(self._local)
 
     def name(self, passage: str) -> str:
         """The name of a passage in rankings."""

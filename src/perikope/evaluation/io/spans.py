@@ -17,7 +17,7 @@ from typing import Literal
 
 from perikope.browse.structure import DocumentOutline
 from perikope.core.errors import InputError, PerikopeError, UsageError
-from perikope.core.names import document_name, is_element_path, running_number, split_name
+from perikope.core.names import document_name, is_element_path, split_name
 from perikope.document.tree import Kind, Place
 from perikope.evaluation.io.inex import Extract, InexJudgements, RelevantText
 from perikope.evaluation.io.lines import columns, number_in, numbered_lines
@@ -146,7 +146,6 @@ class PassageRanges:
     def _read(self, segment: Segment, local: int) -> _DocumentRanges:
         first = int(segment["document.first_span"][local])
         places = segment.places(local) if self._of == "file" else {}
-        id_of = segment.span_namer(local)
 
         def range_of(span: int) -> tuple[int, int]:
             if self._of == "text":
@@ -170,10 +169,7 @@ class PassageRanges:
                 raise UsageError(f"document {segment.document_id(local)!r} has no element {path!r}")
             return range_of(elements()[path])
 
-        ranges = {}
-        for number, passage in enumerate(segment.passages_of(local)):
-            span = segment.span_of("passage.span", local, passage) - first
-            ranges[id_of(span) or running_number(number)] = range_of(span)
+        ranges = {passage: range_of(span) for passage, span in segment.passage_spans(local).items()}
         return ranges, range_of(0)[1], element
 
 
