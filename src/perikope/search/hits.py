@@ -31,6 +31,8 @@ class Hit:
     """The id of the document."""
     passage: str
     """The id of the passage within its document, or the path of the element."""
+    title: str
+    """The title of the document; empty if it has none."""
     path: tuple[str, ...]
     """The heading path: the titles from the document to the section of the hit."""
     text: str
@@ -85,6 +87,7 @@ def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: f
         score=score,
         document=segment.document_id(local),
         passage=_passage_id(segment, local, matches, row, candidate),
+        title=document_title(segment, local, text),
         path=tuple(titles_above(snapshot, matches, row, text)),
         text=text[characters],
         highlights=tuple(_highlights(snapshot.analyzer, matches.query, text[characters], segment.label("language", span))),
@@ -99,6 +102,12 @@ def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: f
         place=segment.places(local, record).get(span_in_document),
         citation=f"{metadata.get('publication', segment.document_id(local))} {citation}" if citation else "",
     )
+
+
+def document_title(segment: Segment, local: int, text: str) -> str:
+    """The title of a document (numbered in the segment); empty if it has none. `text` is the text of the document."""
+    title = segment.span_of("section.title_span", local, segment.sections_of(local).start)
+    return text[segment.characters(title)] if title >= 0 else ""
 
 
 def _passage_id(segment: Segment, local: int, matches: Matches, row: int, candidate: int) -> str:
