@@ -42,7 +42,7 @@ NOTES = 10
 @threads_option
 @topic_options
 @document_ranking_option
-@search_options(k=1000, help={"k": "Number of passages per topic, or of documents with --document-ranking."})
+@search_options(without={"offset"}, k=1000, help={"k": "Number of passages per topic, or of documents with --document-ranking."})
 def command(
     index: str,
     topics: str,

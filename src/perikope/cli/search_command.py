@@ -54,7 +54,12 @@ MAX_CLAIMS = 1 << 24
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines: one object per hit.")
 @document_ranking_option
-@search_options(help={"k": "Number of passages to return, or of documents with --document-ranking."})
+@search_options(
+    help={
+        "k": "Number of passages to return, or of documents with --document-ranking.",
+        "offset": "Number of best results to leave out, to turn pages: --offset 10 begins with rank 11.",
+    }
+)
 def command(
     index: str,
     query: str | None,
@@ -93,12 +98,12 @@ def command(
     if document_ranking and for_model is not None:
         raise UsageError("--for-model prints passages, and --document-ranking ranks documents; leave one of them out")
     options = search.options
-    keywords = {**search.keywords, "k": 1} if document_ranking else search.keywords
+    keywords = {**search.keywords, "k": 1, "offset": 0} if document_ranking else search.keywords
     results = opened.search(topic, **keywords)
     for note in results.notes:
         click.echo(f"perikope: note: {printable(note)}", err=True)
     if document_ranking:
-        _show_documents(results.document_ranking(document_ranking, options.k), as_json)
+        _show_documents(results.document_ranking(document_ranking, options.k, offset=options.offset), as_json, options.offset)
     elif for_model is not None:
         _show_for_model(results, for_model, as_json)
     else:
@@ -137,8 +142,8 @@ def _show_for_model(results: Results, words: int, as_json: bool) -> None:
         click.echo(f"perikope: note: no hit fits into {words} words; the best hit alone needs {text.needed}", err=True)
 
 
-def _show_documents(ranking: list[tuple[str, float]], as_json: bool) -> None:
-    for rank, (document, score) in enumerate(ranking, 1):
+def _show_documents(ranking: list[tuple[str, float]], as_json: bool, offset: int) -> None:
+    for rank, (document, score) in enumerate(ranking, offset + 1):
         record = {"rank": rank, "score": score, "document": document}
         click.echo(json.dumps(record, ensure_ascii=False) if as_json else f"{rank:>3}. {score:.4f}  {printable(document)}")
 
@@ -180,6 +185,8 @@ def _why_nothing(index: Index, topic: Topic, options: SearchOptions, prepared: P
 
     if not index.documents:
         return "the index is empty"
+    if options.offset and len(index.search(topic, options=options.updated({"k": 1, "offset": 0}))):
+        return f"there is no result after rank {options.offset}; use a smaller --offset"
     conditions = options.filter or options.ids is not None or options.shares_codes_with or prepared.filters
     if conditions and not count_documents(index.snapshot, options, prepared.filters):
         return "no document meets the conditions"

@@ -77,7 +77,7 @@ class _Tuned:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all settings with their scores.")
 @topic_options
 @search_options(
-    without=("model",), k=1000, help={"k": "Number of passages per topic, or more if --measure ranks documents and needs more."}
+    without=("model", "offset"), k=1000, help={"k": "Number of passages per topic, or more if --measure ranks documents and needs more."}
 )
 def command(index: str, topics: str, qrels: str, search: GivenSearch, **options: Any) -> int:
     """Find the values of a model's parameters that rank topics best.

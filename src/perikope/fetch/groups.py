@@ -9,6 +9,22 @@ from perikope.core.errors import unknown
 from perikope.fetch.filters import known_fields
 from perikope.index.reader import Snapshot
 
+STRUCTURE = ("document", "section")
+"""Words that name a unit of the documents, and not a metadata field of the same name."""
+
+
+def field_named(snapshot: Snapshot, name: str) -> str:
+    """The metadata field that a user names: `family`, or `metadata.family` if the word has another meaning as well.
+
+    Raises `UsageError` if no document has the field.
+    """
+    known = known_fields(snapshot)
+    if name in known:
+        return name
+    if (plain := name.removeprefix("metadata.")) in known:
+        return plain
+    raise unknown("metadata field", plain, known)
+
 
 def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
     """The group number of each document: equal if the values in a metadata field are equal, -1 without the field.
@@ -16,8 +32,6 @@ def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
     `documents` are document numbers in ascending order. Documents with several values are in one group only if all of
     their values are equal.
     """
-    if field not in (known := known_fields(snapshot)):
-        raise unknown("metadata field", field, known)
     values: list[list[bytes]] = [[] for _ in range(documents.size)]
     bounds = documents.searchsorted(snapshot.first_document)
     for i, segment in enumerate(snapshot.segments):

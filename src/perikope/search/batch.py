@@ -112,9 +112,9 @@ def search_topics(
     """
     followed = load_recipe(recipe) if recipe else None
     chosen = resolve_options(followed, given, options)
-    k = chosen.k
+    page = {"k": chosen.k, "offset": chosen.offset}
     if document_ranking:
-        chosen = chosen.updated({"k": 1})
+        chosen = chosen.updated({"k": 1, "offset": 0})
 
     def search(topic: Topic) -> tuple[list[Any], str, tuple[str, ...]]:
         asked = prepare_topic(index.snapshot, topic, chosen)
@@ -124,7 +124,7 @@ def search_topics(
             warnings.warn(complaint, stacklevel=2)
         results = asked.search.run(asked.prepared)
         if document_ranking:
-            ranking = [(encode(id), score) for id, score in results.document_ranking(document_ranking, k)]
+            ranking = [(encode(id), score) for id, score in results.document_ranking(document_ranking, **page)]
         else:
             ranking = ranking_of(results)
         return ranking, "" if ranking else NOTHING_FOUND, asked.prepared.notes

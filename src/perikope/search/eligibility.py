@@ -8,7 +8,7 @@ import numpy as np
 
 from perikope.browse.matches import Matches
 from perikope.browse.models.content import fetch_score
-from perikope.browse.ranking import Presentation, Ranking, rank
+from perikope.browse.ranking import Presentation, Ranking, Unit, rank
 from perikope.browse.satisfaction import satisfied
 from perikope.browse.signals import Column
 from perikope.browse.structure import Units
@@ -16,7 +16,7 @@ from perikope.browse.tags import tags_of_elements
 from perikope.core.arrays import Integers, Mask
 from perikope.core.errors import UsageError, unknown
 from perikope.fetch.filters import known_parts, known_tags, passage_mask
-from perikope.fetch.groups import groups_of
+from perikope.fetch.groups import STRUCTURE, field_named, groups_of
 from perikope.index.reader import Snapshot
 from perikope.query.patent import PARTS
 from perikope.search.options import SearchOptions
@@ -64,7 +64,8 @@ class Eligibility:
         element_tags = tags_of_elements(snapshot, options.elements) if isinstance(options.elements, tuple) else None
         if options.drop_unmatched and not options.no_overlap:
             raise UsageError("drop_unmatched needs no_overlap (--no-overlap); add no_overlap, or leave drop_unmatched out")
-        presentation = Presentation(options.no_overlap, options.group_by_document, options.drop_unmatched, options.one_per)
+        field, unit = _one_per(snapshot, options.one_per)
+        presentation = Presentation(options.no_overlap, options.group_by_document, options.drop_unmatched, field, unit)
         units: Units = "elements" if options.elements else "passages"
         must_match = options.must_match or options.across_passages
         return cls(snapshot, units, element_tags, parts, tags, must_match, options.across_passages, presentation)
@@ -86,11 +87,11 @@ class Eligibility:
         return rank(matches, score, k, id_rank, allowed=eligible, presentation=self.presentation, group_of_document=groups)
 
     def groups(self, matches: Matches) -> Integers | None:
-        """The group number of each candidate, if the option `one_per` is set; else None.
+        """The group number of each candidate, if the option `one_per` has a metadata field; else None.
 
         Only one document per group may have results.
         """
-        field = self.presentation.one_per
+        field = self.presentation.one_document_per
         return groups_of(self.snapshot, matches.number_of_document, field) if field else None
 
     def _allowed_by_structure(self, matches: Matches) -> Mask:
@@ -108,6 +109,16 @@ class Eligibility:
             passages = first + np.arange(rows.start, rows.stop) - row_bounds[candidate]
             allowed[rows] = passage_mask(segment, documents, passages, self.parts, self.tags)
         return allowed
+
+
+def _one_per(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[str, Unit]:
+    """The metadata field and the unit of the option `one_per`; either is empty if it is not given."""
+    fields = [field_named(snapshot, name) for name in names if name not in STRUCTURE]
+    if len(fields) > 1:
+        raise UsageError(f"one_per takes one metadata field, not {' and '.join(fields)}; leave out all but one")
+    # One result per document is also one per section.
+    unit: Unit = "document" if "document" in names else "section" if "section" in names else ""
+    return fields[0] if fields else "", unit
 
 
 def by_documents(matches: Matches, score: Column, eligible: Mask | None) -> tuple[Column, Mask | None]:

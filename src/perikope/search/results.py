@@ -68,7 +68,8 @@ class Results(Sequence[Hit]):
         if not -len(self) <= number < len(self):
             raise IndexError(number)
         number %= len(self)
-        return read_hit(self._snapshot, self.matches, int(self.ranking.rows[number]), number + 1, float(self.ranking.scores[number]))
+        rank = self.ranking.offset + number + 1
+        return read_hit(self._snapshot, self.matches, int(self.ranking.rows[number]), rank, float(self.ranking.scores[number]))
 
     def names(self) -> list[tuple[str, float]]:
         """The name (`document#passage`) and score of each hit, as in a run file."""
@@ -100,25 +101,27 @@ class Results(Sequence[Hit]):
         columns: dict[str, Array] = {
             "document": np.array([document for document, _ in names], object),
             "passage": np.array([passage for _, passage in names], object),
-            "rank": np.arange(1, rows.size + 1),
+            "rank": self.ranking.offset + np.arange(1, rows.size + 1),
             "score": self.ranking.scores.copy(),
         }
         return columns | {f"signal_{name}" if name in columns else name: column.values[rows] for name, column in self._signals.items()}
 
-    def document_ranking(self, method: str = "maxp", k: int = 1000) -> list[tuple[str, float]]:
-        """Id and score of the best `k` documents, ranked by their passages; see `perikope.browse.document_ranking`."""
+    def document_ranking(self, method: str = "maxp", k: int = 1000, *, offset: int = 0) -> list[tuple[str, float]]:
+        """Id and score of the best `k` documents after `offset`, ranked by their passages.
+
+        See `perikope.browse.document_ranking`.
+        """
         if not self.is_complete:
             raise UsageError(
                 "documents cannot be ranked by their passages if all documents are searched; set documents (--documents) to a number"
             )
         groups = self.group_of_document
-        most = k if groups is None else max(k, self.matches.documents)
+        most = offset + k if groups is None else self.matches.documents
         best = rank_documents(self.matches, self.score, parse_method(method), most, eligible=self.eligible)
         rows = slice(None) if groups is None else first_of_group(groups[best.documents])
         numbers, scores = self.matches.number_of_document[best.documents[rows]], best.scores[rows]
-        return [
-            (self._snapshot.document_id(number), score) for number, score in zip(numbers.tolist()[:k], scores.tolist()[:k], strict=True)
-        ]
+        page = zip(numbers[offset : offset + k].tolist(), scores[offset : offset + k].tolist(), strict=True)
+        return [(self._snapshot.document_id(number), score) for number, score in page]
 
     def context(self, budget: int = BUDGET, *, tokens: TokenCounter = count_words, around: int = AROUND) -> Context:
         """The hits as one text for a reader or a language model, of at most `budget` tokens.
