@@ -18,7 +18,8 @@ from perikope import __version__
 from perikope.core.errors import PerikopeError
 
 FIRST = (
-    "index", "search", "explain", "locate", "run", "eval", "graph", "encode", "train", "learn", "tune", "experiment", "compact", "check",
+    "index", "search", "show", "info", "explain", "locate", "run", "eval", "graph", "encode", "train", "learn", "tune", "experiment",
+    "compact", "check",
 )  # fmt: skip
 """Commands in the order in which a new user needs them; `--help` lists the other commands after these, by name."""
 _SUFFIX = "_command"

@@ -6,7 +6,7 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -145,6 +145,33 @@ def count(number: int, noun: str) -> str:
     ('1 document', '2 documents')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def byte_count(size: int) -> str:
+    """A number of bytes for people.
+
+    >>> byte_count(0), byte_count(1500), byte_count(2_340_000)
+    ('0 bytes', '1.5 KB', '2.3 MB')
+    """
+    if size < 1000:
+        return count(size, "byte")
+    power = min(len(str(size)) - 1, 14) // 3
+    return f"{size / 1000**power:.1f} {'KMGT'[power - 1]}B"
+
+
+def table_lines(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+    """Rows of cells as lines, two spaces between the columns; the columns in `right` are aligned at the right.
+
+    >>> table_lines([["field", "values"], ["date", "7"]], right={1})
+    ['field  values', 'date        7']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(_aligned(row, widths, right)).rstrip() for row in rows]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> Iterator[str]:
+    for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        yield cell.rjust(width) if at in right else cell.ljust(width)
 
 
 def _fill(text: str, width: int) -> str:
