@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Unpack
 
 from perikope.browse.signals import Node
@@ -13,6 +14,7 @@ from perikope.core.errors import UsageError
 from perikope.document.tree import Document, Place
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
+from perikope.formats.jsonl import document_from
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.reader import Snapshot
 from perikope.query.patent import Claims
@@ -29,17 +31,22 @@ from perikope.text.analysis import Analyzer
 
 __all__ = ["Hit", "Index", "Results"]
 
+Given = Document | Mapping[str, Any]
+"""A document to add: a `Document`, or a dictionary with the keys of a line of JSON Lines."""
+
 
 class Index:
     """An index of documents, which can be searched for passages by many threads at the same time.
 
     >>> import tempfile
     >>> index = Index.create(tempfile.mkdtemp())
-    >>> from perikope.document.tree import TreeBuilder
-    >>> builder = TreeBuilder("d1", title="Pumps"); _ = builder.passage("A magnet drives the rotor.")
-    >>> index.add([builder.build()]); index.commit()
+    >>> index.add({"id": "d1", "title": "Pumps", "passages": ["A magnet drives the rotor."]})
+    >>> index.commit()
     >>> [(hit.document, hit.path, hit.text) for hit in index.search("rotor of a pump")]
     [('d1', ('Pumps',), 'A magnet drives the rotor.')]
+
+    A `with` block commits the changes and closes the index at its end. If the block raises an error, it discards the
+    changes instead, and a note on the error says so.
     """
 
     def __init__(self, folder: str | PathLike[str], *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> None:
@@ -51,7 +58,7 @@ class Index:
         self.folder = Path(folder)
         self.memory = memory
         self.wait = wait
-        self._snapshot = Snapshot.open(self.folder)
+        self._snapshot: Snapshot | None = Snapshot.open(self.folder)
         self._writer: IndexWriter | None = None
 
     @classmethod
@@ -81,39 +88,53 @@ class Index:
     @property
     def snapshot(self) -> Snapshot:
         """The snapshot that is searched: the segments of one commit, opened for reading."""
+        if self._snapshot is None:
+            raise UsageError(f"the index {self.folder} was closed; open it again with Index.open({str(self.folder)!r})")
         return self._snapshot
 
     @property
     def languages(self) -> list[str]:
         """The languages of the documents; the main language of the index is first."""
-        return list(self._snapshot.languages)
+        return list(self.snapshot.languages)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of the text analysis: stemmer and stop words."""
-        return dict(self._snapshot.manifest.analysis)
+        return dict(self.snapshot.manifest.analysis)
 
     @property
     def documents(self) -> int:
         """The number of documents."""
-        return self._snapshot.totals.documents
+        return self.snapshot.totals.documents
 
     @property
     def passages(self) -> int:
         """The number of passages in all documents."""
-        return self._snapshot.totals.passages
+        return self.snapshot.totals.passages
 
     @property
     def fingerprint(self) -> str:
         """A checksum of the content, as eight hexadecimal digits; it changes when the content changes."""
-        return self._snapshot.manifest.fingerprint
+        return self.snapshot.manifest.fingerprint
 
-    def add(self, documents: Document | Iterable[Document], *, replace: bool = False) -> None:
+    def add(self, documents: Given | Iterable[Given], *, replace: bool = False) -> None:
         """Add documents, which become searchable with `commit`.
 
-        With `replace`, a new document replaces an indexed document with the same id.
+        A document is a `Document` (from `perikope.read` or a `TreeBuilder`), or a dictionary with the keys of a line of
+        JSON Lines. With `replace`, a new document replaces an indexed document with the same id. After an error, none
+        of the given documents is added; documents of earlier calls still are.
         """
-        self._write().add([documents] if isinstance(documents, Document) else documents, replace=replace)
+        self._write().add(self._made(documents), replace=replace)
+
+    def _made(self, given: Given | Iterable[Given]) -> Iterable[Document]:
+        """The given documents. Dictionaries become documents when they are read."""
+        if isinstance(given, (str, bytes, PathLike)):
+            raise UsageError(f"cannot add {str(given)!r}, which is no document; read files with perikope.read: index.add(perikope.read(…))")
+        listed = [given] if isinstance(given, (Document, Mapping)) else given
+        if not isinstance(listed, Iterable):
+            raise UsageError(f"cannot add a value of type {type(given).__name__} to an index; add a document, or several as an iterable")
+        language = self.snapshot.manifest.language
+        return (document_from(item, language) if isinstance(item, Mapping) else item for item in listed)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete documents by id, and return the number of deleted documents. They stay searchable until `commit`."""
@@ -131,11 +152,30 @@ class Index:
             self._writer.close()
             self._writer = None
 
+    def close(self) -> None:
+        """Release the files of the index. Results of earlier searches can still be read.
+
+        Changes since the last commit are discarded, with a warning; `rollback` discards them without one.
+        """
+        if self._writer is not None:
+            self._writer.warn_of_loss()
+        self.rollback()
+        self._snapshot = None
+
     def __enter__(self) -> Index:
+        _ = self.snapshot  # raises an error if the index was closed
         return self
 
-    def __exit__(self, *details: object) -> None:
-        self.rollback()
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if error is None:
+                self.commit()
+            elif self._writer is not None:
+                changes = f" ({self._writer.changes})" if self._writer.changes else ""
+                error.add_note(f"The index {self.folder} was rolled back to its last commit{changes}.")
+        finally:
+            self.rollback()
+            self.close()
 
     def compact(self) -> None:
         """Commit, then merge the segments. This removes the text of deleted documents from the disk."""
@@ -144,19 +184,21 @@ class Index:
 
     def refresh(self) -> bool:
         """Open the last commit, even if another process made it. Returns whether the index has changed."""
+        shown = self.snapshot
         latest = Snapshot.open(self.folder)
-        changed = latest.manifest.generation != self._snapshot.manifest.generation
+        changed = latest.manifest.generation != shown.manifest.generation
         if changed:
             self._show(latest)
         return changed
 
     def _show(self, snapshot: Snapshot) -> None:
         """Replace the snapshot with a later one, which takes over the loaded query encoders."""
-        snapshot.query_encoders.update(self._snapshot.query_encoders)
+        snapshot.query_encoders.update(self.snapshot.query_encoders)
         self._snapshot = snapshot
 
     def _write(self) -> IndexWriter:
         if self._writer is None:
+            _ = self.snapshot  # raises an error if the index was closed
             self._writer = IndexWriter(self.folder, memory=self.memory, wait=self.wait)
         return self._writer
 
@@ -183,7 +225,7 @@ class Index:
         `translator` translates text in a language that is not searched: a function of text, source and target language,
         or the URL of a LibreTranslate server. The `notes` of the query say what could not be done as requested.
         """
-        return read_patent(self._snapshot, patent, claims, SearchOptions.of(given), family)
+        return read_patent(self.snapshot, patent, claims, SearchOptions.of(given), family)
 
     @with_signature()
     def search(
@@ -200,7 +242,7 @@ class Index:
         """
         self._check_about_patents(query, given)
         chosen = load_recipe(recipe) if recipe else None
-        search = search_for(self._snapshot, query, resolve_options(chosen, given, options))
+        search = search_for(self.snapshot, query, resolve_options(chosen, given, options))
         prepared = search.prepare(query)
         for complaint in search.complaints(prepared, chosen):
             warnings.warn(complaint, stacklevel=2)
@@ -220,7 +262,7 @@ class Index:
 
         Recipe, options and keywords are the same as in `search`.
         """
-        return explain(self._snapshot, query, passage, resolve_options(load_recipe(recipe) if recipe else None, given, options))
+        return explain(self.snapshot, query, passage, resolve_options(load_recipe(recipe) if recipe else None, given, options))
 
     def _check_about_patents(self, query: Asked, given: Mapping[str, Any]) -> None:
         """Raise `UsageError` if an option for patents is given with a text or a finished patent query.
@@ -238,7 +280,7 @@ class Index:
 
         The file is named as in the index. The location is None if it was not recorded.
         """
-        segment, local, span = find_span(self._snapshot, document, passage)
+        segment, local, span = find_span(self.snapshot, document, passage)
         return segment.source(local)[0], segment.places(local).get(span)
 
     def count(
@@ -251,7 +293,7 @@ class Index:
     ) -> int:
         """The number of documents that satisfy all given conditions, which have the same meaning as in `search`."""
         given = {"filter": filter, "ids": ids, "shares_codes_with": shares_codes_with, "code_level": code_level}
-        return count_documents(self._snapshot, SearchOptions.of(given))
+        return count_documents(self.snapshot, SearchOptions.of(given))
 
     def check_query(self, query: str | PatentQuery, *, language: str = "", syntax: str = "words") -> Query:
         """Translate a query into terms of the index. Raises `UsageError` if no term is left.
@@ -261,7 +303,9 @@ class Index:
         if isinstance(query, PatentQuery):
             return query.fetch
         options = SearchOptions.of({"language": language, "syntax": syntax})
-        return read_query(self._snapshot, query, options.language, options.syntax)
+        return read_query(self.snapshot, query, options.language, options.syntax)
 
     def __repr__(self) -> str:
+        if self._snapshot is None:
+            return f"Index({str(self.folder)!r}, closed)"
         return f"Index({str(self.folder)!r}, {self.documents} documents, {self.passages} passages)"
