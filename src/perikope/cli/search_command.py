@@ -178,7 +178,7 @@ def _why_nothing(index: Index, topic: Topic, options: SearchOptions, prepared: P
     """One line that says why there are no results."""
     from perikope.search.steps import count_documents
 
-    if not index.documents:
+    if not len(index):
         return "the index is empty"
     conditions = options.filter or options.ids is not None or options.shares_codes_with or prepared.filters
     if conditions and not count_documents(index.snapshot, options, prepared.filters):

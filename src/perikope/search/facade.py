@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Unpack
 
 from perikope.browse.signals import Node
+from perikope.build.indexing import BuildOptions, BuildReport, build
 from perikope.core.errors import UsageError
 from perikope.document.tree import Document, Place
 from perikope.fetch.filters import Filter
@@ -17,6 +18,7 @@ from perikope.fetch.prior_art import PatentQuery
 from perikope.formats.jsonl import document_from
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.reader import Snapshot
+from perikope.index.stored import stored_document
 from perikope.query.patent import Claims
 from perikope.query.terms import Query
 from perikope.search.asking import Asked, read_patent, read_query
@@ -26,13 +28,17 @@ from perikope.search.keywords import PatentKeywords, SearchKeywords
 from perikope.search.options import OPTIONS, PATENTS, SearchOptions, patent_options, with_signature
 from perikope.search.recipes import Recipe, load_recipe, resolve_options
 from perikope.search.results import Results
-from perikope.search.steps import count_documents, search_for
+from perikope.search.steps import allowed_documents, count_documents, search_for
 from perikope.text.analysis import Analyzer
 
 __all__ = ["Hit", "Index", "Results"]
 
 Given = Document | Mapping[str, Any]
 """A document to add: a `Document`, or a dictionary with the keys of a line of JSON Lines."""
+
+
+Conditions = str | Filter | Sequence[str | Filter]
+"""Conditions on documents, such as `year>=2010`; see the option `filter` of a search."""
 
 
 class Index:
@@ -102,10 +108,27 @@ class Index:
         """The settings of the text analysis: stemmer and stop words."""
         return dict(self.snapshot.manifest.analysis)
 
-    @property
-    def documents(self) -> int:
+    def __len__(self) -> int:
         """The number of documents."""
         return self.snapshot.totals.documents
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self.snapshot.find_document(id) >= 0
+
+    def get(self, id: str) -> Document | None:
+        """The document with this id, as it was added; None if the index has no such document."""
+        snapshot = self.snapshot
+        number = snapshot.find_document(id)
+        return stored_document(*snapshot.locate(number)) if number >= 0 else None
+
+    def documents(self, filter: Conditions = ()) -> Iterator[Document]:
+        """The documents of the index one by one, as they were added; with `filter`, those that satisfy all conditions.
+
+        The documents are those of the moment of the call, even if the index changes before the last one is read.
+        """
+        snapshot = self.snapshot
+        numbers = allowed_documents(snapshot, SearchOptions.of({"filter": filter})).nonzero()[0].tolist()
+        return (stored_document(*snapshot.locate(number)) for number in numbers)
 
     @property
     def passages(self) -> int:
@@ -139,6 +162,38 @@ class Index:
     def delete(self, ids: Iterable[str]) -> int:
         """Delete documents by id, and return the number of deleted documents. They stay searchable until `commit`."""
         return self._write().delete([ids] if isinstance(ids, str) else ids)
+
+    def sync(
+        self,
+        paths: str | PathLike[str] | Iterable[str | PathLike[str]],
+        *,
+        format: str = "auto",
+        language: str | None = None,
+        languages: Sequence[str] = (),
+        segment: str = "markup",
+        workers: int = 1,
+    ) -> BuildReport:
+        """Make the index equal to files and folders, and commit: read new and changed files, delete those that are gone.
+
+        The keywords are options of `perikope index`, with the same meaning. `workers` is the number of processes that
+        read; more than one needs `if __name__ == "__main__":` in a script. Files that cannot be read are left out, with
+        a warning; the report lists them.
+        """
+        _ = self.snapshot  # raises an error if the index was closed
+        if self._writer is not None and self._writer.changes:
+            raise UsageError(f"{self.folder} has uncommitted changes ({self._writer.changes}); commit() or rollback() them before sync()")
+        self.rollback()
+        listed = [paths] if isinstance(paths, (str, PathLike)) else paths
+        options = BuildOptions(
+            format=format, language=language, languages=tuple(languages), segment=segment, sync=True,
+            memory=self.memory, workers=workers, wait=self.wait,
+        )  # fmt: skip
+        report = build(str(self.folder), [str(fspath(path)) for path in listed], options)
+        self.refresh()
+        if report.skipped:
+            first = "; ".join(str(problem) for problem in report.skipped[:3])
+            warnings.warn(f"{len(report.skipped)} files could not be read completely: {first}", stacklevel=2)
+        return report
 
     def commit(self) -> None:
         """Write all changes since the last commit to disk, and search the new documents from now on."""
@@ -285,7 +340,7 @@ class Index:
 
     def count(
         self,
-        filter: str | Filter | Sequence[str | Filter] = (),
+        filter: Conditions = (),
         *,
         ids: str | Sequence[str] | None = None,
         shares_codes_with: str = "",
@@ -308,4 +363,4 @@ class Index:
     def __repr__(self) -> str:
         if self._snapshot is None:
             return f"Index({str(self.folder)!r}, closed)"
-        return f"Index({str(self.folder)!r}, {self.documents} documents, {self.passages} passages)"
+        return f"Index({str(self.folder)!r}, {len(self)} documents, {self.passages} passages)"

@@ -26,7 +26,7 @@ def test_a_with_block_commits_and_closes(tmp_path):
         index.add(plain_document("d1", "", "rotor"))
     assert found(tmp_path / "index") == ["d1"]
     assert repr(index) == f"Index('{tmp_path / 'index'}', closed)"
-    for use in (lambda: index.search("rotor"), lambda: index.add(PUMP), lambda: index.documents, index.refresh, index.__enter__):
+    for use in (lambda: index.search("rotor"), lambda: index.add(PUMP), lambda: len(index), index.refresh, index.__enter__):
         with pytest.raises(UsageError, match=r"was closed; open it again with Index\.open\('.*index'\)"):
             use()
 
@@ -144,7 +144,7 @@ def test_a_long_addition_among_short_ones(tmp_path, monkeypatch):
     for count in (1, 9, 1, 9):
         index.add([plain_document(f"{count}-{index._write().changes}-{i}", "", f"rotor {i}") for i in range(count)])
     index.commit()
-    assert index.documents == len(found(tmp_path / "index", "rotor")) + 10 == 20
+    assert len(index) == len(found(tmp_path / "index", "rotor")) + 10 == 20
 
 
 def test_dictionaries_are_documents(tmp_path):
