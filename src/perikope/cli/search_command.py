@@ -183,7 +183,7 @@ def _why_nothing(index: Index, topic: Topic, options: SearchOptions, prepared: P
     """One line that says why there are no results."""
     from perikope.search.steps import count_documents
 
-    if not index.documents:
+    if not len(index):
         return "the index is empty"
     if options.offset and len(index.search(topic, options=options.updated({"k": 1, "offset": 0}))):
         return f"there is no result after rank {options.offset}; use a smaller --offset"

@@ -43,6 +43,10 @@ class ModelWarning(UserWarning):
     """The index lacks a document feature that the model needs, such as titles. The model ranks without this feature."""
 
 
+class UncommittedWarning(ResourceWarning):
+    """Changes to an index were discarded because they were not committed."""
+
+
 class MissingExtra(PerikopeError):
     """An optional dependency is not installed."""
 
