@@ -6,7 +6,7 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -56,17 +56,25 @@ EXCERPT = 700
 def marked(hit: Hit, width: int, full: bool) -> str:
     """The text of a hit, wrapped to `width` columns, with query terms in bold; an excerpt unless `full`."""
     first, last = (0, len(hit.text)) if full else _excerpt(hit)
-    bold = bytearray(len(hit.text))
-    for start, end in hit.highlights:
+    before, after = "… " if first else "", " …" if last < len(hit.text) else ""
+    words = [(max(start, first) - first, min(end, last) - first) for start, end in hit.highlights if start < last and end > first]
+    return bold_words(hit.text[first:last], words, lambda plain: _fill(before + plain + after, width), added=len(before.strip()))
+
+
+def bold_words(text: str, words: Iterable[tuple[int, int]], wrap: Callable[[str], str] = str, *, added: int = 0) -> str:
+    """Text without control characters, with some words in bold. `words` are pairs of start and end (exclusive).
+
+    `wrap` may change white space, and put `added` visible characters before the text.
+    """
+    bold = bytearray(len(text))
+    for start, end in words:
         bold[start:end] = b"\x01" * (end - start)
     # One character at a time, so that each keeps its mark even if its neighbours are removed.
-    visible = [(character, mark) for at, mark in enumerate(bold[first:last], first) for character in printable(hit.text[at])]
+    visible = [(character, mark) for at, mark in enumerate(bold) for character in printable(text[at])]
     marks = [mark for character, mark in visible if not character.isspace()]
-    text = "".join(character for character, _ in visible)
-    wrapped = _fill(("… " if first else "") + text + (" …" if last < len(hit.text) else ""), width)
-    pieces, at = [], -1 if first else 0
+    pieces, at = [], -added
     # Wrapping changes only spaces, so the other characters keep their order.
-    for character in wrapped:
+    for character in wrap("".join(character for character, _ in visible)):
         seen = not character.isspace()
         pieces.append(click.style(character, bold=True) if seen and 0 <= at < len(marks) and marks[at] else character)
         at += seen

@@ -141,7 +141,7 @@ class Index:
 
         This reads the metadata values of all documents. `to_dict()` of the result makes plain values for JSON.
         """
-        return describe(self._snapshot)
+        return describe(self.snapshot)
 
     @property
     def fingerprint(self) -> str:

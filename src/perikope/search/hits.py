@@ -90,7 +90,7 @@ def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: f
         title=document_title(segment, local, text),
         path=tuple(titles_above(snapshot, matches, row, text)),
         text=text[characters],
-        highlights=tuple(_highlights(snapshot.analyzer, matches.query, text[characters], segment.label("language", span))),
+        highlights=tuple(highlights_in(snapshot.analyzer, matches.query, text[characters], segment.label("language", span))),
         part=segment.label("part", span),
         tag=segment.label("tag", span),
         before=neighbour(before),
@@ -136,7 +136,7 @@ def _around(segment: Segment, local: int, matches: Matches, row: int, candidate:
     return passages.start + before - 1, passages.start + after
 
 
-def _highlights(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
+def highlights_in(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each word of a text whose term is in the query."""
     query_terms = set(query.terms)
     starts, ends = word_spans(text)
