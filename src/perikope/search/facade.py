@@ -174,7 +174,7 @@ class Index:
         segment: str = "markup",
         workers: int = 1,
     ) -> BuildReport:
-        """Make the index equal to files and folders, and commit: read new and changed files, delete those that are gone.
+        """Make the index equal to files and folders: read what is new or changed, delete what is gone, and commit.
 
         The keywords are options of `perikope index`, with the same meaning. `workers` is the number of processes that
         read; more than one needs `if __name__ == "__main__":` in a script. Files that cannot be read are left out, with
