@@ -65,11 +65,8 @@ def results_text(hits: Sequence[Hit], notes: Iterable[str] = ()) -> str:
     """The hits as text, with at most two lines per hit, and the notes of the search."""
     blocks = [_counted(len(hits)), *(f"note: {printable(note)}" for note in notes)]
     for hit in hits[:SHOWN]:
-        head = f"{hit.rank:>3}. {hit.score:.4f}  "
-        blocks += [
-            head + _cut(f"{printable(hit.name)}  {' › '.join(map(printable, hit.path))}".rstrip(), _WIDTH - len(head)),
-            f"     {_one_line(hit)}",
-        ]
+        head = f"{hit.rank:>3}. {hit.score:.4f}  {printable(hit.name)}  {' › '.join(map(printable, hit.path))}"
+        blocks += [_cut(head.rstrip()), f"     {_one_line(hit)}"]
     return "\n".join([*blocks, *_others(len(hits), SHOWN)])
 
 
@@ -95,10 +92,8 @@ def _page(rows: Iterable[str]) -> str:
 
 def _row(hit: Hit) -> str:
     path = " › ".join(f"<bdi>{_clean(title)}</bdi>" for title in hit.path) or f"<bdi>{_clean(hit.document)}</bdi>"
-    known = [
-        f"<code>{_clean(hit.name)}</code>",
-        *(_clean(fact) for fact in (hit.citation, hit.part, hit.source if hit.source != hit.document else "") if fact),
-    ]
+    facts = hit.citation, hit.part, hit.source if hit.source != hit.document else ""
+    known = [f"<code>{_clean(hit.name)}</code>", *(_clean(fact) for fact in facts if fact)]
     style = f' style="{_CODE}"' if hit.tag in ("pre", "code") else ""
     return (
         f'<div style="{_ROW}"><div><span style="{_QUIET}">{hit.rank}. </span><b>{path}</b></div>'
@@ -144,5 +139,5 @@ def _others(number: int, shown: int) -> Iterator[str]:
         yield f"… and {number - shown} more"
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 2]} …"
+def _cut(line: str) -> str:
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 2]} …"

@@ -164,8 +164,3 @@ def test_a_missing_package_is_named(index, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(PerikopeError, match=f"^to_{package} needs {package}, which is not installed: pip install {package}$"):
         getattr(index.search("rotor"), f"to_{package}")()
-
-
-def test_frames_are_loaded_on_use(index):
-    index.search("rotor").to_dicts()
-    assert not {"pandas", "polars"} & {name for name in sys.modules if sys.modules[name] is not None} or "pytest" in sys.modules
