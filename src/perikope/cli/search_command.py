@@ -123,11 +123,9 @@ def _topic(query: str | None, patent: str | None, claims: str | None, chosen: tu
 
 def _show_hits(results: Results, as_json: bool, *, context: bool, full: bool) -> None:
     """Print one paragraph per hit or, with `as_json`, one JSON object per hit."""
-    from dataclasses import asdict
-
     if as_json:
         for hit in results:
-            click.echo(json.dumps(asdict(hit), ensure_ascii=False))
+            click.echo(json.dumps(hit.to_dict(), ensure_ascii=False))
     elif len(results):
         click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results))
 

@@ -56,6 +56,13 @@ class MissingExtra(PerikopeError):
         super().__init__(f"this needs {package}, which is not installed: {install_command(extra)}")
 
 
+class MissingPackage(PerikopeError, ImportError):
+    """A package that only one function needs is not installed."""
+
+    def __init__(self, package: str, used_by: str) -> None:
+        super().__init__(f"{used_by} needs {package}, which is not installed: pip install {package}")
+
+
 MOST_SHOWN = 60
 """Characters of a given name that an error repeats."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
@@ -22,11 +22,12 @@ from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
 from perikope.query.patent import Claims
 from perikope.query.terms import Query
-from perikope.search.asking import Asked, read_patent, read_query
+from perikope.search.asking import Asked, check_about_patents, read_patent, read_query
+from perikope.search.batch import search_many
 from perikope.search.explaining import explain, find_span
 from perikope.search.hits import Hit
 from perikope.search.keywords import PatentKeywords, SearchKeywords
-from perikope.search.options import OPTIONS, PATENTS, SearchOptions, patent_options, with_signature
+from perikope.search.options import SearchOptions, patent_options, with_signature
 from perikope.search.recipes import Recipe, load_recipe, resolve_options
 from perikope.search.results import Results
 from perikope.search.steps import allowed_documents, count_documents, search_for
@@ -181,7 +182,7 @@ class Index:
         segment: str = "markup",
         workers: int = 1,
     ) -> BuildReport:
-        """Make the index equal to files and folders, and commit: read new and changed files, delete those that are gone.
+        """Make the index equal to files and folders: read what is new or changed, delete what is gone, and commit.
 
         The keywords are options of `perikope index`, with the same meaning. `workers` is the number of processes that
         read; more than one needs `if __name__ == "__main__":` in a script. Files that cannot be read are left out, with
@@ -303,13 +304,45 @@ class Index:
         Restrictions (`filter`, `part`, `must_match` …) leave out documents and passages; they never change a score. The
         conditions of a patent query apply in addition to the given restrictions.
         """
-        self._check_about_patents(query, given)
+        check_about_patents(query, given)
         chosen = load_recipe(recipe) if recipe else None
         search = search_for(self.snapshot, query, resolve_options(chosen, given, options))
         prepared = search.prepare(query)
         for complaint in search.complaints(prepared, chosen):
             warnings.warn(complaint, stacklevel=2)
         return search.run(prepared)
+
+    @with_signature()
+    def search_many(
+        self,
+        queries: Iterable[Asked] | Mapping[str, str],
+        *,
+        threads: int | None = None,
+        on_problem: Callable[[str], None] | None = None,
+        recipe: str | Recipe = "",
+        options: SearchOptions | None = None,
+        **given: Unpack[SearchKeywords],
+    ) -> Iterator[tuple[Asked, Results]]:
+        """Search for many queries in several threads, and yield pairs of a query and its results, in the given order.
+
+        `queries` are texts, topics or patent queries, or a dictionary from ids to texts, which become topics. `threads`
+        is the number of queries that are searched for at the same time, by default the number of usable cores; it does
+        not change the results. Recipe, options and keywords are the same as in `search`.
+
+        A query that cannot be searched for, such as an empty text, raises an error. With `on_problem`, the function
+        gets the message instead, and the query is left out. A query without results has empty results.
+
+        >>> import tempfile
+        >>> index = Index.create(tempfile.mkdtemp())
+        >>> index.add({"id": "d1", "passages": ["A magnet drives the rotor."]}); index.commit()
+        >>> for query, results in index.search_many(["rotor", "?", "valve"], on_problem=print):
+        ...     print(query, len(results))
+        rotor 1
+        query 2: the query is empty; give at least one word
+        valve 0
+        """
+        chosen = load_recipe(recipe) if recipe else None
+        return search_many(self.snapshot, queries, given, threads=threads, on_problem=on_problem, recipe=chosen, options=options)
 
     @with_signature()
     def explain(
@@ -326,17 +359,6 @@ class Index:
         Recipe, options and keywords are the same as in `search`.
         """
         return explain(self.snapshot, query, passage, resolve_options(load_recipe(recipe) if recipe else None, given, options))
-
-    def _check_about_patents(self, query: Asked, given: Mapping[str, Any]) -> None:
-        """Raise `UsageError` if an option for patents is given with a text or a finished patent query.
-
-        The option would have no effect.
-        """
-        about_patents = [name for name in given if name in OPTIONS and OPTIONS[name].group == PATENTS]
-        if about_patents and isinstance(query, (str, PatentQuery)):
-            raise UsageError(
-                f"{about_patents[0]} applies to patents only; search with a topic that has a patent, or pass the option to patent_query"
-            )
 
     def place(self, document: str, passage: str) -> tuple[str, Place | None]:
         """The file that a passage was read from, and the location of the passage in this file.

@@ -56,7 +56,7 @@ def test_a_name_of_a_packaged_entry_is_taken_before_it_is_loaded(monkeypatch):
     late = types.ModuleType("late_package")
     monkeypatch.setitem(sys.modules, "late_package", late)
     monkeypatch.setattr("perikope.core.registry.entry_points", lambda group: [Loading(registry)])
-    with pytest.raises(UsageError, match="registered by perikope.packaged"):
+    with pytest.raises(UsageError, match=r"registered by perikope\.packaged"):
         registry.add("one", made("def one(): return 1", "__main__"))
     assert registry["one"]() == 2
 

@@ -43,9 +43,13 @@ def test_a_with_block_on_a_reading_index_closes_it(tmp_path):
 
 
 def test_a_with_block_that_fails_rolls_back_and_says_so(tmp_path):
-    with pytest.raises(RuntimeError) as raised, Index.create(tmp_path / "index") as index:
-        index.add([plain_document("d1", "", "rotor"), plain_document("d2", "", "rotor")])
-        raise RuntimeError("stop")
+    def stopped():
+        with Index.create(tmp_path / "index") as index:
+            index.add([plain_document("d1", "", "rotor"), plain_document("d2", "", "rotor")])
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError) as raised:
+        stopped()
     assert raised.value.__notes__ == [f"The index {tmp_path / 'index'} was rolled back to its last commit (2 documents added)."]
     assert found(tmp_path / "index") == []
     with Index.open(tmp_path / "index") as index:
@@ -60,11 +64,12 @@ def test_a_with_block_that_fails_while_it_only_reads_says_nothing(tmp_path):
 
 
 def test_a_forgotten_commit_is_a_warning(tmp_path):
-    index = Index.create(tmp_path / "index")
-    index.add([plain_document("d1", "", "rotor"), plain_document("d2", "", "rotor")])
-    with pytest.warns(ResourceWarning, match=r"not committed and are lost \(2 documents added\): call commit\(\)"):
-        del index
+    def forget():
+        Index.create(tmp_path / "index").add([plain_document("d1", "", "rotor"), plain_document("d2", "", "rotor")])
         gc.collect()
+
+    with pytest.warns(ResourceWarning, match=r"not committed and are lost \(2 documents added\): call commit\(\)"):
+        forget()
     index = Index.open(tmp_path / "index")
     index.add(PUMP)
     with pytest.warns(UncommittedWarning):

@@ -65,12 +65,12 @@ def test_a_function_that_is_no_model_is_refused_with_the_way_to_do_it(index):
         index.search("rotor", model=scored)
     with pytest.raises(UsageError, match="the function <lambda> is not a registered model"):
         index.explain("rotor", "d1#@1", model=lambda matches: 1.0)
-    with pytest.raises(UsageError, match="^model must be"):
+    with pytest.raises(UsageError, match=r"^model must be"):
         index.search("rotor", model=7)
 
 
 def test_packaged_models_are_protected(index):
-    with pytest.raises(UsageError, match="there is already a model 'bm25', registered by perikope.browse.models"):
+    with pytest.raises(UsageError, match=r"there is already a model 'bm25', registered by perikope\.browse\.models"):
 
         @pk.model(MODELS["bm25"].signals)
         def bm25(signals):
