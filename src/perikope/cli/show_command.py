@@ -60,12 +60,12 @@ def command(index: str, name: str, query: str, outline: bool, no_pager: bool, as
 
 def _head(view: DocumentView) -> Iterator[str]:
     """The title, the id, the source and the metadata of a document."""
-    from perikope.search.columns import metadata_cells
+    from perikope.search.columns import cell, flat
 
     if view.title:
         yield click.style(printable(view.title), bold=True)
     facts = {"document": view.document, "source": view.source, "language": view.language}
-    facts |= {field: str(value) for field, value in metadata_cells(view.metadata).items()}
+    facts |= {field: str(cell(value)) for field, value in flat(view.metadata)}
     facts |= {"cites": "; ".join(view.cites)}
     yield from table_lines([[printable(name), printable(value)] for name, value in facts.items() if value])
 

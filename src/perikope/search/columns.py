@@ -1,90 +1,96 @@
-"""The columns of a table of results, declared once. CSV files, spreadsheets and data frames all have these columns.
+"""The columns of tables of results, declared once: the properties of a `Hit` or `RankedDocument`, then metadata fields.
 
-The first columns are the same for all results. One column per metadata field of the results follows, such as
-`metadata.date`. A key of a nested object is named with a point (`metadata.by.name`). Several values are joined with
-`; `.
+Data frames, CSV files and spreadsheets all take their columns from here. A metadata field `by.name` is the column
+`metadata.by.name`. Sheets leave out the columns that only programs need (`PROGRAM_ONLY`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
-from perikope.search.hits import Hit
+from perikope.search.hits import Hit, RankedDocument
 
 Cell = str | int | float | bool | None
-"""A value of a table."""
+"""A value of a sheet."""
+Listed = Sequence[Hit] | Sequence[RankedDocument]
 
-PREFIX = "metadata."
-"""The beginning of the name of a column that has the values of a metadata field."""
 BETWEEN_TITLES = " › "
 BETWEEN_VALUES = "; "
+PROGRAM_ONLY = frozenset({"before", "after", "start", "end", "place"})
+"""Columns of data frames that sheets do not have."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultColumn:
-    """A column that every table of results has."""
-
-    name: str
-    meaning: str
-    value: Callable[[Hit], Cell]
+def types_of_columns(kind: type[Hit] | type[RankedDocument]) -> dict[str, str]:
+    """The columns that all results of a kind have, each with the type of the property: path and place become text."""
+    return {field.name: str(field.type) for field in fields(kind) if field.name not in ("highlights", "metadata")}
 
 
-COLUMNS: tuple[ResultColumn, ...] = (
-    ResultColumn("rank", "rank of the hit, from 1", lambda hit: hit.rank),
-    ResultColumn("score", "score of the hit; larger is better", lambda hit: hit.score),
-    ResultColumn("document", "id of the document", lambda hit: hit.document),
-    ResultColumn("passage", "id of the passage within its document, or path of the element", lambda hit: hit.passage),
-    ResultColumn("title", "title of the document", lambda hit: hit.title),
-    ResultColumn("path", "heading path: the titles from the document to the section of the hit", lambda hit: BETWEEN_TITLES.join(hit.path)),
-    ResultColumn("part", "part of the document, such as claims", lambda hit: hit.part),
-    ResultColumn("tag", "tag of the hit in its source file", lambda hit: hit.tag),
-    ResultColumn("citation", "usual citation, such as EP1130000B1 [0042]", lambda hit: hit.citation),
-    ResultColumn("text", "text of the hit", lambda hit: hit.text),
-    ResultColumn("start", "first character of the hit in the text of the document", lambda hit: hit.start),
-    ResultColumn("end", "end of the hit in the text of the document (exclusive)", lambda hit: hit.end),
-    ResultColumn("source", "file that the hit was read from", lambda hit: hit.source),
-)
+def columns_of(
+    items: Listed, kind: type[Hit] | type[RankedDocument] = Hit, *, values_of_field: Callable[[list[Any]], list[Any]] | None = None
+) -> dict[str, list[Any]]:
+    """One list per column, with one value per result. A metadata field `by.name` is the column `metadata.by.name`.
 
-
-def columns_and_rows(hits: Iterable[Hit]) -> tuple[list[str], list[list[Cell]]]:
-    """The names of the columns, and one row of cells per hit. A hit without a metadata field has None in its column."""
-    listed = list(hits)
-    metadata = [metadata_cells(hit.metadata) for hit in listed]
-    fields = sorted({field for cells in metadata for field in cells})
-    rows = [
-        [*(column.value(hit) for column in COLUMNS), *(cells.get(field) for field in fields)]
-        for hit, cells in zip(listed, metadata, strict=True)
-    ]
-    return [*(column.name for column in COLUMNS), *(f"{PREFIX}{field}" for field in fields)], rows
-
-
-def metadata_cells(metadata: Mapping[str, Any]) -> dict[str, Cell]:
-    """The metadata of a document as cells by field. A single value keeps its type; several values become one text.
-
-    >>> metadata_cells({"year": 2010, "ipc": ["F04D 13/02", "F04D 29/42"], "by": {"name": "Ada", "born": None}})
-    {'year': 2010, 'ipc': 'F04D 13/02; F04D 29/42', 'by.name': 'Ada'}
+    The values of a column have one type, as data frames need it: if the values of a metadata field have several types,
+    or are lists of something else than texts, they are written as JSON. `values_of_field` converts the values of a
+    metadata field in another way.
     """
-    values: dict[str, list[Cell]] = {}
-    for field, value in _flattened(metadata):
-        values.setdefault(field, []).append(value)
-    return {field: several[0] if len(several) == 1 else BETWEEN_VALUES.join(map(_written, several)) for field, several in values.items()}
+    converted = values_of_field or _uniform
+    columns: dict[str, list[Any]] = {name: [_plain(getattr(item, name)) for item in items] for name in types_of_columns(kind)}
+    metadata = [dict(flat(item.metadata)) for item in items]
+    names = dict.fromkeys(name for values in metadata for name in values)
+    return columns | {f"metadata.{name}": converted([values.get(name) for values in metadata]) for name in names}
 
 
-def _flattened(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
-    """Yield fields with single values, in order."""
+def sheet_of(items: Listed, kind: type[Hit] | type[RankedDocument] = Hit) -> tuple[list[str], list[list[Cell]]]:
+    """The names of the columns of a sheet, and one row of cells per result. Lists become one text."""
+    everything = columns_of(items, kind, values_of_field=lambda values: list(map(cell, values)))
+    columns = {name: values for name, values in everything.items() if name not in PROGRAM_ONLY}
+    return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
+
+
+def flat(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of metadata with their values. A key of a nested object is a field such as `by.name`.
+
+    >>> dict(flat({"year": 2010, "by": {"name": "Ada", "of": {"town": "X"}}, "ipc": ["F04D"]}))
+    {'year': 2010, 'by.name': 'Ada', 'by.of.town': 'X', 'ipc': ['F04D']}
+    """
     # A stack instead of recursion, because metadata can be nested very deeply.
     waiting = list(metadata.items())[::-1]
     while waiting:
         field, value = waiting.pop()
         if isinstance(value, Mapping):
             waiting += [(f"{field}.{name}", item) for name, item in value.items()][::-1]
-        elif isinstance(value, (list, tuple)):
-            waiting += [(field, item) for item in reversed(value)]
-        elif value is not None:
-            yield field, value if isinstance(value, (str, int, float)) else str(value)
+        else:
+            yield field, value
 
 
-def _written(value: Cell) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def cell(value: Any) -> Cell:
+    """A value for a sheet: several texts or numbers are joined, anything else that is not plain is written as JSON.
+
+    >>> cell(["F04D 13/02", "F04D 29/42"]), cell(2010), cell([{"a": 1}])
+    ('F04D 13/02; F04D 29/42', 2010, '[{"a": 1}]')
+    """
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, (list, tuple)) and all(isinstance(item, (str, int, float)) for item in value):
+        return BETWEEN_VALUES.join(map(str, value))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return BETWEEN_TITLES.join(value)
+    return value if value is None or isinstance(value, (str, int, float)) else value.path
+
+
+def _uniform(values: list[Any]) -> list[Any]:
+    """Values of one type: unchanged if they have one, whole numbers as floats among floats, else as text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        return [None if value is None else float(value) for value in values]
+    if len(kinds) <= 1 and (kinds != {list} or all(isinstance(item, str) for value in values if value for item in value)):
+        return values
+    return [value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]

@@ -78,6 +78,42 @@ class Hit:
         return hit_html(self)
 
 
+@dataclass(frozen=True, slots=True)
+class RankedDocument:
+    """A document, ranked by its passages."""
+
+    rank: int
+    """The rank of the document, from 1."""
+    score: float
+    """The score of the document; larger is better."""
+    document: str
+    """The id of the document."""
+    title: str
+    """The title of the document; empty if it has none."""
+    metadata: dict[str, Any]
+    """The metadata of the document."""
+    source: str
+    """The file that the document was read from, as the index names it; in an archive, `archive.zip/member.xml`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as a dictionary that can be written as JSON."""
+        return asdict(self)
+
+
+def read_document(snapshot: Snapshot, id: str, rank: int, score: float) -> RankedDocument:
+    """Read the title and metadata of a document from the index, as a result with this rank and score."""
+    segment, local = snapshot.locate(snapshot.find_document(id))
+    record = segment.record(local)
+    return RankedDocument(
+        rank=rank,
+        score=score,
+        document=id,
+        title=document_title(segment, local, segment.text(local)),
+        metadata=segment.metadata(local, record),
+        source=str(record.get("member") or segment.source(local)[0]),
+    )
+
+
 def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float) -> Hit:
     """Read the passage or element of one row of the matches from the index, as a hit with this rank and score."""
     candidate = int(matches.document_of_passage[row])

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from perikope.search.columns import COLUMNS, columns_and_rows, metadata_cells
+from perikope.search.columns import PROGRAM_ONLY, columns_of, flat, sheet_of
 from perikope.search.facade import Index
-from perikope.search.hits import Hit
 
 DOCUMENTS = [
     {"id": "d1", "title": "Pumps", "metadata": {"year": 2010, "by": {"name": "Ada"}, "ipc": ["F04D", "F04B"]}, "sections": [
@@ -27,23 +26,21 @@ def hits(tmp_path_factory):
     return sorted(index.search("rotor"), key=lambda hit: hit.document)
 
 
-def test_every_column_is_named_like_an_attribute_of_a_hit():
-    assert {column.name for column in COLUMNS} <= set(Hit.__dataclass_fields__)
-    assert all(column.meaning for column in COLUMNS)
+FIXED = ["rank", "score", "document", "passage", "title", "path", "text", "part", "tag", "source", "citation"]
 
 
-def test_a_table_has_one_row_per_hit_and_one_column_per_field(hits):
-    columns, rows = columns_and_rows(hits)
-    assert columns == [*(column.name for column in COLUMNS), "metadata.by.name", "metadata.ipc", "metadata.open", "metadata.year"]
+def test_a_sheet_has_one_row_per_hit_and_one_column_per_field(hits):
+    columns, rows = sheet_of(hits)
+    assert sorted(columns) == sorted([*FIXED, "metadata.by.name", "metadata.ipc", "metadata.open", "metadata.year"])
     first, second = (dict(zip(columns, row, strict=True)) for row in rows)
     assert (first["document"], first["passage"], first["title"], first["path"]) == ("d1", "p1", "Pumps", "Pumps › Rotor")
-    assert (first["metadata.by.name"], first["metadata.ipc"], first["metadata.open"], first["metadata.year"]) == (
-        "Ada",
-        "F04D; F04B",
-        None,
-        2010,
-    )
+    assert [first[f"metadata.{field}"] for field in ("by.name", "ipc", "open", "year")] == ["Ada", "F04D; F04B", None, 2010]
     assert (second["metadata.open"], second["metadata.year"]) == (True, None)
+
+
+def test_a_sheet_has_the_columns_of_a_data_frame_except_those_for_programs(hits):
+    assert {*sheet_of(hits)[0]} == {*columns_of(hits)} - PROGRAM_ONLY
+    assert {*columns_of(hits)} > PROGRAM_ONLY
 
 
 def test_the_title_is_that_of_the_document_not_of_a_section(hits):
@@ -51,11 +48,11 @@ def test_the_title_is_that_of_the_document_not_of_a_section(hits):
 
 
 def test_no_hits_have_the_fixed_columns():
-    assert columns_and_rows([]) == ([column.name for column in COLUMNS], [])
+    assert sheet_of([]) == (FIXED, [])
 
 
 def test_deeply_nested_metadata_are_flattened():
     metadata = {"a": 1}
     for _ in range(5000):
         metadata = {"a": metadata}
-    assert list(metadata_cells(metadata).values()) == [1]
+    assert [value for _, value in flat(metadata)] == [1]
