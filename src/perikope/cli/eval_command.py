@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perikope.cli.options import GroupedCommand
 from perikope.cli.output import printable, show_warning
 
 if TYPE_CHECKING:
@@ -33,7 +34,15 @@ class _SignificanceTest:
         return f"letters: the runs that this run beats ({self.test}, {correction}, p <= {self.alpha:g})"
 
 
-@click.command(name="eval")
+_GROUPS = {
+    "Measures": ("measures", "only_run_queries", "index"),
+    "Files": ("qrels_format", "run_format"),
+    "Significance": ("test", "correction", "alpha", "seed"),
+    "Output": ("per_query", "as_json"),
+}
+
+
+@click.command(name="eval", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("qrels", metavar="QRELS")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
 @click.option(

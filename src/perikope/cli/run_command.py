@@ -20,7 +20,13 @@ NOTES = 10
 """Maximum number of notes about topics that are printed."""
 
 
-@click.command(name="run", cls=GroupedCommand)
+_GROUPS = {
+    "Topics": ("topic_format", "topic_field", "topic_language", "threads"),
+    "Output": ("out", "run_format", "run_tag", "document_ranking"),
+}
+
+
+@click.command(name="run", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.option("--out", required=True, metavar="RUN", help="Run file to write; .gz compresses it.")

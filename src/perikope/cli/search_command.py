@@ -23,7 +23,13 @@ MAX_CLAIMS = 1 << 24
 """Maximum size of claims on standard input, in bytes."""
 
 
-@click.command(name="search", cls=GroupedCommand)
+_GROUPS = {
+    "A patent instead of a query": ("patent", "claims", "chosen"),
+    "Output": ("context", "full", "for_model", "document_ranking", "facets", "json", "csv", "xlsx", "ris", "out"),
+}
+
+
+@click.command(name="search", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("index", metavar="INDEX")
 @click.argument("query", metavar="[QUERY]", required=False)
 @click.option(

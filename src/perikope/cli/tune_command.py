@@ -36,7 +36,14 @@ class _Tuned:
         return sum(fold.score * fold.topics for fold in folds) / max(sum(fold.topics for fold in folds), 1)
 
 
-@click.command(name="tune", cls=GroupedCommand)
+_GROUPS = {
+    "Tuning": ("measure", "model", "method", "trials", "seed", "folds", "sweep", "workers"),
+    "Topics": ("topic_format", "topic_field", "topic_language"),
+    "Output": ("save", "plot", "show", "as_json"),
+}
+
+
+@click.command(name="tune", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
