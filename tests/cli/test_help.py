@@ -10,7 +10,7 @@ import pytest
 
 from perikope import cli
 from perikope.cli.options import GroupedCommand
-from tests.cli.test_commands import run
+from tests.cli.test_commands import fails, run
 
 
 def commands():
@@ -64,3 +64,21 @@ def test_bash_completes_commands_options_and_paths(tmp_path):
     assert {"search", "show"} <= set(complete("perikope s", tmp_path))
     assert complete("perikope search --one-p", tmp_path) == ["--one-per"]
     assert complete("perikope eval --test w", tmp_path) == ["wilcoxon"]
+    words = {"_PERIKOPE_COMPLETE": "bash_complete", "COMP_WORDS": "perikope info id", "COMP_CWORD": "2"}
+    program = [sys.executable, "-c", "from perikope.cli import main; main()"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, env={**os.environ, **words})
+    assert done.stdout.strip() == "file,id", "bash completes it as the name of a file"
+
+
+def test_measures_and_models_understand_the_notation(capsys):
+    assert "nDCG@10 is nDCG with the cutoff 10.\n" in run(capsys, "measures", "nDCG@10")[1]
+    assert "MAP(rel=2)@100 is AP with rel=2 and the cutoff 100.\n" in run(capsys, "measures", "MAP(rel=2)@100")[1]
+    assert "iP[0.01] is iP with the recall 0.01.\n" in run(capsys, "measures", "iP[0.01]")[1]
+    fails(capsys, "unknown measure 'nDGC'; did you mean 'nDCG'?", "measures", "nDGC@10")
+    passages, documents = "Passages (--model)", "Documents (--fetch)"
+    assert [title in run(capsys, "models", "bm25(k1=1)")[1] for title in (passages, documents)] == [True, True]
+    # Only the fetch model has this parameter.
+    assert [title in run(capsys, "models", "bm25(idf=robertson)")[1] for title in (passages, documents)] == [False, True]
+    assert "Expansion (--expand)" in run(capsys, "models", "bo1(terms=20)")[1]
+    fails(capsys, "k1=-1.0 is out of range", "models", "bm25(k1=-1)")
+    fails(capsys, "did you mean 'bm25'", "models", "bm52(k1=1)")
