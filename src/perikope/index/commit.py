@@ -447,8 +447,8 @@ class IndexWriter:
 
 def _already_there(id: str) -> str:
     return (
-        f"document {id!r} is already in the index: replace it (--replace), or change one of the two ids; if the id is the path of a "
-        "file inside the indexed folder, index the folder that contains both files"
+        f"document {id!r} is already in the index: replace it (--replace, in Python replace=True), or change one of the two ids; "
+        "if the id is the path of a file inside the indexed folder, index the folder that contains both files"
     )
 
 
