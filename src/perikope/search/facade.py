@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
 from perikope.query.patent import Claims
+from perikope.query.publications import find_publication, parse_publication
 from perikope.query.terms import Query
 from perikope.search.asking import Asked, check_about_patents, read_patent, read_query
 from perikope.search.explaining import explain, find_span
@@ -117,9 +119,15 @@ class Index:
         return isinstance(id, str) and self.snapshot.find_document(id) >= 0
 
     def get(self, id: str) -> Document | None:
-        """The document with this id, as it was added; None if the index has no such document."""
+        """The document with this id, as it was added; None if the index has no such document.
+
+        A patent may be named by its publication number in any spelling, such as `EP 1 000 000 A1`.
+        """
         snapshot = self.snapshot
         number = snapshot.find_document(id)
+        if number < 0 and parse_publication(id) is not None:
+            with suppress(UsageError):
+                number = find_publication(snapshot, id)
         return stored_document(*snapshot.locate(number)) if number >= 0 else None
 
     def documents(self, filter: Conditions = ()) -> Iterator[Document]:
