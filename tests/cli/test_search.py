@@ -80,6 +80,14 @@ def test_a_query_that_begins_with_a_dash(index, capsys):
     assert "behind" not in err
 
 
-def test_what_is_about_overlap_needs_it(index, capsys):
-    fails(capsys, "add no_overlap, or leave drop_unmatched out", "search", index, "pump", "--elements", "--drop-unmatched")
-    assert said(capsys, index, "pump", "--no-overlap", "--drop-unmatched", "--elements")
+def test_a_small_score_is_not_printed_as_zero(index, capsys):
+    for options in (("--model", "lm"), ("--model", "lm", "--document-ranking", "maxp"), ("--filter", "id=d2")):
+        shown = said(capsys, index, "pump shaft rotor", *options)
+        assert "  1. " in shown
+        assert " 0.0000 " not in shown
+
+
+def test_a_search_by_proximity_says_why_it_finds_nothing(index, capsys):
+    assert "needs all words near each other: join words by OR" in said(capsys, index, "zeppelin AND pump", "--model", "prox")
+    assert said(capsys, index, "zeppelin", "--model", "prox") == "no passage contains any of these words"
+    assert " 0.0000 " in said(capsys, index, "zeppelin pump", "--model", "prox", "--keep-unmatched")

@@ -25,7 +25,7 @@ from perikope.search.steps import Search, search_for
 Run = Mapping[str, Mapping[str, float]]
 """Scores by topic id and then by name of the passage or document."""
 
-NOTHING_FOUND = "no passage contains a word of the query and satisfies all conditions"
+NOTHING_FOUND = "no passage matches the query and satisfies all conditions"
 """The message about a topic that has no results."""
 
 

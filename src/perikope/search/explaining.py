@@ -10,7 +10,6 @@ from perikope.core.names import is_element_path, split_name
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.search.asking import Asked, Prepared
-from perikope.search.eligibility import by_documents
 from perikope.search.options import SearchOptions
 from perikope.search.steps import Search, search_for
 
@@ -91,7 +90,7 @@ def _explain_element(search: Search, prepared: Prepared, document: int, path: st
 
 def _score(search: Search, matches: Matches) -> Column:
     """The score by which a search ranks the rows of the matches."""
-    return by_documents(matches, search.model.score(matches), search.eligible(matches, search.model))[0]
+    return search.results_by(matches, search.model, search.model.score(matches))[0]
 
 
 def _passage_ids(segment: Segment, local: int) -> list[str]:

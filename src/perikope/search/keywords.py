@@ -122,10 +122,10 @@ class SearchKeywords(PatentKeywords, total=False):
     """
     no_overlap: bool
     """Leave out results that overlap a better result."""
-    drop_unmatched: bool
+    keep_unmatched: bool
     """
-    With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is returned
-    as one result.
+    With prox, prox_h or prox_hw: also return passages with score 0, which do not match the query. With no-overlap,
+    a document that matches nowhere is returned as one result.
     """
     group_by_document: bool | Literal["", "fetch", "score"]
     """

@@ -158,9 +158,10 @@ class SearchOptions(Options):
         group=RESULTS, metavar="[TAG,…]", surfaces=[RECIPE],
     )  # fmt: skip
     no_overlap: bool = option(False, Switch(), "Leave out results that overlap a better result.", group=RESULTS, surfaces=[RECIPE])
-    drop_unmatched: bool = option(
+    keep_unmatched: bool = option(
         False, Switch(),
-        "With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is returned as one result.",
+        "With prox, prox_h or prox_hw: also return passages with score 0, which do not match the query. With no-overlap, a document that "
+        "matches nowhere is returned as one result.",
         group=RESULTS, surfaces=[RECIPE],
     )  # fmt: skip
     group_by_document: Literal["", "fetch", "score"] = option(
