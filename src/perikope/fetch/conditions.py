@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perikope.core.arrays import Floats, Integers, Mask
-from perikope.fetch.joined_texts import JoinedTexts
 from perikope.index.facets import number_text
+from perikope.index.joined_texts import JoinedTexts
 from perikope.index.segments import Segment
 from perikope.patents.codes import LEVELS, Code, parse_code
 
@@ -116,7 +116,7 @@ class Wildcard:
         # Only one spelling is possible, so that a binary search is enough.
         if not self.before and (self.exact or self.text.casefold() == self.text.upper()):
             return segment.facets.beginning(keys, encoded(self.text)) if self.after else segment.facets.find(keys, encoded(self.text))
-        return keys.start + self.among(segment.remember(_joined_values, (field, self.exact)))
+        return keys.start + self.among(segment.remember(joined_values, (field, self.exact)))
 
     def among(self, texts: JoinedTexts) -> Integers:
         """The numbers of the texts that contain the text; the texts are folded unless case counts."""
@@ -133,15 +133,13 @@ class Wildcard:
         return f"{'*' * self.before}{quote(self.text) if self.exact else self.text}{'*' * self.after}"
 
 
-def _joined_values(segment: Segment, key: tuple[str, bool]) -> JoinedTexts:
-    """The values of a metadata field, folded unless case counts. `key` is the field and whether case counts."""
+def joined_values(segment: Segment, key: tuple[str, bool]) -> JoinedTexts:
+    """The values of a metadata field, folded unless case counts. `key` is the field and whether case counts.
+
+    `Segment.remember` caches the result.
+    """
     field, exact = key
     return JoinedTexts.of(segment.facets.values, segment.facets.keys(field), fold=not exact)
-
-
-def joined_ids(segment: Segment, exact: bool) -> JoinedTexts:
-    """The ids of the documents of a segment, folded unless case counts. `Segment.remember` caches the result."""
-    return JoinedTexts.of(segment.document_ids, range(segment.documents), fold=not exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ class Between:
 
     def keys(self, segment: Segment, field: str) -> Integers:
         """The keys of the values between the bounds; see `Condition.keys`."""
-        values: _Values = segment.remember(_read_values, field)
+        values: FieldValues = segment.remember(read_values, field)
         inside = np.ones(len(values.keys), bool)
         if self.low is not None:
             sign, known = values.compare(segment, self.low)
@@ -258,7 +256,7 @@ def _read_date(value: bytes) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
+class FieldValues:
     """The values of a metadata field, read as numbers and as dates.
 
     All arrays are aligned with `keys`. `number` is NaN, and `precision` 0, for values that are no number or date.
@@ -288,7 +286,7 @@ class _Values:
                 sign[dates] = np.sign(self.date[dates] // unit - date // unit)
                 known |= dates
             return sign, known
-        texts: JoinedTexts = segment.remember(_joined_values, (self.field, False))
+        texts: JoinedTexts = segment.remember(joined_values, (self.field, False))
         return texts.compare(encoded(bound.casefold())), np.ones(len(self.keys), bool)
 
 
@@ -346,11 +344,14 @@ def _order(mine: Any, theirs: Any) -> int:
     return int(mine > theirs) - int(mine < theirs)
 
 
-def _read_values(segment: Segment, field: str) -> _Values:
+def read_values(segment: Segment, field: str) -> FieldValues:
+    """Read the values of a metadata field as numbers and as dates. `Segment.remember` caches the result."""
     keys = segment.facets.keys(field)
     values = [segment.facets.values[key] for key in keys]
     dates = np.array([_read_date(value) for value in values], np.int64).reshape(-1, 2)
-    return _Values(field, keys, np.array([_read_number(value) for value in values], np.float64), dates[:, 0], dates[:, 1].astype(np.int8))
+    return FieldValues(
+        field, keys, np.array([_read_number(value) for value in values], np.float64), dates[:, 0], dates[:, 1].astype(np.int8)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,11 @@ from perikope.fetch.conditions import (
     compare,
     encoded,
     is_almost_a_date,
-    joined_ids,
     quote,
     read_codes,
 )
 from perikope.index.facets import metadata_pairs
+from perikope.index.joined_texts import joined_ids
 from perikope.index.layout import ranges
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment

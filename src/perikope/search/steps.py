@@ -12,7 +12,7 @@ A caller may stop after any step. For example, tuning and learning rank the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -35,7 +35,7 @@ from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import without_codes
 from perikope.query.terms import Query
 from perikope.query.topic import Topic
-from perikope.search.asking import Asked, Prepared, conditions_of, read_asked, with_options_of
+from perikope.search.asking import Asked, Prepared, conditions_of, notes_on_conditions, read_asked, with_options_of
 from perikope.search.eligibility import Eligibility
 from perikope.search.fetching import Fetching
 from perikope.search.options import OPTIONS, SearchOptions
@@ -78,6 +78,8 @@ class Search:
         self.model = parse_model(options.model)
         self.rescore_model = parse_model(options.rescore) if options.rescore else None
         self.conditions = conditions_of(snapshot, options)
+        self.notes = notes_on_conditions(snapshot, options, self.conditions)
+        """Sentences for the user about conditions that no document satisfies."""
         self.fetch_model = parse_fetch_model(options.fetch)
         self.parts = options.fetch_parts or {}
         check_parts(snapshot, self.parts)
@@ -98,7 +100,8 @@ class Search:
 
     def prepare(self, asked: Asked) -> Prepared:
         """Translate the query into terms of the index. Raises `UsageError` if no term is left."""
-        return read_asked(self.snapshot, asked, self.options)
+        prepared = read_asked(self.snapshot, asked, self.options)
+        return replace(prepared, notes=(*self.notes, *prepared.notes)) if self.notes else prepared
 
     def candidates(self, prepared: Prepared) -> Fetched:
         """Choose the documents whose passages are scored, with expansion, vectors and rescoring as the options say."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from perikope.core.arrays import Integers
 from perikope.index.columns import Strings
+from perikope.index.segments import Segment
 
 _SEPARATOR = b"\xff"
 """A byte that UTF-8 never contains. It stands before each text and after the last one."""
@@ -49,9 +49,16 @@ class JoinedTexts:
 
         Unless `before` or `after` is set, nothing may stand before or after the text.
         """
-        pattern = (b"" if before else _SEPARATOR) + re.escape(text) + (b"" if after else b"(?=" + _SEPARATOR + b")")
-        at = np.array([match.start() for match in re.finditer(pattern, self.data)], np.int64)
-        return np.unique(self.separators.searchsorted(at, "right") - 1)
+        wanted = (b"" if before else _SEPARATOR) + text + (b"" if after else _SEPARATOR)
+        if not wanted:
+            return np.arange(self.separators.size - 1)
+        # The separator at the end of a match begins the next text.
+        step = max(len(wanted) - (not after), 1)
+        found, at = [], self.data.find(wanted)
+        while at >= 0:
+            found.append(at)
+            at = self.data.find(wanted, at + step)
+        return np.unique(self.separators.searchsorted(np.array(found, np.int64), "right") - 1)
 
     def compare(self, bound: bytes) -> NDArray[np.int8]:
         """The sign of each text against a bound: -1 if it is below, 0 if both are equal, and 1 if it is above."""
@@ -64,3 +71,8 @@ def _fold(text: bytes) -> bytes:
         return text.decode("utf-8", "surrogatepass").casefold().encode("utf-8", "surrogatepass")
     except UnicodeDecodeError:  # a damaged text is as it is
         return text
+
+
+def joined_ids(segment: Segment, exact: bool) -> JoinedTexts:
+    """The ids of the documents of a segment, folded unless case counts. `Segment.remember` caches the result."""
+    return JoinedTexts.of(segment.document_ids, range(segment.documents), fold=not exact)
