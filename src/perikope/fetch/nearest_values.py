@@ -60,7 +60,9 @@ def _has_value(segment: Segment, key: tuple[str, Condition]) -> bool:
 def _written(field: str, test: Condition) -> str:
     """A filter of one condition as people write it, without quotes that a date or a number does not need."""
     written = str(Where(field, (test,)))
-    return written.replace('"', "") if isinstance(test, Between) else f"{field}={test}" if field in CODE_FIELDS else written
+    if isinstance(test, (Between, Inside, CodePrefix)):
+        written = written.replace('"', "")
+    return written.replace(f"{field}~", f"{field}=", 1) if field in CODE_FIELDS else written
 
 
 def _nearest(snapshot: Snapshot, field: str, test: Condition) -> str:
@@ -81,13 +83,16 @@ def _nearest(snapshot: Snapshot, field: str, test: Condition) -> str:
 def _nearest_texts(snapshot: Snapshot, field: str, wanted: str) -> list[str]:
     """The values that are most similar to a text, as a whole or in one of their words; the most similar first."""
     folded = wanted.casefold()
-    value_of: dict[str, str] = {}
+    values_of: dict[str, dict[str, bool]] = {}
     for segment in snapshot.segments:
         for value in _similar(segment, field, folded):
-            for form in (value.casefold(), *value.casefold().split()):
-                value_of.setdefault(form, value)
-    near = difflib.get_close_matches(folded, value_of, 2 * _SUGGESTED, _ALIKE)
-    return list(dict.fromkeys(value_of[form] for form in near))[:_SUGGESTED]
+            whole = value.casefold()
+            for form in (whole, *whole.split()):
+                values_of.setdefault(form, {}).setdefault(value, form == whole)
+    near = difflib.get_close_matches(folded, values_of, 2 * _SUGGESTED, _ALIKE)
+    # Of the values with a similar word, those that consist of it come first.
+    values = [value for form in near for value in sorted(values_of[form], key=lambda value: (not values_of[form][value], value))]
+    return list(dict.fromkeys(values))[:_SUGGESTED]
 
 
 def _similar(segment: Segment, field: str, folded: str) -> Iterator[str]:

@@ -49,11 +49,11 @@ class JoinedTexts:
 
         Unless `before` or `after` is set, nothing may stand before or after the text.
         """
-        wanted = (b"" if before else _SEPARATOR) + text + (b"" if after else _SEPARATOR)
-        if not wanted:
+        if not text and (before or after):
             return np.arange(self.separators.size - 1)
+        wanted = (b"" if before else _SEPARATOR) + text + (b"" if after else _SEPARATOR)
         # The separator at the end of a match begins the next text.
-        step = max(len(wanted) - (not after), 1)
+        step = len(wanted) - (not after)
         found, at = [], self.data.find(wanted)
         while at >= 0:
             found.append(at)

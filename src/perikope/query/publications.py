@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -90,8 +90,7 @@ def find_publication(snapshot: Snapshot, text: str, *, or_file: bool = False) ->
     if documents and wanted is not None:
         return max(documents, key=lambda document: _recency(snapshot, document))
     if documents:
-        ids = ", ".join(map(repr, sorted(map(snapshot.document_id, documents))))
-        raise UsageError(f"{text!r} names several documents in {snapshot.folder}: {ids}; give the id of one of them")
+        raise _several(snapshot, text, documents)
     if or_file and wanted is None:
         what = f"{text!r} is neither a file, nor a document in {snapshot.folder}, nor a publication number such as EP1000000A1"
         raise UsageError(what + similar_names(snapshot, text))
@@ -102,6 +101,19 @@ def find_publication(snapshot: Snapshot, text: str, *, or_file: bool = False) ->
         )
     named = wanted.written if or_file and wanted is not None else f"document {text!r}"
     raise UsageError(f"there is no {named} in {snapshot.folder}{similar_names(snapshot, text)}")
+
+
+def id_named(snapshot: Snapshot, text: str) -> str:
+    """The id of the only document that a text names; raises `UsageError` if there is none or if there are several."""
+    documents = documents_named(snapshot, text)
+    if len(documents) > 1:
+        raise _several(snapshot, text, documents)
+    return snapshot.document_id(find_publication(snapshot, text))
+
+
+def _several(snapshot: Snapshot, text: str, documents: Iterable[int]) -> UsageError:
+    ids = ", ".join(map(repr, sorted(map(snapshot.document_id, documents))))
+    return UsageError(f"{text!r} names several documents in {snapshot.folder}: {ids}; give the id of one of them")
 
 
 def _by_folded_id(snapshot: Snapshot, text: str) -> list[int]:

@@ -113,6 +113,10 @@ def search_topics(
     followed = load_recipe(recipe) if recipe else None
     chosen = resolve_options(followed, given, options)
     k = chosen.k
+    in_common = _notes_in_common(index.snapshot, chosen)
+    if on_note is not None:
+        for note in in_common:
+            on_note(note)
     if document_ranking:
         chosen = chosen.updated({"k": 1})
 
@@ -134,5 +138,14 @@ def search_topics(
             on_problem(f"topic {topic.qid}: {problem}")
         if on_note is not None:
             for note in notes:
-                on_note(f"topic {topic.qid}: {note}")
+                if note not in in_common:
+                    on_note(f"topic {topic.qid}: {note}")
         yield topic.qid, ranking
+
+
+def _notes_in_common(snapshot: Snapshot, options: SearchOptions) -> tuple[str, ...]:
+    """Notes on conditions that hold for all topics; none if only the options of a topic make a valid search."""
+    try:
+        return Search(snapshot, options).notes
+    except UsageError:
+        return ()
