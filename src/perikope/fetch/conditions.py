@@ -69,7 +69,7 @@ class Equal:
 
 
 @dataclass(frozen=True, slots=True)
-class Same:
+class SameValue:
     """The condition that a value is the same as this text if upper and lower case do not count.
 
     A number is the same however it is written, and a date is the same as each date inside it.

@@ -37,7 +37,7 @@ from perikope.fetch.conditions import (
     Condition,
     Equal,
     Inside,
-    Same,
+    SameValue,
     Wildcard,
     compare,
     encoded,
@@ -425,7 +425,7 @@ class _FilterParser(Scanner):
             return Wildcard(value.text, before, after, value.quoted or not value.text)
         if self.take(".."):
             return self.between(value, self.value())
-        return Equal(value.text) if value.quoted else Same(self.dated(value))
+        return Equal(value.text) if value.quoted else SameValue(self.dated(value))
 
     def code_item(self, operator: str) -> Condition:
         is_code = operator.endswith("~")

@@ -18,7 +18,7 @@ from perikope.fetch.conditions import (
     Equal,
     FieldValues,
     Inside,
-    Same,
+    SameValue,
     Wildcard,
     is_date,
     joined_values,
@@ -72,7 +72,7 @@ def _nearest(snapshot: Snapshot, field: str, test: Condition) -> str:
     if isinstance(test, (Inside, CodePrefix)):
         near = _nearest_codes(snapshot, field, test.prefix if isinstance(test, CodePrefix) else str(test.code))
         return f"the nearest codes are {_listed(near)}" if near else f"the codes of {field} begin with other letters"
-    wanted = test.text if isinstance(test, Wildcard) else test.value if isinstance(test, (Equal, Same)) else str(test)
+    wanted = test.text if isinstance(test, Wildcard) else test.value if isinstance(test, (Equal, SameValue)) else str(test)
     near = _nearest_texts(snapshot, field, wanted)
     if near:
         return f"the nearest values are {_listed(near)}" if len(near) > 1 else f"the nearest value is {_listed(near)}"

@@ -6,7 +6,7 @@ import pytest
 
 from perikope.core.errors import UsageError
 from perikope.document.tree import Kind, TreeBuilder
-from perikope.fetch.conditions import Between, CodePrefix, Equal, Inside, Same, Wildcard, compare
+from perikope.fetch.conditions import Between, CodePrefix, Equal, Inside, SameValue, Wildcard, compare
 from perikope.fetch.filters import (
     All,
     Ids,
@@ -154,11 +154,11 @@ def test_documents_that_a_filter_keeps(snapshot, filter, ids):
 @pytest.mark.parametrize(
     ("text", "filter"),
     [
-        ("a=b", Where("a", (Same("b"),))),
-        (" a = b c ", Where("a", (Same("b c"),))),
-        ("a=b|b", Where("a", (Same("b"),))),
-        ("a=1.0", Where("a", (Same("1.0"),))),
-        ("a=007", Where("a", (Same("007"),))),
+        ("a=b", Where("a", (SameValue("b"),))),
+        (" a = b c ", Where("a", (SameValue("b c"),))),
+        ("a=b|b", Where("a", (SameValue("b"),))),
+        ("a=1.0", Where("a", (SameValue("1.0"),))),
+        ("a=007", Where("a", (SameValue("007"),))),
         ('a="x*"', Where("a", (Equal("x*"),))),
         ('a="x"*', Where("a", (Wildcard("x", after=True, exact=True),))),
         ('a=""', Where("a", (Equal(""),))),
@@ -168,18 +168,18 @@ def test_documents_that_a_filter_keeps(snapshot, filter, ids):
         ("a!=b*", Negated(Where("a", (Wildcard("b", after=True),)))),
         ("a=*b|*B*", Where("a", (Wildcard("b", before=True), Wildcard("B", before=True, after=True)))),
         ('a= * "b" *', Where("a", (Wildcard("b", True, True, True),))),
-        ("a=*|b", Where("a", (Wildcard("", True, True, True), Same("b")))),
+        ("a=*|b", Where("a", (Wildcard("", True, True, True), SameValue("b")))),
         ("ipc=G06*", Where("ipc", (CodePrefix("G06"),))),
         ("ipc=*", Where("ipc", (Wildcard("", True, True, True),))),
         ("ipc~*", Where("ipc", (CodePrefix(""),))),
         ('ipc=g06f 17|"x"', Where("ipc", (Inside(parse_code("G06F17")), Equal("x")))),
         ("a~g06f 17*|h04", Where("a", (CodePrefix("G06F17"), Inside(parse_code("H04"))))),
-        ("a=b=c", Where("a", (Same("b=c"),))),
+        ("a=b=c", Where("a", (SameValue("b=c"),))),
         ("id=a b", Ids(frozenset(["a b"]))),
         ("id=a|b*", Ids(frozenset(["a"]), (Wildcard("b", after=True),))),
         ('id!=*"a"', Without(frozenset(), (Wildcard("a", before=True, exact=True),))),
         ('id!="a|b"|c', Without(frozenset(["a|b", "c"]))),
-        (r'"a=\"\\"=b', Where('a="\\', (Same("b"),))),
+        (r'"a=\"\\"=b', Where('a="\\', (SameValue("b"),))),
     ],
 )
 def test_filters_as_they_are_written(text, filter):
