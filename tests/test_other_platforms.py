@@ -249,7 +249,7 @@ index.add([plain_document("d1", "", "pump")])
 try:
     Index.open(folder / "index").add([plain_document("d2", "", "pump")])
 except LockedError as error:
-    assert "is being written by another process: try again when that process has finished, or wait for it" in str(error)
+    assert "has unfinished changes in this process" in str(error)
 else:
     raise AssertionError("no error")
 threading.Timer(0.3, index.commit).start()

@@ -14,6 +14,7 @@ import click
 
 from perikope.cli.output import count, printable, show, table_lines, verbatim
 from perikope.core.errors import UsageError
+from perikope.core.numbers import number_in_print
 
 if TYPE_CHECKING:
     from perikope.search.hits import RankedDocument
@@ -74,9 +75,13 @@ def show_documents(documents: list[RankedDocument], form: str, out: str) -> None
 
         _write(export(form, documents, RankedDocument), form, out, len(documents))
     elif documents:
-        rows = [[f"{one.rank:>3}. {one.score:.4f}", printable(one.document), _date(one), printable(one.title)] for one in documents]
+        rows = [[_rank(one), printable(one.document), _date(one), printable(one.title)] for one in documents]
         wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
         click.echo("\n".join(line if len(line) <= wide else f"{line[: wide - 1]}…" for line in table_lines(rows)))
+
+
+def _rank(document: RankedDocument) -> str:
+    return f"{document.rank:>3}. {number_in_print(document.score)}"
 
 
 def _date(document: RankedDocument) -> str:

@@ -69,7 +69,7 @@ def _check_free(folder: Path) -> None:
     """
     if (folder / manifests.FILE).exists():
         if manifests.load(folder).generation:
-            raise UsageError(f"{folder} is already an index: add to it (--append), or choose another folder")
+            raise UsageError(f"{folder} is already an index: add to it (--append, in Python Index.open), or choose another folder")
     elif folder.exists() and (not folder.is_dir() or any(map(_is_foreign, folder.iterdir()))):
         raise UsageError(f"{folder} exists and is not empty: choose another folder for the index")
 
@@ -447,8 +447,8 @@ class IndexWriter:
 
 def _already_there(id: str) -> str:
     return (
-        f"document {id!r} is already in the index: replace it (--replace), or change one of the two ids; if the id is the path of a "
-        "file inside the indexed folder, index the folder that contains both files"
+        f"document {id!r} is already in the index: replace it (--replace, in Python replace=True), or change one of the two ids; "
+        "if the id is the path of a file inside the indexed folder, index the folder that contains both files"
     )
 
 

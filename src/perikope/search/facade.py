@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from perikope.browse.signals import Node
-from perikope.build.indexing import BuildOptions, BuildReport, build
 from perikope.core.errors import UsageError
 from perikope.document.tree import Document, Place
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
-from perikope.formats.jsonl import document_from
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.info import IndexInfo, describe
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
 from perikope.query.patent import Claims
+from perikope.query.publications import find_publication, parse_publication
 from perikope.query.terms import Query
 from perikope.search.asking import Asked, check_about_patents, read_patent, read_query
-from perikope.search.batch import search_many
 from perikope.search.explaining import explain, find_span
 from perikope.search.hits import Hit
 from perikope.search.keywords import PatentKeywords, SearchKeywords
@@ -32,6 +31,9 @@ from perikope.search.recipes import Recipe, load_recipe, resolve_options
 from perikope.search.results import Results
 from perikope.search.steps import allowed_documents, count_documents, search_for
 from perikope.text.analysis import Analyzer
+
+if TYPE_CHECKING:
+    from perikope.build.indexing import BuildReport
 
 __all__ = ["Hit", "Index", "Results"]
 
@@ -118,9 +120,15 @@ class Index:
         return isinstance(id, str) and self.snapshot.find_document(id) >= 0
 
     def get(self, id: str) -> Document | None:
-        """The document with this id, as it was added; None if the index has no such document."""
+        """The document with this id, as it was added; None if the index has no such document.
+
+        A patent may be named by its publication number in any spelling, such as `EP 1 000 000 A1`.
+        """
         snapshot = self.snapshot
         number = snapshot.find_document(id)
+        if number < 0 and parse_publication(id) is not None:
+            with suppress(UsageError):
+                number = find_publication(snapshot, id)
         return stored_document(*snapshot.locate(number)) if number >= 0 else None
 
     def documents(self, filter: Conditions = ()) -> Iterator[Document]:
@@ -160,6 +168,9 @@ class Index:
 
     def _made(self, given: Given | Iterable[Given]) -> Iterable[Document]:
         """The given documents. Dictionaries become documents when they are read."""
+        # Formats, processes and HTTP are imported where they are needed: a search needs none of them.
+        from perikope.formats.jsonl import document_from
+
         if isinstance(given, (str, bytes, PathLike)):
             raise UsageError(f"cannot add {str(given)!r}, which is no document; read files with perikope.read: index.add(perikope.read(…))")
         listed = [given] if isinstance(given, (Document, Mapping)) else given
@@ -184,10 +195,12 @@ class Index:
     ) -> BuildReport:
         """Make the index equal to files and folders: read what is new or changed, delete what is gone, and commit.
 
-        The keywords are options of `perikope index`, with the same meaning. `workers` is the number of processes that
-        read; more than one needs `if __name__ == "__main__":` in a script. Files that cannot be read are left out, with
-        a warning; the report lists them.
+        Documents that were not read from files stay. Files that cannot be read are left out, with a warning; the report
+        lists them. The keywords are options of `perikope index`, with the same meaning. `workers` is the number of
+        processes that read; more than one needs `if __name__ == "__main__":` in a script.
         """
+        from perikope.build.indexing import BuildOptions, build
+
         _ = self.snapshot  # raises an error if the index was closed
         if self._writer is not None and self._writer.changes:
             raise UsageError(f"{self.folder} has uncommitted changes ({self._writer.changes}); commit() or rollback() them before sync()")
@@ -341,6 +354,8 @@ class Index:
         query 2: the query is empty; give at least one word
         valve 0
         """
+        from perikope.search.batch import search_many
+
         chosen = load_recipe(recipe) if recipe else None
         return search_many(self.snapshot, queries, given, threads=threads, on_problem=on_problem, recipe=chosen, options=options)
 

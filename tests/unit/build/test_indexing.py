@@ -187,7 +187,7 @@ def test_a_build_does_not_touch_what_another_is_building(tmp_path):
     with IndexWriter(tmp_path / "index") as other:
         other.add([plain_document("theirs", "", "pump")])
         other._flush()
-        with pytest.raises(IndexFormatError, match="being written by another process"):
+        with pytest.raises(IndexFormatError, match="has unfinished changes in this process"):
             build(str(tmp_path / "index"), [source])
         other.commit()
     assert [hit.document for hit in Index.open(tmp_path / "index").search("pump")] == ["theirs"]

@@ -117,7 +117,7 @@ def test_what_was_added_is_found_after_the_commit(tmp_path):
 def test_a_second_writer_is_told(tmp_path):
     first = Index.create(tmp_path / "index")
     first.add([plain_document("d1", "", "rotor")])
-    with pytest.raises(IndexFormatError, match="being written by another process"):
+    with pytest.raises(IndexFormatError, match="has unfinished changes in this process"):
         Index.open(first.folder).add([plain_document("d2", "", "rotor")])
     first.commit()
 

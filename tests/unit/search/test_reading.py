@@ -68,6 +68,16 @@ def test_an_index_is_asked_for_a_document():
     assert document.text == "Pumps\nrotor"
 
 
+def test_a_patent_is_found_by_its_number_in_every_spelling():
+    index = index_of([plain_document("EP-1000000-A1", "", "rotor"), plain_document("EP-1000000-B1", "", "seal")])
+    for spelled in ("EP1000000A1", "EP 1 000 000 A1", "EP-1000000-A1", "ep1000000a1"):
+        assert index.get(spelled).id == "EP-1000000-A1"
+    assert index.get("EP1000000").id == "EP-1000000-B1", "the latest publication"
+    assert index.get("EP1000000C1") is None
+    assert index.get("EP2000000A1") is None
+    assert "EP1000000A1" not in index, "an id is compared exactly"
+
+
 def test_documents_can_be_filtered(tmp_path):
     with Index.create(tmp_path / "index") as index:
         index.add({"id": f"d{year}", "metadata": {"year": year}, "passages": ["rotor"]} for year in range(2010, 2014))
