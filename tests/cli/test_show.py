@@ -110,8 +110,8 @@ def test_ids_with_special_characters(index, capsys):
 
 def test_mistakes_suggest_what_may_be_meant(index, capsys):
     fails(capsys, "similar names: EP1000000B1", "show", index, "EP1000001B1")
-    fails(capsys, "there is no document 'a b1' in", "show", index, "a b1")
-    fails(capsys, "similar names: a b#1", "show", index, "a b1")
+    fails(capsys, "there is no document 'a b+1' in", "show", index, "a b+1")
+    fails(capsys, "similar names: a b#1", "show", index, "a b+1")
     fails(capsys, "has no element '/document[1]/sec[9]'", "show", index, "EP1000000B1#/document[1]/sec[9]")
     fails(capsys, "has no passage 'p11'; did you mean 'p1'?", "show", index, "EP1000000B1#p11")
 
