@@ -178,13 +178,14 @@ def similar_names(snapshot: Snapshot, text: str) -> str:
 def _alike(snapshot: Snapshot, wanted: str, is_number: bool) -> Iterator[str]:
     """Yield names that may be similar to a text.
 
-    For a publication number, these are the publication numbers with the longest common prefix. For other texts, and in
-    segments without publication numbers, they are the first ids.
+    These are the publication numbers with the longest common prefix. For a text that is no number, and in segments
+    without publication numbers, they are also the first ids.
     """
     for segment in snapshot.segments:
         keys = segment.facets.keys("publication")
         if not keys or not is_number:
             yield from (segment.document_id(number) for number in range(min(segment.documents, _COMPARED)) if segment.alive[number])
+        if not keys:
             continue
         for length in range(len(wanted), -1, -1):
             alike = segment.facets.beginning(keys, wanted[:length].encode("utf-8", "surrogatepass"))
