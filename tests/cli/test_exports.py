@@ -75,8 +75,7 @@ def test_numbers_stay_numbers():
 
 def test_a_file_takes_its_form_from_its_name(index, tmp_path, capsys):
     out, err = searched(capsys, index, "--out", tmp_path / "r.csv")
-    assert out == ""
-    assert err == f"perikope: 8 results written to {tmp_path / 'r.csv'}\n"
+    assert (out, err) == (f"8 results written to {tmp_path / 'r.csv'}\n", "")
     assert (tmp_path / "r.csv").read_bytes().startswith(b"\xef\xbb\xbfrank,score")
     assert (tmp_path / "r.csv").read_text("utf-8-sig") == searched(capsys, index, "--csv")[0]
     searched(capsys, index, "--out", tmp_path / "r.jsonl")

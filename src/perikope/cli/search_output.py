@@ -123,8 +123,10 @@ def _write_lines(lines: Iterator[str], out: str) -> None:
         return
     from perikope.core.files import replacing
 
+    listed = list(lines)
     with replacing(out) as file:
-        file.writelines(f"{line}\n" for line in lines)
+        file.writelines(f"{line}\n" for line in listed)
+    _tell(len(listed), out)
 
 
 def _write(content: bytes, form: str, out: str, number: int) -> None:
@@ -136,4 +138,8 @@ def _write(content: bytes, form: str, out: str, number: int) -> None:
 
     with replacing_binary(out) as file:
         file.write((b"\xef\xbb\xbf" if form == "csv" else b"") + content)
-    click.echo(f"perikope: {count(number, 'result')} written to {printable(out)}", err=True)
+    _tell(number, out)
+
+
+def _tell(number: int, out: str) -> None:
+    click.echo(f"{count(number, 'result')} written to {printable(out)}")
