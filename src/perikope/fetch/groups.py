@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,17 +16,17 @@ STRUCTURE = ("document", "section")
 """Words that name a unit of the documents, and not a metadata field of the same name."""
 
 
-def field_named(snapshot: Snapshot, name: str) -> str:
+def field_named(snapshot: Snapshot, name: str, others: Sequence[str] = ()) -> str:
     """The metadata field that a user names: `family`, or `metadata.family` if the word has another meaning as well.
 
-    Raises `UsageError` if no document has the field.
+    Raises `UsageError` if no document has the field. `others` are words that could have been meant as well.
     """
     known = known_fields(snapshot)
     if name in known:
         return name
     if (plain := name.removeprefix("metadata.")) in known:
         return plain
-    raise unknown("metadata field", plain, known)
+    raise unknown("metadata field", plain, [*others, *known])
 
 
 def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:

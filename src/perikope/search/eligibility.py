@@ -134,7 +134,7 @@ class Eligibility:
 
 def _one_per(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[str, Unit]:
     """The metadata field and the unit of the option `one_per`; either is empty if it is not given."""
-    fields = [field_named(snapshot, name) for name in names if name not in STRUCTURE]
+    fields = [field_named(snapshot, name, STRUCTURE) for name in names if name not in STRUCTURE]
     if len(fields) > 1:
         raise UsageError(f"one_per takes one metadata field, not {' and '.join(fields)}; leave out all but one")
     # One result per document is also one per section.

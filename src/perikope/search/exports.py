@@ -13,6 +13,7 @@ from io import BytesIO, StringIO
 from typing import Any
 
 from perikope.core.errors import MissingExtra, UsageError
+from perikope.patents.codes import CODE_FIELDS
 from perikope.search.columns import Cell, Listed, flat, sheet_of
 from perikope.search.hits import Hit, RankedDocument
 
@@ -80,9 +81,10 @@ def _width(column: str) -> int:
     return {"text": 80, "title": 40, "path": 40, "rank": 6, "score": 9}.get(column, 20)
 
 
-_PEOPLE = ("inventor", "author", "authors", "creator", "by")
+_PEOPLE = ("inventor", "inventors", "author", "authors", "creator")
 _PATENT_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "PB": ("assignee", "applicant"), "SN": ("publication",), "C1": ("application_date",), "C3": ("country",), "OP": ("priorities",),
+    "PB": ("assignee", "assignees", "applicant", "applicants"), "SN": ("publication", "id"), "C1": ("application_date", "filed"),
+    "C3": ("country",), "OP": ("priorities",),
 }  # fmt: skip
 _ARTICLE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "T2": ("journal",), "VL": ("volume",), "IS": ("issue",), "SN": ("issn", "isbn"), "PB": ("publisher",),
@@ -111,8 +113,10 @@ def ris_file(items: Listed, kind: type[Hit] | type[RankedDocument] = Hit) -> byt
 
 def _record(found: list[Hit | RankedDocument]) -> Iterator[tuple[str, str]]:
     first = found[0]
-    values = dict(flat(first.metadata))
-    kind = "PAT" if "publication" in values and "country" in values else "JOUR" if "journal" in values else "GEN"
+    values = {"id": first.document, **dict(flat(first.metadata))}
+    # Only patents have classification codes.
+    is_patent = not {"publication", *CODE_FIELDS}.isdisjoint(values)
+    kind = "JOUR" if "journal" in values else "PAT" if is_patent else "GEN"
     yield "TY", kind
     yield "TI", first.title or first.document
     yield from (("AU", name) for name in _first(values, _PEOPLE))

@@ -95,6 +95,8 @@ def test_document_is_the_unit_and_metadata_document_the_field(index):
 def test_mistakes(index):
     with pytest.raises(UsageError, match="unknown metadata field 'famly'; did you mean 'family'"):
         index.search(WORDS, one_per="famly")
+    with pytest.raises(UsageError, match="unknown metadata field 'docment'; did you mean 'document'"):
+        index.search(WORDS, one_per="docment")
     with pytest.raises(UsageError, match="one_per takes one metadata field, not family and document"):
         index.search(WORDS, one_per=["family", "metadata.document"])
     with pytest.raises(UsageError, match="offset must be a whole number of at least 0, not -1"):
