@@ -1,7 +1,9 @@
-"""The demonstration: ranks the package's dozen sample documents without and with the context of passages."""
+"""The example files of the package, and the demonstration that ranks their passages without and with context."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from perikope.browse.signals import Node
 from perikope.build.indexing import BuildOptions, build
+from perikope.core.errors import UsageError
 from perikope.evaluation.io.judgements import Judgements, read_judgements
 from perikope.evaluation.io.topics import read_topics
 from perikope.query.topic import Topic
@@ -18,6 +21,8 @@ from perikope.search.facade import Hit, Index
 
 WITHOUT_CONTEXT = "bm25"
 WITH_CONTEXT = "qsf_v_title"
+DEMONSTRATED = 3
+"""The number of topics that the demonstration shows; the others are for measuring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +45,43 @@ class DemoComparison:
 
 
 @contextmanager
-def demo_corpus() -> Iterator[Path]:
-    """Yield the folder with the documents, topics and judgements of the demonstration."""
-    with resources.as_file(resources.files("perikope").joinpath("data", "demo")) as folder:
+def example_files() -> Iterator[Path]:
+    """Yield the folder with the example documents, topics and judgements."""
+    with resources.as_file(resources.files("perikope").joinpath("data", "example")) as folder:
         yield folder
+
+
+def write_example(folder: str | os.PathLike[str]) -> list[str]:
+    """Copy the example files into a new folder. Returns the names of what the folder then contains."""
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} exists already; give the name of a new folder")
+    with example_files() as source:
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    return sorted(path.name for path in target.iterdir())
 
 
 def demonstrate() -> tuple[str, list[DemoComparison]]:
     """Index the sample documents in a temporary folder and compare the two models.
 
-    Returns a phrase with the numbers of documents and passages, and one comparison per topic.
+    Returns a phrase with the numbers of documents and passages, and one comparison per demonstrated topic.
     """
-    with demo_corpus() as corpus, TemporaryDirectory(prefix="perikope-demo-") as temporary:
+    with example_files() as corpus, TemporaryDirectory(prefix="perikope-demo-") as temporary:
         folder = str(Path(temporary, "index"))
-        build(folder, [str(corpus / "documents")])
+        build(folder, [str(corpus / "docs")])
         index = Index.open(folder)
         judgements = read_judgements(corpus / "qrels.txt")
         facts = f"{index.documents} documents with {index.passages} passages"
-        return facts, [_compare(index, topic, judgements) for topic in read_topics(corpus / "topics.tsv")]
+        return facts, [_compare(index, topic, judgements) for topic in read_topics(corpus / "topics.tsv")[:DEMONSTRATED]]
 
 
 def warm_up() -> None:
     """Compile every kernel by using it once: build an index of two segments, search, delete and merge."""
     from perikope.browse.models import MODELS
 
-    with demo_corpus() as corpus, TemporaryDirectory(prefix="perikope-warmup-") as temporary:
+    with example_files() as corpus, TemporaryDirectory(prefix="perikope-warmup-") as temporary:
         folder = str(Path(temporary, "index"))
-        files = sorted(str(path) for path in (corpus / "documents").iterdir())
+        files = sorted(str(path) for path in (corpus / "docs").rglob("*.*"))
         build(folder, files[: len(files) // 2])
         build(folder, files[len(files) // 2 :], BuildOptions(append=True))
         index = Index.open(folder)
