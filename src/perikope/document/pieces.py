@@ -19,8 +19,8 @@ _LINE, _BLANK, _TOP = 1, 2, 3
 """Ranks of borders: a line begins; a line after a blank line; a line without indentation after a blank line."""
 _SPACE = re.compile(r"\s+")
 _CLOSING = tuple(")]}")
-_BREAKS = " \t;,)}>"
-"""Characters after which a line is cut if it is longer than a piece."""
+_BREAKS = (";}>", ",)", " \t")
+"""Characters after which a line is cut if it is longer than a piece; those that come first are preferred."""
 
 
 def natural_pieces(text: str, longest: int = LONGEST) -> list[tuple[int, int]]:
@@ -28,7 +28,7 @@ def natural_pieces(text: str, longest: int = LONGEST) -> list[tuple[int, int]]:
 
     A text that is short enough is one piece. Otherwise each piece ends, in this order of preference: before a blank
     line that is followed by a line without indentation (in code, a new definition), before any other blank line, at
-    the end of a line, after a space or a punctuation mark. Pieces have at least a quarter of `longest` characters,
+    the end of a line, after a punctuation mark or a space. Pieces have at least a quarter of `longest` characters,
     unless a text has no natural place there. White space between two pieces belongs to neither. A piece begins at the
     start of a line, so that its indentation is kept.
 
@@ -94,5 +94,8 @@ def _next_border(text: str, start: int, longest: int, borders: _Borders) -> int:
         if first < last:
             best = max(borders.ranks[first:last])
             return borders.positions[max(number for number in range(first, last) if borders.ranks[number] == best)]
-    inside = max(text.rfind(character, start + longest // 4, start + longest) for character in _BREAKS)
-    return inside + 1 if inside >= 0 else start + longest
+    for characters in _BREAKS:
+        inside = max(text.rfind(character, start + longest // 4, start + longest) for character in characters)
+        if inside >= 0:
+            return inside + 1
+    return start + longest
