@@ -23,6 +23,7 @@ from perikope.formats import Source, reader
 from perikope.formats._code import CODE_LANGUAGE
 from perikope.formats._front_matter import front_matter
 from perikope.formats._inline import Inline, link_target
+from perikope.formats._simple_inline import InlineToken, simple_inline
 from perikope.formats._source import language_or_nothing
 
 MAX_NESTING = 100
@@ -226,13 +227,36 @@ class _MarkdownReader:
         return slug
 
     def add_inline(self, number: int, block: Token) -> None:
-        if not _MARKUP.search(block.content):
-            self.inline.text(block.content)
-            return
-        for token in _PARSER.inline.parse(block.content, _PARSER, self.env, []):
+        content = block.content
+        if not _MARKUP.search(content):
+            self.inline.text(content)
+        elif tokens := simple_inline(content):
+            self.add_simple(tokens)
+        else:
+            self.add_parsed(_PARSER.inline.parse(content, _PARSER, self.env, []))
+
+    def add_simple(self, tokens: list[InlineToken]) -> None:
+        inline = self.inline
+        for kind, text, href in tokens:
+            if kind == "text":
+                inline.text(text)
+                continue
+            if href:
+                inline.open("link", self.link(href))
+            if kind != "link":
+                inline.open(kind.removesuffix("_link"))
+            inline.text(text)
+            if kind != "link":
+                inline.close()
+            if href:
+                inline.close()
+
+    def add_parsed(self, tokens: Sequence[Token]) -> None:
+        for token in tokens:
             name, _, edge = token.type.rpartition("_")
             if name in _MARKS:
-                self.inline.open(_MARKS[name], self.link(token)) if edge == "open" else self.inline.close()
+                href = str(token.attrs.get("href", ""))
+                self.inline.open(_MARKS[name], self.link(href) if href else "") if edge == "open" else self.inline.close()
             elif token.type == "code_inline":
                 self.inline.open("code")
                 self.inline.text(token.content)
@@ -244,8 +268,8 @@ class _MarkdownReader:
             elif token.type in ("text", "text_special"):
                 self.inline.text(token.content)
 
-    def link(self, token: Token) -> str:
-        inside, cited = link_target(str(token.attrs.get("href", "")), self.source.id)
+    def link(self, href: str) -> str:
+        inside, cited = link_target(href, self.source.id)
         if cited and cited not in self.builder.cites:
             self.builder.cites.append(cited)
         return inside

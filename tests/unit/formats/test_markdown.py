@@ -10,8 +10,10 @@ from markdown_it import MarkdownIt
 
 from perikope.core.errors import UnreadableFile
 from perikope.document.tree import Document, Kind
-from perikope.formats import read
-from perikope.formats.markdown import _PARSER
+from perikope.formats import Source, read
+from perikope.formats._simple_inline import simple_inline
+from perikope.formats.markdown import _PARSER, _MarkdownReader
+from tests.support.growth import is_linear
 from tests.support.trees import check_tree, passages, titles
 
 
@@ -146,3 +148,49 @@ def test_text_that_needs_no_parser_is_read_as_by_the_parser() -> None:
     for _ in range(1_000):
         text = "\n".join(chance.choices(lines, k=chance.randrange(1, 9)))
         assert _PARSER.parse(text) == plain.parse(text)
+
+
+def test_simple_inline_text_is_read_as_by_the_parser() -> None:
+    pieces = [
+        "a",
+        "b1",
+        " ",
+        "\n",
+        "*",
+        "**",
+        "`",
+        "_",
+        "~",
+        "~~",
+        "[",
+        "]",
+        "(#y)",
+        "!",
+        ":",
+        ".",
+        "(",
+        ")",
+        "é",
+        "-",
+        "\xa0",
+        "“",
+        "\u0301",
+    ]
+    pieces += ["[l](u.md)", "**b**", "`c d`", "*i*", "[`x`](https://e.org/a_b#c)", "](", "**N:** ", "a_b", "\u0301"]
+    chance = random.Random(1)
+    found = 0
+    for _ in range(5_000):
+        text = "".join(chance.choices(pieces, k=chance.randrange(1, 9))).strip()
+        tokens = simple_inline(text)
+        if tokens is not None:
+            found += 1
+            simple, parsed = (_MarkdownReader(Source("x.md", "x.md"), {}, {}) for _ in range(2))
+            simple.add_simple(tokens)
+            parsed.add_parsed(_PARSER.inline.parse(text, _PARSER, {}, []))
+            assert (simple.inline.take(), simple.builder.cites) == (parsed.inline.take(), parsed.builder.cites), text
+    assert found > 1_000
+
+
+@pytest.mark.parametrize("text", ["**a", "*a ", "[a](b", "`a ", "a_", "~a", "!"])
+def test_simple_inline_text_takes_linear_time(text: str) -> None:
+    assert is_linear(lambda times: simple_inline(text * times), 40_000)
