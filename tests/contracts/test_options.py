@@ -82,6 +82,7 @@ CASES = {
     "code_level": of_patent("class"),
     "part": Case("claims"),
     "tag": Case(["claim"]),
+    "without_tag": Case(["claim"]),
     "must_match": Case(True),
     "across_passages": Case(True, query="gasket brine"),
     "k": Case(3),

@@ -107,6 +107,8 @@ class SearchKeywords(PatentKeywords, total=False):
     """Return only passages in this part of a document, such as claims, or in any of several parts."""
     tag: str | Sequence[str]
     """Return only passages with this tag, or with any of several tags."""
+    without_tag: str | Sequence[str]
+    """Leave out passages with this tag, or with any of several tags. The tag code stands for program code."""
     must_match: bool
     """Return only passages that satisfy the Boolean query or, for a query of plain words, contain all of its words."""
     across_passages: bool

@@ -142,6 +142,10 @@ class SearchOptions(Options):
         (), Names(), "Return only passages with this tag, or with any of several tags.",
         group=RESTRICTIONS, metavar="NAME", restricts=True, surfaces=BOTH,
     )  # fmt: skip
+    without_tag: tuple[str, ...] = option(
+        (), Names(), "Leave out passages with this tag, or with any of several tags. The tag code stands for program code.",
+        group=RESTRICTIONS, metavar="NAME", restricts=True, surfaces=BOTH,
+    )  # fmt: skip
     must_match: bool = option(
         False, Switch(), "Return only passages that satisfy the Boolean query or, for a query of plain words, contain all of its words.",
         group=RESTRICTIONS, surfaces=BOTH,
