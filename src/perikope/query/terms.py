@@ -89,7 +89,7 @@ def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str]) -> Quer
     counts = Counter(f"{code}:{term}" for code, term in terms if term is not None)
     if not counts:
         raise UsageError(f"the query {excerpt(text)} contains only stop words; add another word")
-    distinct = dict.fromkeys(Word(tuple(terms_of(word, analyzer, codes))) for word in dict.fromkeys(query_words))
+    distinct = dict.fromkeys(Word(tuple(terms_of(word, analyzer, codes)), word) for word in dict.fromkeys(query_words))
     return Query(text, tuple(counts), tuple(float(count) for count in counts.values()), words=tuple(distinct))
 
 

@@ -51,6 +51,11 @@ class Prepared:
     """The patent that the query was made from; None if there is no patent."""
 
     @property
+    def queries(self) -> tuple[Query, ...]:
+        """The query that fetches documents and, if it is another one, the query that scores passages."""
+        return (self.fetch,) if self.browse is None else (self.fetch, self.browse)
+
+    @property
     def scoring(self) -> Query:
         """The query that scores passages, before any expansion."""
         return without_codes(self.browse or self.fetch)
@@ -81,7 +86,7 @@ def read_query(snapshot: Snapshot, text: str, language: str = "", syntax: str = 
     if syntax == "words":
         return with_codes(parse_query(text, snapshot.analyzer, languages), snapshot)
     written = automatic(text) if syntax == "automatic" else text
-    return parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix)
+    return replace(parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix), text=text)
 
 
 def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prepared:
