@@ -89,18 +89,14 @@ def near_words(snapshot: Snapshot, word: str, languages: Sequence[str], most: in
     return sorted(near.values(), key=_order)[:most]
 
 
-def near_terms(snapshot: Snapshot, word: str, language: str, limit: int, most: int) -> tuple[int, list[str]]:
-    """The number of terms of a language that are near a word, and their names, nearest first.
-
-    `limit` is the number of edits. If there are more than `most` terms, the list of names is empty.
-    """
+def near_terms(snapshot: Snapshot, word: str, language: str, limit: int) -> list[str]:
+    """The terms of a language that are at most `limit` edits away from a word, nearest first."""
     folded = fold(word)
     if not 0 < len(folded) <= _LONGEST:
-        return 0, []
+        return []
     terms = [near.term for near in _terms(snapshot, folded, language, limit) if near.plausible]
-    if len(terms) <= most:
-        terms += [near.term for near in _words(snapshot, folded, language, limit, most) if near.term not in terms]
-    return len(terms), terms if len(terms) <= most else []
+    in_documents = [near.term for near in _words(snapshot, folded, language, limit, _READ)]
+    return list(dict.fromkeys((*terms, *in_documents)))
 
 
 def _order(word: NearWord) -> tuple[int, int, str]:
@@ -184,9 +180,14 @@ def _forms_in(segment: Segment, term: int, document: int) -> set[str]:
 
 def _edits(one: str, other: str, limit: int) -> int:
     """The number of edits between two words, or `limit + 1` if it is larger than `limit`."""
-    name = np.frombuffer(other.encode("utf-8", "surrogatepass"), np.uint8)
-    edits = near_names(_code_points(one), limit, 0, np.zeros(1, np.uint32), 0, np.array([name.size], np.uint64), name)[1]
+    name = other.encode("utf-8", "surrogatepass")
+    # All arrays are read-only, as those of an index are, so that the kernel is compiled once.
+    ends = np.frombuffer(len(name).to_bytes(8, "little"), np.uint64)
+    edits = near_names(_code_points(one), limit, 0, _FIRST, 0, ends, np.frombuffer(name, np.uint8))[1]
     return int(edits[0]) if edits.size else limit + 1
+
+
+_FIRST = np.frombuffer(bytes(4), np.uint32)
 
 
 def _code_points(text: str) -> Unsigned32:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perikope.index.reader import Snapshot
-from perikope.query.boolean import Word, words_of
+from perikope.query.boolean import Word
 from perikope.query.spelling import near_words
 from perikope.query.terms import Query
 from perikope.text.analysis import fold, word_spans
@@ -56,8 +56,7 @@ def suggest(snapshot: Snapshot, queries: Iterable[Query]) -> Suggestions:
 
 def _missing(snapshot: Snapshot, query: Query) -> list[tuple[str, tuple[str, ...]]]:
     """The words of a query that no document contains, as written, each with its terms."""
-    wanted = query.words if query.tree is None else [word for word, negated in words_of(query.tree) if not negated]
-    return [(word.written, word.terms) for word in wanted if _is_missing(snapshot, word)]
+    return [(word.written, word.terms) for word, negated in query.given_words() if not negated and _is_missing(snapshot, word)]
 
 
 def _is_missing(snapshot: Snapshot, word: Word) -> bool:
