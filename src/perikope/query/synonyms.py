@@ -57,13 +57,15 @@ def read_synonyms(path: str) -> tuple[str, ...]:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError("is not UTF-8 text; convert it to UTF-8", path=path, line=line) from None
     rules = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip() and not line.lstrip().startswith("#"):
+    for number, rule in enumerate(text.splitlines(), 1):
+        if rule.strip() and not rule.lstrip().startswith("#"):
             try:
-                parse_rule(line)
+                parse_rule(rule)
             except UsageError as error:
                 raise InputError(str(error), path=path, line=number) from None
-            rules.append(line.strip())
+            rules.append(rule.strip())
+    if not rules:
+        raise InputError("contains no synonyms; write rules such as plane, aeroplane, one per line", path=path)
     return tuple(rules)
 
 

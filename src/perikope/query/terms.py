@@ -152,7 +152,7 @@ def _with_variants(query: Query, analyzer: Analyzer, languages: Sequence[str], v
     scored = Counter[str]()
     for tree in trees:
         for word, _ in words_of(tree):
-            scored.update(dict(word.scored) if word.scored else dict.fromkeys(word.terms, 1.0))  # type: ignore[arg-type]
+            scored.update(dict(word.scored) if word.scored else dict.fromkeys(word.terms, 1.0))
     if not scored:
         raise UsageError(f"the synonyms leave only stop words of the query {excerpt(query.text)}; add another word")
     if len(single_terms(scored)) > MAX_TERMS:

@@ -7,10 +7,13 @@ query that fetches documents, a query that scores passages, and conditions on do
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+import numpy as np
 
 from perikope.core.errors import UsageError, unknown
 from perikope.fetch.filters import Filter, Ids, SharedCodes, Without, codes_of, known_fields, mask, parse_filter, unknown_fields
@@ -19,10 +22,14 @@ from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import code_fields, codes_in, with_codes, without_codes
 from perikope.query.patent import Claims, Forms, Patent
+from perikope.query.spelling import near_terms
+from perikope.query.synonyms import Synonyms
 from perikope.query.syntax import automatic
 from perikope.query.terms import Query, parse_boolean, parse_query
 from perikope.query.topic import Topic
+from perikope.query.variants import Variants
 from perikope.search.options import SearchOptions
+from perikope.text.analysis import language_code
 
 if TYPE_CHECKING:
     from perikope.document.tree import Document
@@ -75,18 +82,30 @@ def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
     return combined.updated({"filter": (*options.filter, *added)}) if added else combined
 
 
-def read_query(snapshot: Snapshot, text: str, language: str = "", syntax: str = "words") -> Query:
-    """Parse a text as a query in the given language or, without one, in every language of the index.
+def read_query(snapshot: Snapshot, text: str, options: SearchOptions) -> Query:
+    """Parse a text as a query in the language of the options or, without one, in every language of the index.
 
     Raises `UsageError` if no term is left.
     """
     if not isinstance(text, str):
         raise UsageError(f"the query must be text, not {type(text).__name__}")
-    languages = [language] if language else snapshot.languages
-    if syntax == "words":
-        return with_codes(parse_query(text, snapshot.analyzer, languages), snapshot)
-    written = automatic(text) if syntax == "automatic" else text
-    return replace(parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix), text=text)
+    languages = [options.language] if options.language else snapshot.languages
+    variants = variants_of(snapshot, languages, options)
+    if options.syntax == "words":
+        return with_codes(parse_query(text, snapshot.analyzer, languages, variants), snapshot)
+    written = automatic(text) if options.syntax == "automatic" else text
+    return replace(parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix, variants), text=text)
+
+
+def variants_of(snapshot: Snapshot, languages: Sequence[str], options: SearchOptions) -> Variants:
+    """What may stand for the words of a query: synonyms, and near terms."""
+    codes = [language_code(language) for language in languages]
+    return Variants(
+        Synonyms(options.synonyms, snapshot.analyzer, codes) if options.synonyms else None,
+        options.fuzzy,
+        partial(near_terms, snapshot),
+        lambda terms: bool(np.any(snapshot.look_up(terms).counts[0])),
+    )
 
 
 def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prepared:
@@ -101,14 +120,20 @@ def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prep
         # If a topic has words and a patent, the words fetch documents and the claims of the patent score passages.
         prepared = _of_patent(patent)
         if asked.query:
-            fetch = read_query(snapshot, asked.query, options.language, options.syntax)
+            fetch = read_query(snapshot, asked.query, options)
             prepared = replace(prepared, fetch=fetch, notes=(*prepared.notes, *_notes_on_codes(snapshot, asked.query, options.syntax)))
     else:
         text = asked.query if isinstance(asked, Topic) else asked
-        fetch = read_query(snapshot, text, options.language, options.syntax)
+        fetch = read_query(snapshot, text, options)
         prepared = Prepared(fetch, None, notes=_notes_on_codes(snapshot, text, options.syntax))
+    if prepared.patent is not None and not prepared.fetch.words and (options.synonyms or options.fuzzy):
+        name = "synonyms" if options.synonyms else "fuzzy"
+        prepared = replace(
+            prepared,
+            notes=(*prepared.notes, f"the option {name} applies to queries in words; the words of the patent are searched as they are"),
+        )
     if options.browse_query:
-        prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options.language, options.syntax))
+        prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options))
     return prepared
 
 

@@ -261,7 +261,7 @@ class Index:
         if isinstance(query, PatentQuery):
             return query.fetch
         options = SearchOptions.of({"language": language, "syntax": syntax})
-        return read_query(self._snapshot, query, options.language, options.syntax)
+        return read_query(self._snapshot, query, options)
 
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r}, {self.documents} documents, {self.passages} passages)"
