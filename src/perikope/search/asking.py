@@ -114,11 +114,11 @@ def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prep
     For a topic, `options` must be the result of `with_options_of`.
     """
     if isinstance(asked, PatentQuery):
-        prepared = _of_patent(asked)
+        prepared = _of_patent(asked, options)
     elif isinstance(asked, Topic) and (asked.patent or asked.claims):
         patent = read_patent(snapshot, asked.patent or None, asked.claims, options, asked.family)
         # If a topic has words and a patent, the words fetch documents and the claims of the patent score passages.
-        prepared = _of_patent(patent)
+        prepared = _of_patent(patent, options)
         if asked.query:
             fetch = read_query(snapshot, asked.query, options)
             prepared = replace(prepared, fetch=fetch, notes=(*prepared.notes, *_notes_on_codes(snapshot, asked.query, options.syntax)))
@@ -126,12 +126,6 @@ def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prep
         text = asked.query if isinstance(asked, Topic) else asked
         fetch = read_query(snapshot, text, options)
         prepared = Prepared(fetch, None, notes=_notes_on_codes(snapshot, text, options.syntax))
-    if prepared.patent is not None and not prepared.fetch.words and (options.synonyms or options.fuzzy):
-        name = "synonyms" if options.synonyms else "fuzzy"
-        prepared = replace(
-            prepared,
-            notes=(*prepared.notes, f"the option {name} applies to queries in words; the words of the patent are searched as they are"),
-        )
     if options.browse_query:
         prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options))
     return prepared
@@ -157,8 +151,10 @@ def _has_document(snapshot: Snapshot, condition: Filter) -> bool:
     return any(bool((segment.alive & mask(segment, condition)).any()) for segment in snapshot.segments)
 
 
-def _of_patent(query: PatentQuery) -> Prepared:
-    return Prepared(query.fetch, query.browse, query.filters, query.notes, query.patent)
+def _of_patent(query: PatentQuery, options: SearchOptions) -> Prepared:
+    unused = [name for name in ("synonyms", "fuzzy") if getattr(options, name)]
+    notes = [f"the option {name} applies to queries in words; the words of the patent are searched as they are" for name in unused]
+    return Prepared(query.fetch, query.browse, query.filters, (*query.notes, *notes), query.patent)
 
 
 def read_patent(

@@ -32,7 +32,7 @@ def found(index, query, **options):
 
 
 def scores(results):
-    return {name: score for name, score in results.names()}
+    return dict(results.names())
 
 
 def test_synonyms_are_found_and_highlighted(index):
@@ -70,7 +70,7 @@ texts = st.lists(
 @settings(max_examples=scaled(30))
 @given(texts, st.sampled_from(["lm", "lm(mu=5)", "qsf_v_title", "qsf_section", "prox"]), st.sampled_from(["lm", "lm(mu=3)"]))
 def test_a_word_with_a_synonym_is_scored_as_if_texts_used_one_word(drawn, model, fetch):
-    """Query likelihood depends on occurrences only; a document frequency is the largest of a group, not of the union."""
+    """Query likelihood depends on occurrences only. The document frequency of a group is not that of the union."""
     sentences = [[" ".join(words) for words in document] for document in drawn]
     mixed = index_of([plain_document(f"d{i}", "", *document) for i, document in enumerate(sentences)], [1] if len(drawn) > 1 else [])
     one = index_of(
