@@ -33,7 +33,7 @@ from perikope.core.errors import UsageError
 from perikope.core.scanner import Scanner, excerpt
 from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word, words_of
 from perikope.query.spelling import MAX_EDITS, edits_of
-from perikope.query.variants import NONE, Variants, one_word, side_by_side, with_synonyms
+from perikope.query.variants import NONE, Variants, one_word, side_by_side, synonym, with_synonyms
 from perikope.text.analysis import Analyzer, fold, language_code, word_spans, words
 
 MAX_LENGTH = 100_000
@@ -340,12 +340,8 @@ class _QueryParser(Scanner):
         others = self.variants.stand_ins(word, terms)
         match = self.variants.synonyms.of([word]) if self.variants.synonyms is not None else None
         if match is not None:
-            replaced = {
-                term: f"{entry[0]}, synonym of {word}"
-                for entry in match.entries
-                if len(entry) == 1
-                for term in self.terms_of(entry[0]) or ()
-            }
+            alone = [entry[0] for entry in match.entries if len(entry) == 1]
+            replaced = {term: synonym(term, entry, word) for entry in alone for term in self.terms_of(entry) or ()}
             terms, others = ([], replaced) if replaced and not match.keeps else (terms, {**others, **replaced})
         made = one_word(terms, others, word)
         self.count(made.terms, position)

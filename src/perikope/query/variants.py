@@ -16,6 +16,7 @@ from perikope.query.boolean import Or, Phrase, QueryTree, Word, all_of
 from perikope.query.group_terms import group_term
 from perikope.query.spelling import edits_of
 from perikope.query.synonyms import Match, Synonyms
+from perikope.text.analysis import fold
 
 MOST_NEAR = 50
 """The largest number of terms per language that stand for a word that no document contains."""
@@ -78,7 +79,7 @@ def with_synonyms(written: Sequence[str], match: Match, terms_of: TermsOf, *, ad
     alone = [entry[0] for entry in match.entries if len(entry) == 1]
     several = [entry for entry in match.entries if len(entry) > 1]
     own = (terms_of(written[0]) or []) if match.keeps and len(written) == 1 else []
-    others = {term: f"{word}, synonym of {said}" for word in alone for term in terms_of(word) or ()}
+    others = {term: synonym(term, word, said) for word in alone for term in terms_of(word) or ()}
     choices: list[QueryTree] = []
     if match.keeps and len(written) > 1:
         kept = [None if terms is None else Word(tuple(terms), word) for word, terms in ((word, terms_of(word)) for word in written)]
@@ -94,6 +95,15 @@ def with_synonyms(written: Sequence[str], match: Match, terms_of: TermsOf, *, ad
         if any(phrase):
             choices.append(side_by_side(phrase))
     return None if not choices else choices[0] if len(choices) == 1 else Or(tuple(choices))
+
+
+def synonym(term: str, word: str, said: str) -> str:
+    """The reason why a term stands for words of a query: which synonym of them it is, unless the term shows it.
+
+    >>> synonym("en:aeroplan", "aeroplane", "plane"), synonym("en:jet", "Jet", "plane")
+    ('aeroplane, synonym of plane', 'synonym of plane')
+    """
+    return f"synonym of {said}" if term.partition(":")[2] == fold(word) else f"{word}, synonym of {said}"
 
 
 def side_by_side(words: Sequence[Word | None]) -> Word | Phrase:
