@@ -32,7 +32,7 @@ _PIECE = re.compile(r"((?:\\.|(?!=>)[^,\\]|\\$)*)(,|=>|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SynonymRule:
     """One rule: if a query contains the words of an entry on the left, it also means the entries on the right."""
 
     left: tuple[Entry, ...]
@@ -74,13 +74,13 @@ def check_synonyms(rules: Sequence[str]) -> None:
     _parsed(tuple(rules))
 
 
-def parse_rule(text: str) -> Rule:
+def parse_rule(text: str) -> SynonymRule:
     r"""Parse one rule.
 
     >>> parse_rule("nyc, new york")
-    Rule(left=(('nyc',), ('new', 'york')), right=(('nyc',), ('new', 'york')))
+    SynonymRule(left=(('nyc',), ('new', 'york')), right=(('nyc',), ('new', 'york')))
     >>> parse_rule(r"a\,b => c")
-    Rule(left=(('a', 'b'),), right=(('c',),))
+    SynonymRule(left=(('a', 'b'),), right=(('c',),))
     """
     sides: list[list[str]] = [[]]
     at, mark = 0, ","
@@ -98,7 +98,7 @@ def parse_rule(text: str) -> Rule:
         raise UsageError(f"the rule {text.strip()[:60]!r} has a side without words; write it as plane, aeroplane or as colour => color")
     if len(sides) == 1 and len(entries[0]) < 2:
         raise UsageError(f"the rule {text.strip()[:60]!r} has only one entry; separate synonyms by commas")
-    return Rule(entries[0], entries[-1])
+    return SynonymRule(entries[0], entries[-1])
 
 
 def _entry(written: str, rule: str) -> Entry:
@@ -111,12 +111,12 @@ def _entry(written: str, rule: str) -> Entry:
 
 
 @lru_cache(maxsize=8)
-def _parsed(rules: tuple[str, ...]) -> tuple[Rule, ...]:
+def _parsed(rules: tuple[str, ...]) -> tuple[SynonymRule, ...]:
     return tuple(map(parse_rule, rules))
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class SynonymMatch:
     """Words of a query for which there are synonyms."""
 
     first: int
@@ -135,12 +135,12 @@ class Synonyms:
     def __init__(self, rules: Sequence[str], analyzer: Analyzer, languages: Sequence[str]) -> None:
         self._tables = [(_keys(analyzer, language), _table(tuple(rules), analyzer, language)) for language in dict.fromkeys(languages)]
 
-    def of(self, written: Sequence[str]) -> Match | None:
+    def of(self, written: Sequence[str]) -> SynonymMatch | None:
         """The synonyms of all words together; None if there are none."""
         match = self._at([[key(word) for word in written] for key, _ in self._tables], 0, len(written))
         return match if match is not None and match.end == len(written) else None
 
-    def matches(self, written: Sequence[str]) -> Iterator[Match]:
+    def matches(self, written: Sequence[str]) -> Iterator[SynonymMatch]:
         """The synonyms of words in a text, from left to right without overlap; of several, those of most words."""
         keys = [[key(word) for word in written] for key, _ in self._tables]
         at = 0
@@ -150,7 +150,7 @@ class Synonyms:
                 yield match
             at = match.end if match is not None else at + 1
 
-    def _at(self, keys: Sequence[Sequence[str]], first: int, end: int) -> Match | None:
+    def _at(self, keys: Sequence[Sequence[str]], first: int, end: int) -> SynonymMatch | None:
         for last in range(min(end, first + MAX_WORDS), first, -1):
             found: dict[Entry, None] = {}
             keeps = False
@@ -162,7 +162,7 @@ class Synonyms:
                     else:
                         found[entry] = None
             if found or keeps:
-                return Match(first, last, tuple(found), keeps)
+                return SynonymMatch(first, last, tuple(found), keeps)
         return None
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from perikope.query.boolean import Or, Phrase, QueryTree, Word, all_of
 from perikope.query.group_terms import group_term
 from perikope.query.spelling import edits_of
-from perikope.query.synonyms import Match, Synonyms
+from perikope.query.synonyms import SynonymMatch, Synonyms
 from perikope.text.analysis import fold
 
 MOST_NEAR = 50
@@ -69,7 +69,7 @@ def one_word(own: Sequence[str], others: Mapping[str, str], written: str) -> Wor
     return Word(terms, written, tuple((group_term(group), 1.0) for group in by_language.values()), reasons)
 
 
-def with_synonyms(written: Sequence[str], match: Match, terms_of: TermsOf, *, adjacent: bool) -> QueryTree | None:
+def with_synonyms(written: Sequence[str], match: SynonymMatch, terms_of: TermsOf, *, adjacent: bool) -> QueryTree | None:
     """Words of a query or their synonyms; None if only stop words are left.
 
     With `adjacent`, several given words are a phrase; otherwise each of them must occur. Their synonyms of several

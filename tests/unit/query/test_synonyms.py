@@ -4,7 +4,7 @@ import pytest
 
 from perikope.core.errors import InputError, UsageError
 from perikope.query import synonyms
-from perikope.query.synonyms import Rule, Synonyms, check_synonyms, parse_rule, read_synonyms
+from perikope.query.synonyms import SynonymRule, Synonyms, check_synonyms, parse_rule, read_synonyms
 from perikope.text.analysis import Analyzer
 
 
@@ -25,7 +25,7 @@ from perikope.text.analysis import Analyzer
     ],
 )
 def test_rules_are_read_as_solr_reads_them(line, left, right):
-    assert parse_rule(line) == Rule(*(tuple(tuple(entry.split()) for entry in side) for side in (left, right)))
+    assert parse_rule(line) == SynonymRule(*(tuple(tuple(entry.split()) for entry in side) for side in (left, right)))
 
 
 @pytest.mark.parametrize(
