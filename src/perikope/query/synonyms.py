@@ -1,9 +1,10 @@
 """Synonyms in the format of Solr, applied to the words of a query.
 
-    # a comment
-    plane, aeroplane, airplane          each of these also finds the others
-    colour => color                     the words on the left are replaced by those on the right
-    nyc, big apple => nyc, new york     several words on both sides
+    # Each of these words also finds the others:
+    plane, aeroplane, airplane
+    # The words on the left are replaced by those on the right:
+    colour => color
+    nyc, big apple => nyc, new york
 
 A backslash takes the next character literally: `a\\,b`, `a\\=>b`. Rules for the same words add up. Words are compared
 as the index compares them: in lower case and by their stems, in any of the searched languages.
