@@ -57,17 +57,24 @@ def read_synonyms(path: str) -> tuple[str, ...]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError("is not UTF-8 text; convert it to UTF-8", path=path, line=line) from None
-    rules = []
-    for number, rule in enumerate(text.splitlines(), 1):
-        if rule.strip() and not rule.lstrip().startswith("#"):
-            try:
-                parse_rule(rule)
-            except UsageError as error:
-                raise InputError(str(error), path=path, line=number) from None
-            rules.append(rule.strip())
+    numbered = {number: rule.strip() for number, rule in enumerate(text.splitlines(), 1)}
+    rules = tuple(rule for rule in numbered.values() if rule and not rule.startswith("#"))
     if not rules:
         raise InputError("contains no synonyms; write rules such as plane, aeroplane, one per line", path=path)
-    return tuple(rules)
+    try:
+        _parsed(rules)
+    except UsageError as error:
+        line = next(number for number, rule in numbered.items() if rule and not rule.startswith("#") and _is_wrong(rule))
+        raise InputError(str(error), path=path, line=line) from None
+    return rules
+
+
+def _is_wrong(rule: str) -> bool:
+    try:
+        parse_rule(rule)
+    except UsageError:
+        return True
+    return False
 
 
 def check_synonyms(rules: Sequence[str]) -> None:

@@ -95,8 +95,13 @@ def words(text: str) -> list[str]:
     >>> words("Don't over-heat the cœur: 3.5 °C")
     ['Don', 't', 'over', 'heat', 'the', 'cœur', '3', '5', 'C']
     """
+    if text.isascii():  # five times faster for short texts
+        return _ASCII_WORD.findall(text)
     starts, ends = word_spans(text)
     return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+_ASCII_WORD = re.compile("[0-9A-Za-z]+")
 
 
 def fold(word: str) -> str:
