@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from perikope.core.numbers import number_in_print
+from perikope.document.pieces import CODE
 from perikope.search.views import excerpt
 from perikope.search.views import printable as printable  # commands import it from here
 
@@ -35,8 +36,13 @@ def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
 
 
 def marked(hit: Hit, width: int, full: bool) -> str:
-    """The text of a hit, wrapped to `width` columns, with query terms in bold; an excerpt unless `full`."""
+    """The text of a hit with query terms in bold; an excerpt unless `full`.
+
+    The lines of code are kept. Other text is wrapped to `width` columns.
+    """
     first, last = (0, len(hit.text)) if full else excerpt(hit)
+    if hit.tag == CODE:
+        return _lines_of_code(hit.text, _flags(len(hit.text), hit.highlights), first, last)
     before, after = "… " if first else "", " …" if last < len(hit.text) else ""
     words = [(max(start, first) - first, min(end, last) - first) for start, end in hit.highlights if start < last and end > first]
     return bold_words(hit.text[first:last], words, lambda plain: _fill(before + plain + after, width), added=len(before.strip()))
@@ -47,11 +53,8 @@ def bold_words(text: str, words: Iterable[tuple[int, int]], wrap: Callable[[str]
 
     `wrap` may change white space, and put `added` visible characters before the text.
     """
-    bold = bytearray(len(text))
-    for start, end in words:
-        bold[start:end] = b"\x01" * (end - start)
     # One character at a time, so that each keeps its mark even if its neighbours are removed.
-    visible = [(character, mark) for at, mark in enumerate(bold) for character in printable(text[at])]
+    visible = [(character, mark) for at, mark in enumerate(_flags(len(text), words)) for character in printable(text[at])]
     marks = [mark for character, mark in visible if not character.isspace()]
     pieces, at = [], -added
     # Wrapping changes only spaces, so the other characters keep their order.
@@ -60,6 +63,27 @@ def bold_words(text: str, words: Iterable[tuple[int, int]], wrap: Callable[[str]
         pieces.append(click.style(character, bold=True) if seen and 0 <= at < len(marks) and marks[at] else character)
         at += seen
     return "".join(pieces).replace("\x1b[0m\x1b[1m", "")
+
+
+def _flags(length: int, words: Iterable[tuple[int, int]]) -> bytearray:
+    """One flag per character of a text: 1 inside the given words, else 0."""
+    flags = bytearray(length)
+    for start, end in words:
+        flags[start:end] = b"\x01" * (end - start)
+    return flags
+
+
+def _lines_of_code(text: str, bold: bytearray, first: int, last: int) -> str:
+    """The whole lines of a text from `first` to `last`, indented. `bold` has a flag for each character."""
+    first = text.rfind("\n", 0, first) + 1
+    last = text.find("\n", last) if "\n" in text[last:] else len(text)
+    lines, at = ["…"] if first else [], first
+    for line in text[first:last].split("\n"):
+        shown = [(printable(" " * 4 if character == "\t" else character), bold[at + i]) for i, character in enumerate(line)]
+        styled = "".join(click.style(character, bold=True) if mark and character else character for character, mark in shown)
+        lines.append(styled.replace("\x1b[0m\x1b[1m", "").rstrip())
+        at += len(line) + 1
+    return "\n".join(f"     {line}" if line else "" for line in [*lines, *(["…"] if last < len(text) else [])])
 
 
 def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:

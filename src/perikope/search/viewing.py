@@ -15,6 +15,7 @@ from perikope.query.terms import Query
 from perikope.search.asking import read_query
 from perikope.search.explaining import find_span
 from perikope.search.hits import highlights_in
+from perikope.search.options import SearchOptions
 
 KindOfText = Literal["title", "passage", "text"]
 
@@ -80,7 +81,7 @@ def view_document(snapshot: Snapshot, name: str, query: str = "", language: str 
     if passage:
         span = find_span(snapshot, document.id, passage)[2]
         marked = range(document.spans.start[span], document.spans.end[span])
-    asked = read_query(snapshot, query, language) if query else None
+    asked = read_query(snapshot, query, SearchOptions.of({"language": language})) if query else None
     return DocumentView(
         document=document.id,
         title=document.title,
