@@ -119,11 +119,9 @@ def _topic(query: str | None, patent: str | None, claims: str | None, chosen: tu
 
 def _show_hits(results: Results, as_json: bool, *, context: bool, full: bool) -> None:
     """Print one paragraph per hit or, with `as_json`, one JSON object per hit."""
-    from dataclasses import asdict
-
     if as_json:
         for hit in results:
-            click.echo(json.dumps(asdict(hit), ensure_ascii=False))
+            click.echo(json.dumps(hit.to_dict(), ensure_ascii=False))
     elif len(results):
         click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results))
 
@@ -179,12 +177,12 @@ def _why_nothing(index: Index, topic: Topic, options: SearchOptions, prepared: P
     """One line that says why there are no results."""
     from perikope.search.steps import count_documents
 
-    if not index.documents:
+    if not len(index):
         return "the index is empty"
     conditions = options.filter or options.ids is not None or options.shares_codes_with or prepared.filters
     if conditions and not count_documents(index.snapshot, options, prepared.filters):
         return "no document meets the conditions"
-    restricted = "that meets the conditions " if conditions or options.part or options.tag else ""
+    restricted = "that meets the conditions " if conditions or options.part or options.tag or options.without_tag else ""
     if not (options.must_match or options.across_passages):
         return _why_unmatched(index, options, prepared, restricted) or f"no passage {restricted}contains any of these words"
     scoring = options.browse_query or topic.query
