@@ -25,8 +25,6 @@ from perikope.search.options import SearchOptions
 
 NO_WORDS = "fetch score of the document: no passage contains a word of the query"
 """The label of the score by which `by_documents` ranks."""
-NOTHING_TO_COMPARE = "fetch score of the document: the model gives all passages the same score, 0"
-"""The label of the score by which `told_apart` ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +87,6 @@ class Eligibility:
         eligible = matching(matches, allowed) if unmatched == "no term" else allowed
         if not matches.term_of_occurrence.size:
             score, eligible = by_documents(matches, score, eligible)
-        elif unmatched != "score 0" and (model is None or not model.context_free):
-            score = told_apart(matches, score, eligible)
         if unmatched != "score 0" or self.keep_unmatched:
             return score, eligible
         above_zero = score.values != 0
@@ -167,18 +163,6 @@ def by_documents(matches: Matches, score: Column, eligible: Mask | None) -> tupl
     first = np.zeros(matches.passages, bool)
     first[rows[np.unique(matches.document_of_passage[rows], return_index=True)[1]]] = True
     return fetch_score(matches).at(matches.document_of_passage).named(NO_WORDS), first
-
-
-def told_apart(matches: Matches, score: Column, eligible: Mask | None) -> Column:
-    """The score of a model that compares rows with each other, or the fetch score of the document if all scores are 0.
-
-    All scores are 0 if there is only one eligible row, or if all are equal. A result with score 0 would look like no
-    match.
-    """
-    values = score.values if eligible is None else score.values[eligible]
-    if values.any() or not values.size:
-        return score
-    return fetch_score(matches).at(matches.document_of_passage).named(NOTHING_TO_COMPARE)
 
 
 def matching(matches: Matches, allowed: Mask | None) -> Mask:

@@ -42,6 +42,11 @@ from perikope.search.options import OPTIONS, SearchOptions
 from perikope.search.recipes import Recipe, RecipeWarning
 from perikope.search.results import Results
 
+NOTHING_TO_COMPARE = (
+    "all scores are 0, because scores of this model compare passages with each other, and there is only one passage or all are equal; "
+    "model bm25 scores each passage alone"
+)
+"""The note on results of a contextual model that all score 0."""
 _AT_ONCE = 1 << 21
 """The approximate number of tokens per batch of documents when all documents are searched."""
 
@@ -156,9 +161,11 @@ class Search:
 
     def results(self, prepared: Prepared, matches: Matches, ranked: RankedMatches, *, complete: bool = True) -> Results:
         """The hits of a ranking. Their texts are read from the index when a hit is used."""
+        is_relative = self.model.unmatched != "score 0" and not self.model.context_free
+        equal = is_relative and len(ranked.ranking) > 0 and not ranked.ranking.scores.any()
         return Results(
             self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, ranked.groups,
-            is_complete=complete, notes=prepared.notes, queries=prepared.queries,
+            is_complete=complete, notes=(*prepared.notes, NOTHING_TO_COMPARE) if equal else prepared.notes, queries=prepared.queries,
         )  # fmt: skip
 
     def run(self, prepared: Prepared) -> Results:
