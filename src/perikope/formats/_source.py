@@ -92,7 +92,8 @@ class Source:
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise UnreadableFile(f"is not UTF-8 text (byte {error.start}); convert it to UTF-8", path=self.path) from None
+            line = data.count(b"\n", 0, error.start) + 1
+            raise UnreadableFile("is not UTF-8 text; convert it to UTF-8", path=self.path, line=line) from None
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def finish(self, builder: TreeBuilder) -> Document:
@@ -102,7 +103,9 @@ class Source:
         try:
             return builder.build()
         except InputError as error:
-            raise UnreadableFile(str(error), path=self.path) from None
+            # If the document is named by the path of its file, the message would name the file twice.
+            message = str(error).removeprefix(f"document {self.id!r} ")
+            raise UnreadableFile(message, path=self.path) from None
 
 
 @contextmanager

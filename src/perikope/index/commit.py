@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from perikope.core import files
+from perikope.core.arrays import Array, Integers
 from perikope.core.errors import IndexFormatError, InputError, UsageError
 from perikope.core.locks import LOCK_FILE, take_lock
 from perikope.document.tree import Document
 from perikope.index import manifest as manifests
+from perikope.index.duplicates import Duplicate
 from perikope.index.layout import MAX_PARTS, TOO_MANY_PARTS
 from perikope.index.manifest import Manifest
 from perikope.index.merge import merge
@@ -35,6 +38,23 @@ MAX_TOKENS = 1 << 31
 """The maximum number of tokens of a segment that is merged from several."""
 DEFAULT_MEMORY = 1 << 30
 """The default memory for adding documents, in bytes."""
+
+SourceKey = tuple[str, str]
+"""The file that a document was read from, and the hash of the file's content."""
+OnDuplicate = Callable[[Duplicate], None]
+Keeps = Callable[[str, SourceKey, SourceKey], bool]
+"""A function of an id and two files: whether the indexed document with this id, which was read from the first file,
+stays if the second file has a document with this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSegment:
+    """A segment that another process has written: its manifest entry, and the order of its documents."""
+
+    entry: dict[str, Any]
+    order: Integers
+    """One number per document. A smaller number means an earlier document, in all segments of the same build. Documents
+    of one segment with the same number are in the order of the segment."""
 
 
 def create(folder: Path, analyzer: Analyzer, language: str) -> None:
@@ -100,73 +120,111 @@ class IndexWriter:
         self._builder = SegmentBuilder(snapshot.analyzer)
         self._stamp = secrets.token_hex(4)
         self._new: list[dict[str, Any]] = []
-        # The ids of documents added since the last commit, each with the file it came from.
-        self._pending: dict[str, str] = {}
+        # The documents added since the last commit: the number of each by id, and the file of each by number.
+        self._pending: dict[str, int] = {}
+        self._pending_sources: list[str] = []
+        # The number of the first pending document of each new segment, including the one that is being built.
+        self._first_pending = [0]
+        # The documents of new segments that are not committed, by the position of the segment in `_new`.
+        self._dropped: dict[int, list[int]] = {}
         # The numbers in the snapshot of the documents to delete.
         self._deleted: set[int] = set()
+        self.replaced = 0
+        """The number of documents in the snapshot that the next commit replaces."""
+        self.left_out: dict[str, set[str]] = {source: set(firsts) for source, firsts in snapshot.manifest.left_out.items()}
+        """The files with documents that were left out, as in the manifest."""
 
     @property
     def changed(self) -> bool:
         """Whether there are changes to commit."""
-        return bool(self._new or len(self._builder) or self._deleted)
+        kept = any(len(self._dropped.get(number, ())) < entry["documents"] for number, entry in enumerate(self._new))
+        return kept or bool(len(self._builder) or self._deleted)
 
     @property
     def deleted(self) -> int:
         """The number of documents that the next commit deletes, including documents that it replaces."""
         return len(self._deleted)
 
-    def add(self, documents: Iterable[Document], *, replace: bool = False, on_duplicate: Callable[[Document], None] | None = None) -> None:
+    def add(
+        self, documents: Iterable[Document], *, replace: bool = False, keeps: Keeps | None = None, on_duplicate: OnDuplicate | None = None
+    ) -> None:
         """Add documents. They become visible with `commit`.
 
-        If the index already has a document with the same id, this is an error; with `replace`, the old document is
-        deleted. If several added documents have the same id, this is an error too; with `on_duplicate`, the first is
-        added and the function is called with each of the others.
+        If the index already has a document with the same id, the new one is a duplicate. With `replace`, the old
+        document is deleted instead, unless `keeps` returns true. If several of `documents` have the same id, all but
+        the first are duplicates. Duplicates are left out, and `on_duplicate` is called with each of them. Without
+        `on_duplicate`, a duplicate is an error.
         """
         self._check_usable()
+        earlier = len(self._pending_sources)
         # `documents` may raise an error while it is read. Then the documents added so far must not be committed.
         with self._all_or_nothing():
             for document in documents:
-                if on_duplicate is not None and isinstance(document, Document) and document.id in self._pending:
-                    on_duplicate(document)
-                    continue
-                self._add(document, replace)
+                if not isinstance(document, Document):
+                    raise UsageError(
+                        f"cannot add a {type(document).__name__} to an index; add documents from perikope.read or a TreeBuilder"
+                    )
+                if replace and self._pending.get(document.id, earlier) < earlier:
+                    self._supersede(document.id)
+                if self._accept(document.id, (document.source, document.source_hash), replace, keeps, on_duplicate):
+                    self._builder.add(document)
                 if self._builder.memory > self.memory:
                     self._flush()
 
-    def _add(self, document: Document, replace: bool) -> None:
-        if not isinstance(document, Document):
-            raise UsageError(f"cannot add a {type(document).__name__} to an index; add documents from perikope.read or a TreeBuilder")
-        old = self.snapshot.find_document(document.id)
-        if document.id in self._pending:
-            raise InputError(_given_twice(document.id, self._pending[document.id], document.source))
-        if old >= 0 and old not in self._deleted and not replace:
-            raise InputError(_already_there(document.id))
-        if old >= 0:
-            self._deleted.add(old)
-        self._pending[document.id] = document.source
-        self._builder.add(document)
+    def _accept(self, id: str, source: SourceKey, replace: bool, keeps: Keeps | None, on_duplicate: OnDuplicate | None) -> bool:
+        """Whether a document is added. If not, it is a duplicate, which is reported. Documents must come in order."""
+        duplicate = None
+        if id in self._pending:
+            duplicate = Duplicate(id, source[0], self._pending_sources[self._pending[id]])
+        elif (old := self.snapshot.find_document(id)) >= 0 and old not in self._deleted:
+            segment, local = self.snapshot.locate(old)
+            first = segment.source(local)
+            if not replace or (keeps is not None and keeps(id, first, source)):
+                duplicate = Duplicate(id, source[0], first[0], indexed=not replace)
+            else:
+                self._deleted.add(old)
+                self.replaced += 1
+                if keeps is None:
+                    self.note_left_out(first[0], source[0])
+        if duplicate is None:
+            self._pending[id] = len(self._pending_sources)
+            self._pending_sources.append(source[0])
+        elif on_duplicate is None:
+            raise InputError(duplicate.refusal())
+        else:
+            self.note_left_out(source[0], duplicate.first)
+            on_duplicate(duplicate)
+        return duplicate is None
 
-    def adopt(self, entries: Sequence[dict[str, Any]], *, replace: bool = False) -> None:
-        """Add segments that other processes have written into the folder. `entries` are their manifest entries.
+    def note_left_out(self, source: str, first: str) -> None:
+        """Note that a document of the file `source` is left out in favour of a document of the file `first`."""
+        if source and source != first:
+            self.left_out.setdefault(source, set()).add(first)
 
-        Ids that the index already has, and ids that occur twice, are handled as in `add` without `on_duplicate`.
+    def _supersede(self, id: str) -> None:
+        """Drop a document that an earlier call of `add` has added since the last commit."""
+        number = self._pending.pop(id)
+        segment = bisect_right(self._first_pending, number) - 1
+        self._dropped.setdefault(segment, []).append(number - self._first_pending[segment])
+
+    def adopt(
+        self,
+        written: Sequence[WrittenSegment],
+        *,
+        replace: bool = False,
+        keeps: Keeps | None = None,
+        on_duplicate: OnDuplicate | None = None,
+    ) -> None:
+        """Add segments that other processes have written into the folder, as the only change of a commit.
+
+        Documents are handled as if they were added in the order that the segments state; see `add`.
         """
-        segments = [Segment(self.folder, entry) for entry in entries]
-        for i, segment in enumerate(segments):
-            for other in segments[:i]:
-                for id in _common_ids(segment, other):
-                    sources = [holder.source(holder.document_number(id))[0] for holder in (other, segment)]
-                    raise InputError(_given_twice(id, *sorted(sources)))
-            for base, old in zip(self.snapshot.first_document.tolist(), self.snapshot.segments, strict=False):
-                for id in _common_ids(segment, old):
-                    number = int(base) + old.document_number(id)
-                    if not replace and number not in self._deleted:
-                        raise InputError(_already_there(id))
-                    self._deleted.add(number)
-            duplicate = _duplicate(segment)
-            if duplicate is not None:
-                raise InputError(_given_twice(*duplicate))
-        self._new += entries
+        segments = [Segment(self.folder, one.entry) for one in written]
+        for _, number, local in sorted(_contested(segments, self.snapshot.segments, [one.order for one in written])):
+            segment = segments[number]
+            if not self._accept(segment.document_id(local), segment.source(local), replace, keeps, on_duplicate):
+                self._dropped.setdefault(number, []).append(local)
+        self._new += [one.entry for one in written]
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete the documents with these ids and return their number.
@@ -197,7 +255,7 @@ class IndexWriter:
                 if len(self._builder):
                     self._flush()
                 entries = self._with_tombstones()
-                self._publish([*entries, *self._new])
+                self._publish([*entries, *self._without_dropped()])
             # The commit is durable now. Merging may fail (a full disk, a damaged segment) without harm to the index.
             try:
                 self._tidy()
@@ -270,6 +328,7 @@ class IndexWriter:
     def _flush(self) -> None:
         self._new.append(self._builder.write(self.segment_path(f"w{len(self._new)}")))
         self._builder = SegmentBuilder(self.snapshot.analyzer)
+        self._first_pending.append(len(self._pending_sources))
 
     def _with_tombstones(self) -> list[dict[str, Any]]:
         """Write tombstones for deleted documents.
@@ -288,11 +347,24 @@ class IndexWriter:
                 entries.append(entry)
         return entries
 
+    def _without_dropped(self) -> list[dict[str, Any]]:
+        """The manifest entries of the new segments, with tombstones for the documents that are not committed."""
+        entries = []
+        for number, entry in enumerate(self._new):
+            if dropped := self._dropped.get(number):
+                if len(dropped) == entry["documents"]:
+                    continue
+                tombstones = bury(Segment(self.folder, entry), np.array(dropped, np.int64))
+                entry = {**entry, "deleted": tombstones.write(self.segment_path(f"dropped-{number}"))}
+            entries.append(entry)
+        return entries
+
     def _publish(self, entries: list[dict[str, Any]]) -> None:
         """Make these segments the content of the index, then remove the files that they replace."""
         manifest = replace(self.snapshot.manifest, segments=tuple(entries), generation=self.snapshot.manifest.generation + 1)
         # The segments are opened before the manifest is replaced: those that cannot be read must not be committed.
         snapshot = Snapshot(self.folder, manifest)
+        manifest = snapshot.manifest = replace(manifest, left_out=_of_indexed_files(self.left_out, snapshot))
         if len({part for segment in snapshot.segments for part in segment.parts}) > MAX_PARTS:
             raise InputError(TOO_MANY_PARTS)
         files.sync_folder(self.folder)
@@ -351,35 +423,26 @@ class IndexWriter:
         return segments + [path for path in self.folder.iterdir() if files.is_temporary(path.name)]
 
 
-def _already_there(id: str) -> str:
-    return (
-        f"document {id!r} is already in the index: replace it (--replace), or change one of the two ids; if the id is the path of a "
-        "file inside the indexed folder, index the folder that contains both files"
-    )
-
-
-def _given_twice(id: str, first: str, second: str) -> str:
-    where = f" by {first} and {second}" if first != second else f" in {first}" if first else ""
-    return f"document {id!r} is given twice{where}: keep only the first (--duplicates first), or change one of the ids"
-
-
 def _tokens(segment: Segment) -> int:
     return int(segment.entry["tokens"])
 
 
-def _common_ids(segment: Segment, other: Segment) -> list[str]:
-    """The sorted ids that documents of `segment` share with live documents of `other`."""
-    shared = np.isin(segment["document_hash"], other["document_hash"])
-    ids = [segment.document_id(int(number)) for number in segment["document_of_hash"][shared]]
-    return sorted(id for id in ids if other.document_number(id) >= 0)
+def _contested(segments: Sequence[Segment], old: Sequence[Segment], orders: Sequence[Integers]) -> Iterator[tuple[int, int, int]]:
+    """Yield the documents of new segments whose id may occur more than once in new and old segments.
+
+    Yields the number in `orders`, the number of the segment, and the number in the segment of each document.
+    """
+    hashes: Array = np.concatenate([segment["document_hash"] for segment in [*segments, *old]] or [np.zeros(0, np.uint64)])
+    hashes.sort()
+    repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+    for number, (segment, order) in enumerate(zip(segments, orders, strict=True)):
+        for local in segment["document_of_hash"][np.isin(segment["document_hash"], repeated)].tolist():
+            yield int(order[local]), number, local
 
 
-def _duplicate(segment: Segment) -> tuple[str, str, str] | None:
-    """An id that two documents of the segment have, and the files of these two documents; None if all ids differ."""
-    hashes = segment["document_hash"]
-    for at in np.flatnonzero(hashes[1:] == hashes[:-1]).tolist():
-        pair = sorted(int(segment["document_of_hash"][at + i]) for i in (0, 1))
-        first, second = map(segment.document_id, pair)
-        if first == second:
-            return first, segment.source(pair[0])[0], segment.source(pair[1])[0]
-    return None
+def _of_indexed_files(left_out: Mapping[str, set[str]], snapshot: Snapshot) -> dict[str, list[str]]:
+    """The entries of `left_out` for files that have documents in the index. Other files are always read again."""
+    if not left_out:
+        return {}
+    indexed = {source for segment in snapshot.segments for source in segment.live_sources()}
+    return {source: sorted(firsts) for source, firsts in sorted(left_out.items()) if source in indexed}

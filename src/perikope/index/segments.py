@@ -269,6 +269,10 @@ class Segment:
         number = int(self["document.source"][document])
         return self._sources.text(number), self._source_hashes.text(number)
 
+    def live_sources(self) -> set[str]:
+        """The files that the live documents were read from."""
+        return {self._sources.text(number) for number in np.unique(self["document.source"][self.alive]).tolist()}
+
     def passages_of(self, document: int) -> range:
         """The numbers of a document's passages in the segment."""
         return range(*self._slice("document.first_passage", document))

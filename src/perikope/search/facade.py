@@ -14,6 +14,7 @@ from perikope.document.tree import Document, Place
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
+from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, check_duplicates, left_out_message
 from perikope.index.reader import Snapshot
 from perikope.query.patent import Claims
 from perikope.query.terms import Query
@@ -108,12 +109,18 @@ class Index:
         """A checksum of the content, as eight hexadecimal digits; it changes when the content changes."""
         return self._snapshot.manifest.fingerprint
 
-    def add(self, documents: Document | Iterable[Document], *, replace: bool = False) -> None:
+    def add(self, documents: Document | Iterable[Document], *, replace: bool = False, duplicates: str = DEFAULT_DUPLICATES) -> None:
         """Add documents, which become searchable with `commit`.
 
-        With `replace`, a new document replaces an indexed document with the same id.
+        With `replace`, a new document replaces a document with the same id from before this call. Otherwise the first
+        document with an id is kept, and a warning names the others. With `duplicates="error"` they are an error.
         """
-        self._write().add([documents] if isinstance(documents, Document) else documents, replace=replace)
+        check_duplicates(duplicates)
+        left_out: list[Duplicate] = []
+        on_duplicate = left_out.append if duplicates == "first" else None
+        self._write().add([documents] if isinstance(documents, Document) else documents, replace=replace, on_duplicate=on_duplicate)
+        if left_out:
+            warnings.warn(left_out_message(left_out), stacklevel=2)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete documents by id, and return the number of deleted documents. They stay searchable until `commit`."""
