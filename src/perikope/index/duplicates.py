@@ -68,6 +68,6 @@ def left_out_message(duplicates: Sequence[Duplicate]) -> str:
     """The warning of Python functions that leave out duplicates."""
     count = "1 document is" if len(duplicates) == 1 else f"{len(duplicates)} documents are"
     indexed, repeated = split(duplicates)
-    why = "the index already has their ids" if not repeated else "another document has the same id"
+    why = "another document has the same id" if repeated else "the index already has the same id"
     how = "pass replace=True to replace documents of the index" if indexed else "give each document an id of its own"
     return f"{count} left out, because {why} ({'; '.join(named(duplicates))}); {how}"

@@ -83,7 +83,7 @@ def test_python_does_the_same_with_a_warning(tmp_path):
     with pytest.warns(UserWarning, match=r"1 document is left out.*d1"):
         index.add([plain_document("d1", "", "pump"), plain_document("d1", "", "rotor")])
     index.commit()
-    with pytest.warns(UserWarning, match=r"d1: the index already has it"):
+    with pytest.warns(UserWarning, match=r"the index already has the same id \(d1\); pass replace=True"):
         index.add(plain_document("d1", "", "rotor"))
     index.commit()
     assert content(tmp_path / "idx")["d1"] == ("", "pump")
