@@ -34,6 +34,7 @@ __all__ = [
     "documents",
     "file_hash",
     "files",
+    "is_archive",
     "is_read",
     "line_chunks",
     "read",
@@ -196,6 +197,11 @@ def is_read(suffix: str) -> bool:
     return bool(_format_of(f"file{suffix}", "auto"))
 
 
+def is_archive(path: str) -> bool:
+    """Whether a file is an archive of files, by its name."""
+    return bool(_archives.archive_kind(path))
+
+
 def documents(source: Source) -> Iterator[Document]:
     """Yield the documents of one source: a file, a member of an archive, or a piece of a file.
 
@@ -205,8 +211,7 @@ def documents(source: Source) -> Iterator[Document]:
         for document in format_named(source.format).read(source):
             # `Source.finish` sets `source`; a format that does not call it leaves `source` empty.
             if document.source != source.source:
-                member = source.id if source.id != source.source else ""
-                document = replace(document, source=source.source, source_hash=source.source_hash, member=member)
+                document = replace(document, source=source.source, source_hash=source.source_hash, member=source.member)
             yield document
     except DAMAGE as error:
         raise unreadable(source.path, error) from error

@@ -53,6 +53,11 @@ class Source:
         """Whether the source can be pickled, kept, and read more than once."""
         return not isinstance(self.content, BoundedStream)
 
+    @property
+    def member(self) -> str:
+        """The archive and its member, as `Document.member` names them; empty for a file that is not in an archive."""
+        return self.id if self.id != self.source else ""
+
     def carried(self) -> Source:
         """The same source in portable form: a member of an archive is read into memory.
 
@@ -99,7 +104,7 @@ class Source:
     def finish(self, builder: TreeBuilder) -> Document:
         """Build the only document of this source; raises `UnreadableFile` if the document is empty."""
         builder.source, builder.source_hash = self.source, self.source_hash
-        builder.member = self.id if self.id != self.source else ""
+        builder.member = self.member
         try:
             return builder.build()
         except InputError as error:
