@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+DIGITS = 9
+"""Decimals of a mean that are compared between settings. Smaller differences may be rounding errors."""
+
 
 @dataclass(frozen=True, slots=True)
 class FoldOutcome:
@@ -40,3 +43,29 @@ class TuningOutcome:
     """The folds of a cross-validation. Empty without cross-validation."""
     topics: int = 0
     """Number of all training topics."""
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """The tuned parameters that the measure does not depend on.
+
+        Settings that differ only in such a parameter have the same score.
+        """
+        scores = [round(score, DIGITS) for score in self.scores]
+        idle = []
+        for i, parameter in enumerate(self.parameters):
+            by_others: dict[tuple[object, ...], list[float]] = {}
+            for setting, score in zip(self.settings, scores, strict=True):
+                by_others.setdefault((*setting[:i], *setting[i + 1 :]), []).append(score)
+            is_tried = len({repr(setting[i]) for setting in self.settings}) > 1
+            is_compared = len(by_others) < len(scores) or len(set(scores)) == 1
+            if is_tried and is_compared and all(len(set(of_group)) == 1 for of_group in by_others.values()):
+                idle.append(parameter)
+        return tuple(idle)
+
+    @property
+    def idle_note(self) -> str:
+        """One sentence about the parameters that the measure does not depend on; empty if there are none."""
+        if not self.idle:
+            return ""
+        kept = ", ".join(f"{parameter}={self.chosen[parameter]}" for parameter in self.idle)
+        return f"{self.measure} does not depend on {' and '.join(self.idle)}; the value nearest to the default is taken ({kept})"
