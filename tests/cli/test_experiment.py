@@ -74,7 +74,7 @@ def test_numbers_of_documents_are_tried_too(files, capsys):
 
 
 def test_a_measure_that_does_not_move_is_told(files, capsys):
-    options = ("--model", "qsf_v(alpha=[0.4,0.6,0.8,1.0])", "--workers", 1, "--folds", 0)
+    options = ("--model", "qsf_v(alpha)", "--workers", 1, "--folds", 0)
     code, out, err = run(capsys, "tune", *given(files), *options, "--measure", "MAP(D)")
     assert code == 0
     assert "alpha=0.8)" in next(line for line in out.splitlines() if line.startswith("best of"))
