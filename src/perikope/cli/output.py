@@ -5,35 +5,19 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+
+from perikope.search.views import excerpt
+from perikope.search.views import printable as printable  # commands import it from here
 
 if TYPE_CHECKING:
     from perikope.core.parameters import Parameter
     from perikope.search.facade import Hit
 
 T = TypeVar("T")
-
-
-_JOINERS = "\u200c\u200d"
-"""Zero-width joiner and non-joiner, which some scripts need."""
-
-
-def printable(text: str) -> str:
-    """Text without control characters, so that the content of a document cannot control the terminal.
-
-    Control characters become spaces. Invisible characters are removed, except joiners, which some scripts need.
-
-    >>> printable("a\\x1b[31mb\\tc co\\u00adop")
-    'a [31mb c coop'
-    """
-    return "".join(
-        " " if category in ("Cc", "Cs", "Zl", "Zp") else "" if category == "Cf" and character not in _JOINERS else character
-        for character, category in ((character, unicodedata.category(character)) for character in text)
-    )
 
 
 def verbatim(text: str) -> str:
@@ -49,13 +33,9 @@ def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
             bar.update(1)
 
 
-EXCERPT = 700
-"""Maximum number of characters of a hit that are shown. Longer texts are cut around their first query term."""
-
-
 def marked(hit: Hit, width: int, full: bool) -> str:
     """The text of a hit, wrapped to `width` columns, with query terms in bold; an excerpt unless `full`."""
-    first, last = (0, len(hit.text)) if full else _excerpt(hit)
+    first, last = (0, len(hit.text)) if full else excerpt(hit)
     bold = bytearray(len(hit.text))
     for start, end in hit.highlights:
         bold[start:end] = b"\x01" * (end - start)
@@ -71,20 +51,6 @@ def marked(hit: Hit, width: int, full: bool) -> str:
         pieces.append(click.style(character, bold=True) if seen and 0 <= at < len(marks) and marks[at] else character)
         at += seen
     return "".join(pieces).replace("\x1b[0m\x1b[1m", "")
-
-
-def _excerpt(hit: Hit) -> tuple[int, int]:
-    """Start and end (exclusive) of the shown part of a hit, in characters.
-
-    It begins shortly before the first query term, and is cut at spaces.
-    """
-    if len(hit.text) <= EXCERPT:
-        return 0, len(hit.text)
-    first = max(0, (hit.highlights[0][0] if hit.highlights else 0) - EXCERPT // 4)
-    first = hit.text.rfind(" ", 0, first) + 1 if first else 0
-    last = min(len(hit.text), first + EXCERPT)
-    space = hit.text.rfind(" ", first, last)
-    return first, space if last < len(hit.text) and space > first else last
 
 
 def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:

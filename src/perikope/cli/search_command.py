@@ -118,11 +118,9 @@ def _topic(query: str | None, patent: str | None, claims: str | None, chosen: tu
 
 def _show_hits(results: Results, as_json: bool, *, context: bool, full: bool) -> None:
     """Print one paragraph per hit or, with `as_json`, one JSON object per hit."""
-    from dataclasses import asdict
-
     if as_json:
         for hit in results:
-            click.echo(json.dumps(asdict(hit), ensure_ascii=False))
+            click.echo(json.dumps(hit.to_dict(), ensure_ascii=False))
     elif len(results):
         click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results))
 
@@ -178,7 +176,7 @@ def _why_nothing(index: Index, topic: Topic, options: SearchOptions, prepared: P
     """One line that says why there are no results."""
     from perikope.search.steps import count_documents
 
-    if not index.documents:
+    if not len(index):
         return "the index is empty"
     conditions = options.filter or options.ids is not None or options.shares_codes_with or prepared.filters
     if conditions and not count_documents(index.snapshot, options, prepared.filters):

@@ -46,6 +46,10 @@ class ModelWarning(UserWarning):
     """The index lacks a document feature that the model needs, such as titles. The model ranks without this feature."""
 
 
+class UncommittedWarning(ResourceWarning):
+    """Changes to an index were discarded because they were not committed."""
+
+
 class MissingExtra(PerikopeError):
     """An optional dependency is not installed."""
 
@@ -53,6 +57,13 @@ class MissingExtra(PerikopeError):
         from perikope.core.installation import install_command
 
         super().__init__(f"this needs {package}, which is not installed: {install_command(extra)}")
+
+
+class MissingPackage(PerikopeError, ImportError):
+    """A package that only one function needs is not installed."""
+
+    def __init__(self, package: str, used_by: str) -> None:
+        super().__init__(f"{used_by} needs {package}, which is not installed: pip install {package}")
 
 
 MOST_SHOWN = 60

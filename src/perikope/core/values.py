@@ -85,21 +85,22 @@ class Notation(Text):
     """The function that parses the text, as `module:function`. It is imported at the first check, so that declaring an
     option does not import numpy."""
     object_type: str = ""
-    """The class of objects that may be given in place of the text, as `module:class`. `str(object)` is the text."""
+    """The class of objects that may be given in place of the text, as `module:class`. `str(object)` is the text. The
+    parser then also accepts functions that define such an object."""
     required: bool = False
     """Whether an empty text is an error. Otherwise an empty text means that the option is not used."""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
-        """The Python type of the values: `str` or, with `object_type`, also this class."""
-        return f"str | {_class_name(self.object_type)}" if self.object_type else "str"
+        """The Python type of the values: `str` or, with `object_type`, also this class and functions."""
+        return f"str | {_class_name(self.object_type)} | Callable[..., object]" if self.object_type else "str"
 
     def check(self, name: str, value: Any) -> str:
         """Return the text, or `str` of the object; raises the parser's error if the text cannot be parsed."""
         if not isinstance(value, str):
-            if not self.object_type or not isinstance(value, _imported(self.object_type)):
+            if not self.object_type or not (callable(value) or isinstance(value, _imported(self.object_type))):
                 raise self.refuse(name, value)
-            return str(value)
+            return str(_imported(self.parser)(value))
         if value:
             _imported(self.parser)(value)
         elif self.required:

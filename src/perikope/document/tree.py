@@ -77,7 +77,7 @@ class Place:
     """`start` and `end` (exclusive) count characters of the document's text nodes, joined without change."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Document:
     """A text with its tree of spans, metadata and references. Formats produce documents, and the index stores them."""
 
@@ -113,6 +113,12 @@ class Document:
     def language(self) -> str:
         """The code of the document's language; single spans may have another language."""
         return self.labels[self.spans.language[0]]
+
+    def __repr__(self) -> str:
+        passages = self.spans.kind.count(_PASSAGE)
+        described = [repr(self.title)] if self.title else []
+        counted = [f"{passages} passage{'' if passages == 1 else 's'}", f"{len(self.text)} characters"]
+        return f"Document({', '.join([repr(self.id), *described, *counted])})"
 
     def of_kind(self, kind: Kind) -> Iterator[int]:
         """The numbers of all spans of one kind, in reading order."""

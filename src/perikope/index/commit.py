@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sys
+import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,7 +18,7 @@ import numpy as np
 
 from perikope.core import files
 from perikope.core.arrays import Array, Integers
-from perikope.core.errors import IndexFormatError, InputError, UsageError
+from perikope.core.errors import IndexFormatError, InputError, UncommittedWarning, UsageError
 from perikope.core.locks import LOCK_FILE, take_lock
 from perikope.document.tree import Document
 from perikope.index import manifest as manifests
@@ -27,7 +29,7 @@ from perikope.index.merge import merge
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.index.tombstones import bury
-from perikope.index.writer import SegmentBuilder
+from perikope.index.writer import SegmentBuilder, encode_record
 from perikope.text.analysis import Analyzer, is_language, language_code
 
 MAX_SEGMENTS = 12
@@ -38,6 +40,13 @@ MAX_TOKENS = 1 << 31
 """The maximum number of tokens of a segment that is merged from several."""
 DEFAULT_MEMORY = 1 << 30
 """The default memory for adding documents, in bytes."""
+WAITING_CHARACTERS = 1 << 22
+"""Documents of one `add` wait in memory until they have this many characters. So a short `add` that fails has changed
+nothing. A longer one begins a segment of its own, which is dropped if it fails."""
+
+if not sys.warnoptions:
+    # Python ignores resource warnings by default, but this one is about lost documents. Options of the user count more.
+    warnings.simplefilter("default", UncommittedWarning)
 
 SourceKey = tuple[str, str]
 """The file that a document was read from, and the hash of the file's content."""
@@ -80,7 +89,7 @@ def _check_free(folder: Path) -> None:
     """
     if (folder / manifests.FILE).exists():
         if manifests.load(folder).generation:
-            raise UsageError(f"{folder} is already an index: add to it (--append), or choose another folder")
+            raise UsageError(f"{folder} is already an index: add to it (--append, in Python Index.open), or choose another folder")
     elif folder.exists() and (not folder.is_dir() or any(map(_is_foreign, folder.iterdir()))):
         raise UsageError(f"{folder} exists and is not empty: choose another folder for the index")
 
@@ -89,10 +98,34 @@ def _is_foreign(path: Path) -> bool:
     return path.name != LOCK_FILE and not files.is_temporary(path.name)
 
 
+@dataclass(slots=True)
+class _Addition:
+    """The documents of one call of `IndexWriter.add`, so that they can be withdrawn if the call fails."""
+
+    first: int
+    """The number of the first pending document of this call."""
+    stored: int
+    """The number of documents that the builder got before."""
+    ids: list[str] = field(default_factory=list)
+    replaced: list[int] = field(default_factory=list)
+    """The numbers of the documents that this call replaces."""
+    superseded: list[tuple[str, int]] = field(default_factory=list)
+    """The ids and numbers of pending documents of earlier calls that this call replaces."""
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    """What this call has added to `IndexWriter.left_out`."""
+    waiting: list[tuple[Document, bytes]] = field(default_factory=list)
+    """Accepted documents with their records, which the builder does not have yet."""
+    characters: int = 0
+    """The number of characters of the documents in `waiting`."""
+    first_segment: int | None = None
+    """The first segment that holds documents of this call only; None if the call has no segment of its own."""
+
+
 class IndexWriter:
     """Changes an index. It holds the lock of the index until it is closed.
 
-    Closing discards changes that were not committed. `memory` is the memory for adding documents in bytes, `wait` the
+    Closing discards changes that were not committed. A writer that is garbage-collected with such changes gives an
+    `UncommittedWarning`. `memory` is the memory for adding documents in bytes, `wait` the
     time to wait for the lock in seconds.
     """
 
@@ -120,10 +153,13 @@ class IndexWriter:
         self._builder = SegmentBuilder(snapshot.analyzer)
         self._stamp = secrets.token_hex(4)
         self._new: list[dict[str, Any]] = []
+        self._written = 0
         # The documents added since the last commit: the number of each by id, and the file of each by number.
         self._pending: dict[str, int] = {}
         self._pending_sources: list[str] = []
-        # The number of the first pending document of each new segment, including the one that is being built.
+        # The number of documents that the builder got, and the number of the first document of each new segment,
+        # including the one that is being built.
+        self._stored = 0
         self._first_pending = [0]
         # The documents of new segments that are not committed, by the position of the segment in `_new`.
         self._dropped: dict[int, list[int]] = {}
@@ -141,6 +177,13 @@ class IndexWriter:
         return kept or bool(len(self._builder) or self._deleted)
 
     @property
+    def changes(self) -> str:
+        """The changes to commit in words, such as "2 documents added, 1 deleted"; empty if there are none."""
+        added, deleted = len(self._pending), len(self._deleted)
+        counts = [f"{added} document{'' if added == 1 else 's'} added"] if added else []
+        return ", ".join([*counts, *([f"{deleted} deleted"] if deleted else [])]) or ("documents added" if self.changed else "")
+
+    @property
     def deleted(self) -> int:
         """The number of documents that the next commit deletes, including documents that it replaces."""
         return len(self._deleted)
@@ -154,26 +197,37 @@ class IndexWriter:
         document is deleted instead, unless `keeps` returns true. If several of `documents` have the same id, all but
         the first are duplicates. Duplicates are left out, and `on_duplicate` is called with each of them. Without
         `on_duplicate`, a duplicate is an error.
+
+        After an error, none of the documents of this call is added. Documents of earlier calls still are.
         """
         self._check_usable()
-        earlier = len(self._pending_sources)
-        # `documents` may raise an error while it is read. Then the documents added so far must not be committed.
-        with self._all_or_nothing():
+        addition = _Addition(len(self._pending_sources), self._stored)
+        try:
             for document in documents:
                 if not isinstance(document, Document):
                     raise UsageError(
-                        f"cannot add a {type(document).__name__} to an index; add documents from perikope.read or a TreeBuilder"
+                        f"cannot add a value of type {type(document).__name__} to an index; add documents from perikope.read or a "
+                        "TreeBuilder, or dictionaries with the keys of JSON Lines"
                     )
-                if replace and self._pending.get(document.id, earlier) < earlier:
-                    self._supersede(document.id)
-                if self._accept(document.id, (document.source, document.source_hash), replace, keeps, on_duplicate):
-                    self._builder.add(document)
-                if self._builder.memory > self.memory:
-                    self._flush()
+                record = encode_record(document)
+                if self._accept(document.id, (document.source, document.source_hash), addition, replace, keeps, on_duplicate):
+                    addition.waiting.append((document, record))
+                    addition.characters += len(document.text)
+                if addition.characters >= WAITING_CHARACTERS:
+                    self._begin_segment(addition)
+                    self._store(addition)
+            self._store(addition)
+        except BaseException:
+            self._withdraw(addition)
+            raise
 
-    def _accept(self, id: str, source: SourceKey, replace: bool, keeps: Keeps | None, on_duplicate: OnDuplicate | None) -> bool:
+    def _accept(
+        self, id: str, source: SourceKey, addition: _Addition, replace: bool, keeps: Keeps | None, on_duplicate: OnDuplicate | None
+    ) -> bool:
         """Whether a document is added. If not, it is a duplicate, which is reported. Documents must come in order."""
         duplicate = None
+        if replace and self._pending.get(id, addition.first) < addition.first:
+            self._supersede(id, addition)
         if id in self._pending:
             duplicate = Duplicate(id, source[0], self._pending_sources[self._pending[id]])
         elif (old := self.snapshot.find_document(id)) >= 0 and old not in self._deleted:
@@ -183,29 +237,77 @@ class IndexWriter:
                 duplicate = Duplicate(id, source[0], first[0], indexed=not replace)
             else:
                 self._deleted.add(old)
+                addition.replaced.append(old)
                 self.replaced += 1
                 if keeps is None:
-                    self.note_left_out(first[0], source[0])
+                    self.note_left_out(first[0], source[0], addition)
         if duplicate is None:
             self._pending[id] = len(self._pending_sources)
             self._pending_sources.append(source[0])
+            addition.ids.append(id)
         elif on_duplicate is None:
             raise InputError(duplicate.refusal())
         else:
-            self.note_left_out(source[0], duplicate.first)
+            self.note_left_out(source[0], duplicate.first, addition)
             on_duplicate(duplicate)
         return duplicate is None
 
-    def note_left_out(self, source: str, first: str) -> None:
-        """Note that a document of the file `source` is left out in favour of a document of the file `first`."""
-        if source and source != first:
-            self.left_out.setdefault(source, set()).add(first)
+    def _begin_segment(self, addition: _Addition) -> None:
+        """Let the documents of a long addition begin a new segment, so that they can be withdrawn with it."""
+        if addition.first_segment is None:
+            with self._all_or_nothing():
+                if len(self._builder):
+                    self._flush()
+            addition.first_segment = len(self._new)
 
-    def _supersede(self, id: str) -> None:
+    def _store(self, addition: _Addition) -> None:
+        """Pass the waiting documents to the builder."""
+        with self._all_or_nothing():
+            for document, record in addition.waiting:
+                self._builder.add(document, record)
+                self._stored += 1
+                if self._builder.memory > self.memory:
+                    self._flush()
+        addition.waiting.clear()
+        addition.characters = 0
+
+    def _withdraw(self, addition: _Addition) -> None:
+        """Undo an addition that failed. Documents of earlier additions stay."""
+        for id in addition.ids:
+            del self._pending[id]
+        for id, number in addition.superseded:
+            self._pending[id] = number
+            segment, local = self._place_of(number)
+            self._dropped[segment].remove(local)
+        del self._pending_sources[addition.first :]
+        self._deleted.difference_update(addition.replaced)
+        self.replaced -= len(addition.replaced)
+        for source, first in addition.left_out:
+            self.left_out[source].remove(first)
+        if addition.first_segment is not None:
+            del self._new[addition.first_segment :]
+            del self._first_pending[addition.first_segment + 1 :]
+            self._builder = SegmentBuilder(self.snapshot.analyzer)
+            self._stored = addition.stored
+
+    def note_left_out(self, source: str, first: str, addition: _Addition | None = None) -> None:
+        """Note that a document of the file `source` is left out in favour of a document of the file `first`."""
+        if source and source != first and first not in self.left_out.setdefault(source, set()):
+            self.left_out[source].add(first)
+            if addition is not None:
+                addition.left_out.append((source, first))
+
+    def _supersede(self, id: str, addition: _Addition) -> None:
         """Drop a document that an earlier call of `add` has added since the last commit."""
         number = self._pending.pop(id)
+        segment, local = self._place_of(number)
+        self._dropped.setdefault(segment, []).append(local)
+        addition.superseded.append((id, number))
+
+    def _place_of(self, number: int) -> tuple[int, int]:
+        """The new segment of a pending document, as an index of `_new`, and its number in that segment."""
         segment = bisect_right(self._first_pending, number) - 1
-        self._dropped.setdefault(segment, []).append(number - self._first_pending[segment])
+        return segment, number - self._first_pending[segment]
 
     def adopt(
         self,
@@ -220,9 +322,10 @@ class IndexWriter:
         Documents are handled as if they were added in the order that the segments state; see `add`.
         """
         segments = [Segment(self.folder, one.entry) for one in written]
+        addition = _Addition(0, 0)
         for _, number, local in sorted(_contested(segments, self.snapshot.segments, [one.order for one in written])):
             segment = segments[number]
-            if not self._accept(segment.document_id(local), segment.source(local), replace, keeps, on_duplicate):
+            if not self._accept(segment.document_id(local), segment.source(local), addition, replace, keeps, on_duplicate):
                 self._dropped.setdefault(number, []).append(local)
         self._new += [one.entry for one in written]
 
@@ -293,6 +396,23 @@ class IndexWriter:
             finally:
                 self._lock.release()
 
+    def __del__(self) -> None:
+        lock = getattr(self, "_lock", None)  # missing if the constructor failed
+        if lock is not None and lock.held:
+            self.warn_of_loss()
+            self.close()
+
+    def warn_of_loss(self) -> None:
+        """Give an `UncommittedWarning` if there are changes that closing would discard."""
+        if self.changes and not self._failed:
+            warnings.warn(
+                f"changes to {self.folder} were not committed and are lost ({self.changes}): call commit(), or make the changes in a "
+                "`with` block, which commits at its end",
+                UncommittedWarning,
+                stacklevel=3,
+                source=self,
+            )
+
     def segment_path(self, worker: str) -> Path:
         """A path for a new segment, different from all paths of other writers. `worker` ends the name of the file.
 
@@ -326,9 +446,11 @@ class IndexWriter:
             raise
 
     def _flush(self) -> None:
-        self._new.append(self._builder.write(self.segment_path(f"w{len(self._new)}")))
+        path = self.segment_path(f"w{self._written}")
+        self._written += 1
+        self._new.append(self._builder.write(path))
         self._builder = SegmentBuilder(self.snapshot.analyzer)
-        self._first_pending.append(len(self._pending_sources))
+        self._first_pending.append(self._stored)
 
     def _with_tombstones(self) -> list[dict[str, Any]]:
         """Write tombstones for deleted documents.
@@ -445,4 +567,4 @@ def _of_indexed_files(left_out: Mapping[str, set[str]], snapshot: Snapshot) -> d
     if not left_out:
         return {}
     indexed = {source for segment in snapshot.segments for source in segment.live_sources()}
-    return {source: sorted(firsts) for source, firsts in sorted(left_out.items()) if source in indexed}
+    return {source: sorted(firsts) for source, firsts in sorted(left_out.items()) if firsts and source in indexed}

@@ -7,9 +7,9 @@ query that fetches documents, a query that scores passages, and conditions on do
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from perikope.core.errors import UsageError, unknown
@@ -22,7 +22,7 @@ from perikope.query.patent import Claims, Forms, Patent
 from perikope.query.syntax import automatic
 from perikope.query.terms import Query, parse_boolean, parse_query
 from perikope.query.topic import Topic
-from perikope.search.options import SearchOptions
+from perikope.search.options import OPTIONS, PATENTS, SearchOptions
 
 if TYPE_CHECKING:
     from perikope.document.tree import Document
@@ -54,6 +54,18 @@ class Prepared:
     def scoring(self) -> Query:
         """The query that scores passages, before any expansion."""
         return without_codes(self.browse or self.fetch)
+
+
+def check_about_patents(query: Asked, given: Mapping[str, Any]) -> None:
+    """Raise `UsageError` if an option for patents is given with a text or a finished patent query.
+
+    The option would have no effect.
+    """
+    about_patents = [name for name in given if name in OPTIONS and OPTIONS[name].group == PATENTS]
+    if about_patents and isinstance(query, (str, PatentQuery)):
+        raise UsageError(
+            f"{about_patents[0]} applies to patents only; search with a topic that has a patent, or pass the option to patent_query"
+        )
 
 
 def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:

@@ -5,7 +5,7 @@ Generated from `SearchOptions` by `python scripts/make_options.py`. Edit the dec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class PatentKeywords(TypedDict, total=False):
 class SearchKeywords(PatentKeywords, total=False):
     """All options of a search."""
 
-    model: str | Model
+    model: str | Model | Callable[..., object]
     """Model that scores passages; see `perikope models`."""
     browse_query: str
     """Score passages with this query. The main query then only fetches documents."""
@@ -81,7 +81,7 @@ class SearchKeywords(PatentKeywords, total=False):
     Also score passages of the documents whose vectors in this store are nearest to the query. Their number is at
     most the value of the option documents; see `perikope encode`.
     """
-    rescore: str | Model
+    rescore: str | Model | Callable[..., object]
     """
     Rank the fetched documents again by a mixture of their fetch score and the score of this model for the whole
     document.

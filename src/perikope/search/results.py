@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -20,10 +20,18 @@ from perikope.index.reader import Snapshot
 from perikope.search import naming
 from perikope.search.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words
 from perikope.search.hits import Hit, read_hit
+from perikope.search.views import results_html, results_text
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 
 class Results(Sequence[Hit]):
-    """The hits of one search, best first."""
+    """The hits of one search, best first.
+
+    Results read the snapshot that was searched. They stay as they are if the index changes or is closed.
+    """
 
     def __init__(
         self,
@@ -69,6 +77,32 @@ class Results(Sequence[Hit]):
             raise IndexError(number)
         number %= len(self)
         return read_hit(self._snapshot, self.matches, int(self.ranking.rows[number]), number + 1, float(self.ranking.scores[number]))
+
+    def __repr__(self) -> str:
+        return results_text(self, self.notes)
+
+    def _repr_html_(self) -> str:
+        """The hits as a notebook shows them."""
+        return results_html(self, self.notes)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The hits as dictionaries that can be written as JSON, with the same keys as `perikope search --json`."""
+        return [hit.to_dict() for hit in self]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The hits as a pandas data frame: one row per hit, with a column `metadata.NAME` for each metadata field.
+
+        pandas must be installed.
+        """
+        from perikope.search.frames import to_pandas
+
+        return to_pandas(list(self))
+
+    def to_polars(self) -> polars.DataFrame:
+        """The hits as a polars data frame, with the same columns as `to_pandas`. polars must be installed."""
+        from perikope.search.frames import to_polars
+
+        return to_polars(list(self))
 
     def names(self) -> list[tuple[str, float]]:
         """The name (`document#passage`) and score of each hit, as in a run file."""

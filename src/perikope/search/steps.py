@@ -219,9 +219,13 @@ def search_for(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Sear
 
 def count_documents(snapshot: Snapshot, options: SearchOptions, filters: tuple[Filter, ...] = ()) -> int:
     """The number of documents that satisfy the conditions of the options and the given filters."""
+    return int(allowed_documents(snapshot, options, filters).sum())
+
+
+def allowed_documents(snapshot: Snapshot, options: SearchOptions, filters: tuple[Filter, ...] = ()) -> Mask:
+    """The mask of documents that satisfy the conditions of the options and the given filters, by document number."""
     conditions = (*conditions_of(snapshot, options), *filters)
-    fetching = Fetching(snapshot, parse_fetch_model(options.fetch), {}, All(conditions) if conditions else None)
-    return int(fetching.allowed().sum())
+    return Fetching(snapshot, parse_fetch_model(options.fetch), {}, All(conditions) if conditions else None).allowed()
 
 
 @cache

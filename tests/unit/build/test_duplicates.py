@@ -103,7 +103,24 @@ def test_a_document_replaces_one_that_is_not_committed_yet(tmp_path):
         index.add(plain_document("d1", "", "seal"), replace=True)
     index.commit()
     assert content(tmp_path / "idx") == {"d1": ("", "seal"), "d2": ("", "pump"), "d3": ("", "rotor")}
-    assert (index.documents, len(index.search("pump"))) == (3, 1)
+    assert (len(index), len(index.search("pump"))) == (3, 1)
+
+
+def test_an_addition_that_fails_replaces_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("perikope.index.commit.WAITING_CHARACTERS", 8)
+    index = Index.create(tmp_path / "idx")
+    index.add([plain_document("d0", "", "pump"), plain_document("d1", "", "pump")])
+    index.commit()
+    index.add([plain_document("d2", "", "pump"), plain_document("d3", "", "pump")])
+    broken = [plain_document(id, "", "rotor") for id in ("d1", "d2", "d4")]
+    with pytest.raises(UsageError, match="cannot add a value of type int"):
+        index.add([*broken, 1], replace=True)
+    index.add(plain_document("d3", "", "seal"), replace=True)
+    index.add(plain_document("d5", "", "valve"))
+    index.add(plain_document("d5", "", "shaft"), replace=True)
+    index.commit()
+    pumps = dict.fromkeys(("d0", "d1", "d2"), ("", "pump"))
+    assert content(tmp_path / "idx") == pumps | {"d3": ("", "seal"), "d5": ("", "shaft")}
 
 
 def changed(chance: random.Random, docs: Path) -> None:

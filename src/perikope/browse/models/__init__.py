@@ -126,26 +126,44 @@ def model(
 ) -> Callable[[Callable[..., Column]], Callable[..., Column]]:
     """Decorator that registers a `combine` function together with `signals` as a model.
 
-    The name of the model is the name of the decorated function.
+    The name of the model is the name of the decorated function. Registering a function of the same name and module
+    again replaces the model, as when a cell of a notebook runs twice. Other models cannot be replaced.
     """
 
     def register(combine: Callable[..., Column]) -> Callable[..., Column]:
         name = combine.__name__
-        MODELS.add(name, ModelDefinition(name, signals, combine, matching_only, parameters_of(signals), parameters_of(combine), needs))
+        shape, weights = parameters_of(signals), parameters_of(combine)
+        MODELS.add(name, ModelDefinition(name, signals, combine, matching_only, shape, weights, needs), combine)
         return combine
 
     return register
 
 
-def parse_model(text: str | Call | Model) -> Model:
+def parse_model(text: str | Call | Model | Callable[..., object]) -> Model:
     """The model that a text such as `qsf_v(alpha=0.5)` names, with its parameters checked and defaults filled in.
+
+    A function that is registered as a model stands for this model with its defaults.
 
     >>> str(parse_model("qsf_v(alpha=0.5)"))
     'qsf_v(mu=1000.0,content="lm",statistics="documents",alpha=0.5)'
     """
     if isinstance(text, Model):
         return text
-    return _parsed(text, MODELS.version) if isinstance(text, str) else _bound(text)
+    if isinstance(text, str):
+        return _parsed(text, MODELS.version)
+    return _bound(text if isinstance(text, Call) else Call(_name_of(text)))
+
+
+def _name_of(function: Callable[..., object]) -> str:
+    """The name of the model that a function was registered as. Raises `UsageError` if there is no such model."""
+    for name, definition in MODELS.items():
+        if definition.combine is function:
+            return name
+    written = getattr(function, "__name__", type(function).__name__)
+    raise UsageError(
+        f"the function {written} is not a registered model; decorate it with @perikope.model(signals), where signals is the function that "
+        "computes what it combines, then pass it or its name as model"
+    )
 
 
 @lru_cache(maxsize=256)
