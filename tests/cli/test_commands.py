@@ -93,7 +93,7 @@ def test_run_and_eval(index, tmp_path, capsys):
     qrels.write_text("1 0 d1#p1 1\n2 0 d2#p1 1\n")
     code, _, err = run(capsys, "run", index, topics, "--out", out)
     assert code == 1
-    assert "topic 2: no passage contains a word of the query" in err
+    assert "topic 2: no passage matches the query" in err
     assert out.read_text().splitlines()[0].startswith("1 Q0 d1#p1 1 ")
     code, table, _ = run(capsys, "eval", qrels, out, "--measures", "RR MAP(D)")
     assert code == 0

@@ -87,7 +87,7 @@ CASES = {
     "k": Case(3),
     "elements": Case(["claims", "claim"]),
     "no_overlap": Case(True, {"elements": True}),
-    "drop_unmatched": Case(True, {"elements": True, "no_overlap": True, "model": "prox", "syntax": "boolean"}, "gasket AND brine"),
+    "keep_unmatched": Case(True, {"elements": True, "no_overlap": True, "model": "prox", "syntax": "boolean"}, "gasket AND brine"),
     "group_by_document": Case("score"),
     "one_per": Case("family"),
     "fetch_words": of_patent(1, {**OPEN, "documents": 2}),

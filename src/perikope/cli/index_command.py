@@ -101,7 +101,7 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], langua
             bar.label = f"{done} documents, {done / (time.perf_counter() - started):.0f}/s"
             bar.update(size)
 
-        report = build(folder, paths, BuildOptions(**options, languages=chosen), delete=delete, on_progress=advance)  # type: ignore[arg-type]
+        report = build(folder, paths, BuildOptions(**options, languages=chosen), delete=_ids_to_delete(folder, delete), on_progress=advance)  # type: ignore[arg-type]
     seconds = time.perf_counter() - started
     contents = f"{count(report.documents, 'document')} with {count(report.passages, 'passage')}"
     click.echo(f"{folder}: {_changes(report, is_new)} in {seconds:.1f} s; it contains {contents}")
@@ -178,3 +178,14 @@ def _warning(report: BuildReport) -> str:
     if passed_over <= report.files:
         return ""
     return f"most files were not read: {passed_over} of {passed_over + report.files} have another format (listed above)"
+
+
+def _ids_to_delete(folder: str, given: tuple[str, ...]) -> list[str]:
+    """The ids of the documents that the values of `--delete` name. A value that names several documents is an error."""
+    if not given:
+        return []
+    from perikope.index.reader import Snapshot
+    from perikope.query.publications import id_named
+
+    snapshot = Snapshot.open(Path(folder))
+    return [id_named(snapshot, text) for text in given]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from perikope.core.numbers import number_in_print
 from perikope.search.views import excerpt
 from perikope.search.views import printable as printable  # commands import it from here
 
@@ -56,7 +57,7 @@ def marked(hit: Hit, width: int, full: bool) -> str:
 def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:
     """A hit as lines of text, with rank, score, name and heading path; with `context`, also its neighbours."""
     width = min(shutil.get_terminal_size().columns, 110)
-    head = f"{hit.rank:>3}. {hit.score:.4f}  {click.style(printable(hit.name), fg='green')}"
+    head = f"{hit.rank:>3}. {number_in_print(hit.score)}  {click.style(printable(hit.name), fg='green')}"
     path = " › ".join(printable(title) for title in hit.path)
     lines = [head + (f"  {printable(hit.citation)}" if hit.citation else "") + (f"  [{hit.part}]" if hit.part else "")]
     if path:

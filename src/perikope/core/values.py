@@ -267,14 +267,17 @@ class Names(ValueKind):
         return "text or a list of texts"
 
     def check(self, name: str, value: Any) -> tuple[str, ...]:
-        """Return the distinct names in the given order, without empty names.
+        """Return the distinct names in the given order.
 
-        The names of a set are sorted; None means no names.
+        The names of a set are sorted; None and an empty list mean no names. An empty text is an error, because it would
+        silently mean no names too.
         """
         texts = _listed(self, name, value)
         for text in texts:
             if not isinstance(text, str):
                 raise UsageError(f"{name} must be {self.describe()}; one of the values is {type_in_words(text)}")
+            if not text.strip():
+                raise UsageError(f"{name} is empty; give a name or leave it out")
         split = [part for text in texts for part in (text.split(self.separator) if self.separator else [text])]
         return tuple(dict.fromkeys(part.strip() if self.separator else part for part in split if part.strip()))
 

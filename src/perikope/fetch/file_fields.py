@@ -37,6 +37,11 @@ def holder_of(segment: Segment, field: str) -> Segment:
     return cast(Segment, segment.remember(_FilesOfSegment, field))
 
 
+def holders(snapshot: Snapshot, field: str) -> list[Segment]:
+    """The objects whose `facets` have the values of a field, one per segment; see `holder_of`."""
+    return [holder_of(segment, field) for segment in snapshot.segments]
+
+
 class _FilesOfSegment:
     """Stands for a segment in conditions on a field of files."""
 

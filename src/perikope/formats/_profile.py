@@ -21,8 +21,10 @@ from lxml import etree
 
 from perikope.core.composed_values import TEXTS, FilledText
 from perikope.core.configuration import Location, Table, free_table, parse_toml, read_text, table
+from perikope.core.errors import UsageError
 from perikope.core.options import option
 from perikope.core.parameters import Range
+from perikope.core.scanner import excerpt
 from perikope.core.values import Notation, Switch, Text, Whole
 from perikope.formats._patent_keys import PatentKeys
 from perikope.formats._source import language_or_nothing
@@ -60,6 +62,17 @@ LIFTED = frozenset((Role.SECTION, Role.ELEMENT, Role.HEADING))
 _TAG = re.compile(r"[^\W\d][\w.-]*")
 _GAP = re.compile(r"\{([\w:.-]+?)(:d)?\}")
 """A placeholder for an attribute in a citation: `{num}`, or `{num:d}` for a number without leading zeros."""
+
+
+class CitationText(FilledText):
+    """A text with placeholders for attributes. A brace that belongs to no placeholder is an error."""
+
+    def check(self, name: str, value: Any) -> str:
+        """Return the text unchanged."""
+        text = super().check(name, value)
+        if not {*"{}"}.isdisjoint(_GAP.sub("", text)):
+            raise UsageError(f"{name} has a brace without a name and its other brace: {excerpt(text)}; write {{num}} or {{num:d}}")
+        return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +145,7 @@ class ProfileKeys(Table):
     breaks: tuple[str, ...] = option((), TEXTS, "Tags that begin a new line; in a table row they become a space.")
     parts: dict[str, str] = free_table(FilledText(), "Tags of XML elements that are a part of the document, with the name of the part.")
     citations: dict[str, str] = free_table(
-        FilledText(),
+        CitationText(),
         "Tags of passages, with the text by which people cite such a passage. `{num}` stands for its attribute `num`, "
         "and `{num:d}` for this attribute without leading zeros.",
     )

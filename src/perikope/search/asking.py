@@ -10,15 +10,27 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from perikope.core.errors import UsageError, unknown
-from perikope.fetch.filters import Filter, Ids, SharedCodes, Without, codes_of, known_fields, mask, parse_filter, unknown_fields
+from perikope.fetch.filters import (
+    Filter,
+    Ids,
+    SharedCodes,
+    Without,
+    codes_of,
+    known_fields,
+    mask,
+    numbers_of,
+    parse_filter,
+    unknown_fields,
+)
+from perikope.fetch.nearest_values import notes_on_filter
 from perikope.fetch.prior_art import PatentQuery, Restriction, patent_query
 from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import code_fields, codes_in, with_codes, without_codes
 from perikope.query.patent import Claims, Forms, Patent
+from perikope.query.publications import documents_named, find_publication, similar_names
 from perikope.query.syntax import automatic
 from perikope.query.terms import Query, parse_boolean, parse_query
 from perikope.query.topic import Topic
@@ -33,6 +45,9 @@ Asked = str | Topic | PatentQuery
 
 TRANSLATE_KEY = "PERIKOPE_TRANSLATE_KEY"
 """The name of the environment variable with the API key of the translation server."""
+
+_LISTED = 3
+"""The largest number of unknown ids that a note names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +190,11 @@ def _translator(given: str | Translator | None) -> Translator | None:
 
 
 def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, ...]:
-    """The conditions on documents that the options set. Raises `UsageError` for a field that no document has."""
-    filters: list[Filter] = [parse_filter(given) if isinstance(given, str) else given for given in options.filter]
-    if options.ids is not None:
-        filters.append(_with_ids(options.ids))
+    """The conditions on documents that the options set. Raises `UsageError` for a field that no document has.
+
+    Ids of documents may be publication numbers in any spelling; see `documents_named`.
+    """
+    filters: list[Filter] = [_with_known_ids(snapshot, condition) for condition in _given_conditions(options)]
     if options.shares_codes_with:
         filters += _sharing_codes(snapshot, options.shares_codes_with, options.code_level)
     for condition in filters:
@@ -187,24 +203,53 @@ def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, .
     return tuple(filters)
 
 
+def notes_on_conditions(snapshot: Snapshot, options: SearchOptions, conditions: Iterable[Filter]) -> tuple[str, ...]:
+    """Notes on values and ids that the options ask for and no document has. `conditions` are those of the options."""
+    notes = [note for condition in conditions for note in notes_on_filter(snapshot, condition)]
+    for condition in _given_conditions(options):
+        if isinstance(condition, (Ids, Without)):
+            notes += _notes_on_ids(snapshot, condition)
+    return tuple(dict.fromkeys(notes))
+
+
+def _given_conditions(options: SearchOptions) -> list[Filter]:
+    """The conditions of the options `filter` and `ids`, as given."""
+    filters: list[Filter] = [parse_filter(given) if isinstance(given, str) else given for given in options.filter]
+    return filters if options.ids is None else [*filters, _with_ids(options.ids)]
+
+
 def _with_ids(ids: Iterable[str]) -> Ids:
     """The condition that a document has one of these ids, which may be percent-encoded."""
-    listed = frozenset(ids)
-    return Ids(listed | frozenset(map(unquote, listed)))
+    return Ids(frozenset(ids))
+
+
+def _unknown_ids(snapshot: Snapshot, condition: Ids | Without) -> list[str]:
+    """The ids of a condition that no document has exactly, sorted."""
+    known = {segment.document_id(number) for segment in snapshot.segments for number in numbers_of(segment, condition.ids)}
+    return sorted(condition.ids - known)
+
+
+def _with_known_ids(snapshot: Snapshot, condition: Filter) -> Filter:
+    """The condition with the ids of the documents that its ids name; other conditions are returned unchanged."""
+    if not isinstance(condition, (Ids, Without)) or not (missing := _unknown_ids(snapshot, condition)):
+        return condition
+    named = {snapshot.document_id(number) for text in missing for number in documents_named(snapshot, text)}
+    return replace(condition, ids=condition.ids | named) if named else condition
+
+
+def _notes_on_ids(snapshot: Snapshot, condition: Ids | Without) -> list[str]:
+    """A note on the ids of a condition that name no document, if there are any."""
+    missing = [text for text in _unknown_ids(snapshot, condition) if not documents_named(snapshot, text)]
+    if missing and len(condition.ids) > _LISTED:
+        listed = ", ".join(map(repr, missing[:_LISTED])) + " …" * (len(missing) > _LISTED)
+        return [f"{len(missing)} of {len(condition.ids)} ids are not in {snapshot.folder}: {listed}"]
+    return [f"no document has the id {text!r}{similar_names(snapshot, text)}" for text in missing]
 
 
 def _sharing_codes(snapshot: Snapshot, document: str, level: str) -> list[Filter]:
     """The conditions of the option `shares_codes_with`: a shared code, and an id other than that of the document."""
-    number = snapshot.find_document(document)
-    if number < 0:  # percent-encoded, as in names of passages
-        document = unquote(document)
-        number = snapshot.find_document(document)
-    if number < 0:
-        raise UsageError(f"there is no document {document!r} in {snapshot.folder}; shares_codes_with needs the id of an indexed document")
-    segment, local = snapshot.locate(number)
-    codes = codes_of(segment.metadata(local))
+    segment, local = snapshot.locate(find_publication(snapshot, document))
+    id, codes = segment.document_id(local), codes_of(segment.metadata(local))
     if not codes:
-        raise UsageError(
-            f"document {document!r} has no classification codes in the fields {', '.join(CODE_FIELDS)}; leave shares_codes_with out"
-        )
-    return [SharedCodes(CODE_FIELDS, codes, level), Without(frozenset([document]))]
+        raise UsageError(f"document {id!r} has no classification codes in the fields {', '.join(CODE_FIELDS)}; leave shares_codes_with out")
+    return [SharedCodes(CODE_FIELDS, codes, level), Without(frozenset([id]))]

@@ -30,7 +30,7 @@ R = TypeVar("R")
 Run = Mapping[str, Mapping[str, float]]
 """Scores by topic id and then by name of the passage or document."""
 
-NOTHING_FOUND = "no passage contains a word of the query and satisfies all conditions"
+NOTHING_FOUND = "no passage matches the query and satisfies all conditions"
 """The message about a topic that has no results."""
 
 
@@ -191,6 +191,10 @@ def search_topics(
     followed = load_recipe(recipe) if recipe else None
     chosen = resolve_options(followed, given, options)
     k = chosen.k
+    in_common = _notes_in_common(index.snapshot, chosen)
+    if on_note is not None:
+        for note in in_common:
+            on_note(note)
     if document_ranking:
         chosen = chosen.updated({"k": 1})
 
@@ -206,5 +210,14 @@ def search_topics(
             on_problem(f"topic {topic.qid}: {outcome.why if isinstance(outcome, _Refused) else NOTHING_FOUND}")
         if on_note is not None:
             for note in notes:
-                on_note(f"topic {topic.qid}: {note}")
+                if note not in in_common:
+                    on_note(f"topic {topic.qid}: {note}")
         yield topic.qid, ranking
+
+
+def _notes_in_common(snapshot: Snapshot, options: SearchOptions) -> tuple[str, ...]:
+    """Notes on conditions that hold for all topics; none if only the options of a topic make a valid search."""
+    try:
+        return Search(snapshot, options).notes
+    except UsageError:
+        return ()

@@ -96,8 +96,8 @@ class SearchKeywords(PatentKeywords, total=False):
     filter: str | Filter | Sequence[str | Filter]
     """
     Search only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b,
-    name=The*, kind!=A1, id=d1|d2, codes~G06. A value "in quotes" is taken literally. Several conditions must all
-    hold.
+    name=*pump*, kind!=A1, id=d1|d2, codes~G06. Upper and lower case are the same, except in a value "in quotes",
+    which is taken literally. Several conditions must all hold.
     """
     ids: str | Sequence[str] | None
     """Search only documents with these ids. An empty list allows no document."""
@@ -122,10 +122,10 @@ class SearchKeywords(PatentKeywords, total=False):
     """
     no_overlap: bool
     """Leave out results that overlap a better result."""
-    drop_unmatched: bool
+    keep_unmatched: bool
     """
-    With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is returned
-    as one result.
+    With prox, prox_h or prox_hw: also return passages with score 0, which do not match the query. With no-overlap,
+    a document that matches nowhere is returned as one result.
     """
     group_by_document: bool | Literal["", "fetch", "score"]
     """

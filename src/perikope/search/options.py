@@ -115,8 +115,9 @@ class SearchOptions(Options):
             parser="perikope.fetch.filters:parse_filter", object_type="perikope.fetch.filters:Filter", marker="unknown_fields",
             example="date<2013-04-01",
         ),
-        "Search only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b, name=The*, "
-        'kind!=A1, id=d1|d2, codes~G06. A value "in quotes" is taken literally. Several conditions must all hold.',
+        "Search only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b, name=*pump*, "
+        'kind!=A1, id=d1|d2, codes~G06. Upper and lower case are the same, except in a value "in quotes", which is taken literally. '
+        "Several conditions must all hold.",
         group=RESTRICTIONS, metavar="CONDITION", surfaces=BOTH,
     )  # fmt: skip
     ids: tuple[str, ...] | None = option(
@@ -158,9 +159,10 @@ class SearchOptions(Options):
         group=RESULTS, metavar="[TAG,…]", surfaces=[RECIPE],
     )  # fmt: skip
     no_overlap: bool = option(False, Switch(), "Leave out results that overlap a better result.", group=RESULTS, surfaces=[RECIPE])
-    drop_unmatched: bool = option(
+    keep_unmatched: bool = option(
         False, Switch(),
-        "With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is returned as one result.",
+        "With prox, prox_h or prox_hw: also return passages with score 0, which do not match the query. With no-overlap, a document that "
+        "matches nowhere is returned as one result.",
         group=RESULTS, surfaces=[RECIPE],
     )  # fmt: skip
     group_by_document: Literal["", "fetch", "score"] = option(

@@ -59,9 +59,8 @@ GUIDE = ["guide/install/linux.md", "guide/start.md", "m0", "m1"]
         ("folder=packed.zip/inner", ["packed.zip/inner/a.md"]),
         ("path=packed.zip/b.jsonl", ["b1"]),
         # The metadata of a document take precedence over its file.
-        ("folder=Elsewhere", ["own"]),
+        ("folder=elsewhere", ["own"]),
         ("path=other", ["own"]),
-        ("path=guide/own.md", []),
         # Documents in no folder, and documents from no file, have no value.
         ("folder!=*", ["by hand", "top.md"]),
         ("path!=*", ["by hand"]),
@@ -74,6 +73,11 @@ def test_documents_are_found_by_their_files(index, filter, ids):
 def test_a_negated_folder_leaves_out_all_folders_inside_it(index):
     everything = found(index, ())
     assert found(index, "folder!=guide") == [id for id in everything if id not in GUIDE]
+
+
+def test_a_folder_that_is_not_there_is_told(index):
+    assert "no document has folder=giude; the nearest value" in str(index.search("pump", filter="folder=giude").notes)
+    assert "guide/start.md" in str(index.search("pump", filter="path=guide/star.md").notes)
 
 
 def test_results_can_be_limited_to_one_per_folder(index):
