@@ -49,7 +49,8 @@ MOST_REASONS = 20
     default="markup",
     show_default=True,
     metavar="HOW",
-    help="How passages are cut: by markup, sentences, words:100, or windows:100/50 (100 words, one window every 50). "
+    help="How passages are cut: by markup, at-most:200 (markup; passages of more than 200 words are cut), sentences, words:100, or "
+    "windows:100/50 (100 words, one window every 50). "
     "tags:p,li keeps the passages of the markup with these tags only.",
 )
 @click.option(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from perikope.core.numbers import number_in_print
+from perikope.document.pieces import CODE
 from perikope.search.views import excerpt
 from perikope.search.views import printable as printable  # commands import it from here
 
@@ -35,11 +36,16 @@ def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
 
 
 def marked(hit: Hit, width: int, full: bool) -> str:
-    """The text of a hit, wrapped to `width` columns, with query terms in bold; an excerpt unless `full`."""
+    """The text of a hit with query terms in bold; an excerpt unless `full`.
+
+    The lines of code are kept. Other text is wrapped to `width` columns.
+    """
     first, last = (0, len(hit.text)) if full else excerpt(hit)
     bold = bytearray(len(hit.text))
     for start, end in hit.highlights:
         bold[start:end] = b"\x01" * (end - start)
+    if hit.tag == CODE:
+        return _lines_of_code(hit.text, bold, first, last)
     # One character at a time, so that each keeps its mark even if its neighbours are removed.
     visible = [(character, mark) for at, mark in enumerate(bold[first:last], first) for character in printable(hit.text[at])]
     marks = [mark for character, mark in visible if not character.isspace()]
@@ -52,6 +58,19 @@ def marked(hit: Hit, width: int, full: bool) -> str:
         pieces.append(click.style(character, bold=True) if seen and 0 <= at < len(marks) and marks[at] else character)
         at += seen
     return "".join(pieces).replace("\x1b[0m\x1b[1m", "")
+
+
+def _lines_of_code(text: str, bold: bytearray, first: int, last: int) -> str:
+    """The whole lines of a text from `first` to `last`, indented. `bold` has a flag for each character."""
+    first = text.rfind("\n", 0, first) + 1
+    last = text.find("\n", last) if "\n" in text[last:] else len(text)
+    lines, at = ["…"] if first else [], first
+    for line in text[first:last].split("\n"):
+        shown = [(printable(" " * 4 if character == "\t" else character), bold[at + i]) for i, character in enumerate(line)]
+        styled = "".join(click.style(character, bold=True) if mark and character else character for character, mark in shown)
+        lines.append(styled.replace("\x1b[0m\x1b[1m", "").rstrip())
+        at += len(line) + 1
+    return "\n".join(f"     {line}" if line else "" for line in [*lines, *(["…"] if last < len(text) else [])])
 
 
 def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:

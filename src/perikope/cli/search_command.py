@@ -182,7 +182,7 @@ def _why_nothing(index: Index, topic: Topic, options: SearchOptions, prepared: P
     conditions = options.filter or options.ids is not None or options.shares_codes_with or prepared.filters
     if conditions and not count_documents(index.snapshot, options, prepared.filters):
         return "no document meets the conditions"
-    restricted = "that meets the conditions " if conditions or options.part or options.tag else ""
+    restricted = "that meets the conditions " if conditions or options.part or options.tag or options.without_tag else ""
     if not (options.must_match or options.across_passages):
         return _why_unmatched(index, options, prepared, restricted) or f"no passage {restricted}contains any of these words"
     scoring = options.browse_query or topic.query

@@ -42,6 +42,13 @@ class LockedError(IndexFormatError):
     """A folder that another process is writing to."""
 
 
+class InputWarning(UserWarning):
+    """A file that was read, but perhaps not as its author meant. The message starts with the file and the line."""
+
+    def __init__(self, message: str, *, path: object, line: int) -> None:
+        super().__init__(f"{path}:{line}: {message}")
+
+
 class ModelWarning(UserWarning):
     """The index lacks a document feature that the model needs, such as titles. The model ranks without this feature."""
 

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from perikope.core.errors import UsageError, unknown
@@ -49,6 +50,10 @@ class ValueKind(ABC):
 
     def plain(self, value: Any) -> Any:
         """Convert a canonical value to a value for JSON and TOML."""
+        return value
+
+    def located(self, value: Any, folder: Path) -> Any:
+        """The value as given in a file of this folder. Kinds that accept paths make them relative to the folder."""
         return value
 
     def refuse(self, name: str, value: object) -> UsageError:
@@ -287,6 +292,49 @@ class Names(ValueKind):
 
     def plain(self, value: Any) -> Any:
         """Convert the names to a list for JSON and TOML."""
+        return list(value)
+
+
+@dataclass(eq=False, repr=False)
+class Lines(ValueKind):
+    """The lines of a text file, given as the path of the file or as a list of lines.
+
+    The value is the lines, so that options do not depend on the file after they are made.
+    """
+
+    reader: str = ""
+    """The function that reads and checks a file, as `module:function`. It returns the lines as a tuple."""
+    checker: str = ""
+    """The function that checks lines, as `module:function`."""
+    annotation = "str | Sequence[str]"
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return "the path of a file, or a list of its lines"
+
+    def check(self, name: str, value: Any) -> tuple[str, ...]:
+        """Return the lines of the file, or the given lines; an empty path means no lines."""
+        if isinstance(value, str):
+            lines: tuple[str, ...] = _imported(self.reader)(value) if value else ()
+            return lines
+        lines = tuple(_listed(self, name, value))
+        for line in lines:
+            if not isinstance(line, str):
+                raise UsageError(f"{name} must be {self.describe()}; one of the lines is {type_in_words(line)}")
+        if lines:
+            _imported(self.checker)(lines)
+        return lines
+
+    def located(self, value: Any, folder: Path) -> Any:
+        """A path in a file is relative to the folder of this file."""
+        return str(folder / value) if isinstance(value, str) and value else value
+
+    def schema(self) -> dict[str, Any]:
+        """A JSON schema for an array of strings. An HTTP request cannot name a file."""
+        return {"type": "array", "items": {"type": "string"}}
+
+    def plain(self, value: Any) -> Any:
+        """Convert the lines to a list for JSON and TOML."""
         return list(value)
 
 

@@ -7,9 +7,12 @@ query that fetches documents, a query that scores passages, and conditions on do
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from perikope.core.errors import UsageError, unknown
 from perikope.fetch.filters import (
@@ -31,10 +34,14 @@ from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import code_fields, codes_in, with_codes, without_codes
 from perikope.query.patent import Claims, Forms, Patent
 from perikope.query.publications import documents_named, find_publication, similar_names
+from perikope.query.spelling import near_terms
+from perikope.query.synonyms import Synonyms
 from perikope.query.syntax import automatic
 from perikope.query.terms import Query, parse_boolean, parse_query
 from perikope.query.topic import Topic
+from perikope.query.variants import Variants
 from perikope.search.options import OPTIONS, PATENTS, SearchOptions
+from perikope.text.analysis import language_code
 
 if TYPE_CHECKING:
     from perikope.document.tree import Document
@@ -64,6 +71,11 @@ class Prepared:
     """Sentences for the user about what could not be done as requested."""
     patent: Patent | None = None
     """The patent that the query was made from; None if there is no patent."""
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The query that fetches documents and, if it is another one, the query that scores passages."""
+        return (self.fetch,) if self.browse is None else (self.fetch, self.browse)
 
     @property
     def scoring(self) -> Query:
@@ -97,18 +109,30 @@ def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
     return combined.updated({"filter": (*options.filter, *added)}) if added else combined
 
 
-def read_query(snapshot: Snapshot, text: str, language: str = "", syntax: str = "words") -> Query:
-    """Parse a text as a query in the given language or, without one, in every language of the index.
+def read_query(snapshot: Snapshot, text: str, options: SearchOptions) -> Query:
+    """Parse a text as a query in the language of the options or, without one, in every language of the index.
 
     Raises `UsageError` if no term is left.
     """
     if not isinstance(text, str):
         raise UsageError(f"the query must be text, not {type(text).__name__}")
-    languages = [language] if language else snapshot.languages
-    if syntax == "words":
-        return with_codes(parse_query(text, snapshot.analyzer, languages), snapshot)
-    written = automatic(text) if syntax == "automatic" else text
-    return parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix)
+    languages = [options.language] if options.language else snapshot.languages
+    variants = variants_of(snapshot, languages, options)
+    if options.syntax == "words":
+        return with_codes(parse_query(text, snapshot.analyzer, languages, variants), snapshot)
+    written = automatic(text) if options.syntax == "automatic" else text
+    return replace(parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix, variants), text=text)
+
+
+def variants_of(snapshot: Snapshot, languages: Sequence[str], options: SearchOptions) -> Variants:
+    """What may stand for the words of a query: synonyms, and near terms."""
+    codes = [language_code(language) for language in languages]
+    return Variants(
+        Synonyms(options.synonyms, snapshot.analyzer, codes) if options.synonyms else None,
+        options.fuzzy,
+        partial(near_terms, snapshot),
+        lambda terms: bool(np.any(snapshot.look_up(terms).counts[0])),
+    )
 
 
 def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prepared:
@@ -117,20 +141,20 @@ def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prep
     For a topic, `options` must be the result of `with_options_of`.
     """
     if isinstance(asked, PatentQuery):
-        prepared = _of_patent(asked)
+        prepared = _of_patent(asked, options)
     elif isinstance(asked, Topic) and (asked.patent or asked.claims):
         patent = read_patent(snapshot, asked.patent or None, asked.claims, options, asked.family)
         # If a topic has words and a patent, the words fetch documents and the claims of the patent score passages.
-        prepared = _of_patent(patent)
+        prepared = _of_patent(patent, options)
         if asked.query:
-            fetch = read_query(snapshot, asked.query, options.language, options.syntax)
+            fetch = read_query(snapshot, asked.query, options)
             prepared = replace(prepared, fetch=fetch, notes=(*prepared.notes, *_notes_on_codes(snapshot, asked.query, options.syntax)))
     else:
         text = asked.query if isinstance(asked, Topic) else asked
-        fetch = read_query(snapshot, text, options.language, options.syntax)
+        fetch = read_query(snapshot, text, options)
         prepared = Prepared(fetch, None, notes=_notes_on_codes(snapshot, text, options.syntax))
     if options.browse_query:
-        prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options.language, options.syntax))
+        prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options))
     return prepared
 
 
@@ -154,8 +178,10 @@ def _has_document(snapshot: Snapshot, condition: Filter) -> bool:
     return any(bool((segment.alive & mask(segment, condition)).any()) for segment in snapshot.segments)
 
 
-def _of_patent(query: PatentQuery) -> Prepared:
-    return Prepared(query.fetch, query.browse, query.filters, query.notes, query.patent)
+def _of_patent(query: PatentQuery, options: SearchOptions) -> Prepared:
+    unused = [name for name in ("synonyms", "fuzzy") if getattr(options, name)]
+    notes = [f"the option {name} applies to queries in words; the words of the patent are searched as they are" for name in unused]
+    return Prepared(query.fetch, query.browse, query.filters, (*query.notes, *notes), query.patent)
 
 
 def read_patent(

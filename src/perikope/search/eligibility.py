@@ -16,6 +16,7 @@ from perikope.browse.structure import Units
 from perikope.browse.tags import tags_of_elements
 from perikope.core.arrays import Integers, Mask
 from perikope.core.errors import UsageError, unknown
+from perikope.document.pieces import CODE
 from perikope.fetch.filters import known_parts, known_tags, passage_mask
 from perikope.fetch.groups import groups_of
 from perikope.index.reader import Snapshot
@@ -52,20 +53,16 @@ class Eligibility:
     @classmethod
     def of(cls, snapshot: Snapshot, options: SearchOptions) -> Eligibility:
         """The rules that the options set. Raises `UsageError` for unknown parts or tags, or options that conflict."""
-        parts, tags = frozenset(options.part) or None, frozenset(options.tag) or None
-        for kind, given, known in (("part", parts, known_parts), ("tag of passages", tags, known_tags)):
-            for name in sorted(given or ()):
-                names = known(snapshot)
-                # A usual part of patents may be missing if the documents have another one of the parts.
-                is_usual = kind == "part" and name in PARTS and not frozenset(options.part).isdisjoint(names)
-                if name not in names and not is_usual:
-                    raise (
-                        unknown(kind, name, names)
-                        if names
-                        else UsageError(f"no document in {snapshot.folder} has a {kind}; leave out the option")
-                    )
+        parts, tags = frozenset(options.part) or None, _passage_tags(snapshot, options)
+        for name in sorted(parts or ()):
+            known = known_parts(snapshot)
+            # A usual part of patents may be missing if the documents have another one of the parts.
+            if name not in PARTS or frozenset(options.part).isdisjoint(known):
+                _refuse_unknown(snapshot, "part", name, known)
         if options.elements and tags is not None:
-            raise UsageError("tag restricts passages, not elements; to restrict elements, write elements=['sec', 'p'] or --elements=sec,p")
+            raise UsageError(
+                "tag and without_tag restrict passages, not elements; to restrict elements, write elements=['sec', 'p'] or --elements=sec,p"
+            )
         element_tags = tags_of_elements(snapshot, options.elements) if isinstance(options.elements, tuple) else None
         presentation = Presentation(options.no_overlap, options.group_by_document, options.one_per)
         units: Units = "elements" if options.elements else "passages"
@@ -129,6 +126,23 @@ class Eligibility:
             passages = first + np.arange(rows.start, rows.stop) - row_bounds[candidate]
             allowed[rows] = passage_mask(segment, documents, passages, self.parts, self.tags)
         return allowed
+
+
+def _passage_tags(snapshot: Snapshot, options: SearchOptions) -> frozenset[str] | None:
+    """The tags of passages that may be results; None for all tags. Raises `UsageError` for an unknown tag."""
+    if not options.tag and not options.without_tag:
+        return None
+    known = known_tags(snapshot)
+    for name in sorted({*options.tag, *options.without_tag}):
+        # Code can be left out of an index that has none.
+        if name != CODE or name in options.tag:
+            _refuse_unknown(snapshot, "tag of passages", name, known)
+    return frozenset(options.tag or ("", *known)) - frozenset(options.without_tag)
+
+
+def _refuse_unknown(snapshot: Snapshot, kind: str, name: str, known: list[str]) -> None:
+    if name not in known:
+        raise unknown(kind, name, known) if known else UsageError(f"no document in {snapshot.folder} has a {kind}; leave out the option")
 
 
 def by_documents(matches: Matches, score: Column, eligible: Mask | None) -> tuple[Column, Mask | None]:

@@ -405,7 +405,7 @@ class Index:
         if isinstance(query, PatentQuery):
             return query.fetch
         options = SearchOptions.of({"language": language, "syntax": syntax})
-        return read_query(self.snapshot, query, options.language, options.syntax)
+        return read_query(self.snapshot, query, options)
 
     def __repr__(self) -> str:
         if self._snapshot is None:

@@ -14,6 +14,7 @@ from perikope.core.names import passage_name
 from perikope.document.tree import Place
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
+from perikope.query.group_terms import single_terms
 from perikope.query.terms import Query
 from perikope.search.context import titles_above
 from perikope.search.views import hit_html, hit_text
@@ -141,7 +142,7 @@ def _around(segment: Segment, local: int, matches: Matches, row: int, candidate:
 
 def _highlights(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each word of a text whose term is in the query."""
-    query_terms = set(query.terms)
+    query_terms = set(single_terms(query.terms))
     starts, ends = word_spans(text)
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         if f"{language}:{analyzer.term(text[start:end], language)}" in query_terms:

@@ -60,8 +60,17 @@ class SearchKeywords(PatentKeywords, total=False):
     syntax: Literal["words", "boolean", "automatic"]
     """
     How queries are read. words: as plain words. boolean: with AND, OR, NOT, NEAR/5, ADJ/2, SAME, parentheses,
-    "phrases", pump*, +word and -word; adjacent words are joined by AND. automatic: keywords, phrases, +word and
-    -word become a Boolean query.
+    "phrases", pump*, pumpp~1, +word and -word; adjacent words are joined by AND. automatic: keywords, phrases,
+    +word and -word become a Boolean query.
+    """
+    synonyms: str | Sequence[str]
+    """
+    Also search for synonyms of the query's words, by the rules in this file: plane, aeroplane or colour => color,
+    one rule per line (Solr's format). A word and its synonyms count as one word.
+    """
+    fuzzy: int
+    """
+    Number of typing mistakes to allow in words that no document contains. Words of up to four letters may have one.
     """
     browse_expand: str
     """Expand the query that scores passages with words of the best passages, then score again: bo1 or rm3."""
@@ -107,6 +116,8 @@ class SearchKeywords(PatentKeywords, total=False):
     """Return only passages in this part of a document, such as claims, or in any of several parts."""
     tag: str | Sequence[str]
     """Return only passages with this tag, or with any of several tags."""
+    without_tag: str | Sequence[str]
+    """Leave out passages with this tag, or with any of several tags. The tag code stands for program code."""
     must_match: bool
     """Return only passages that satisfy the Boolean query or, for a query of plain words, contain all of its words."""
     across_passages: bool

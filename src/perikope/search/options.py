@@ -15,7 +15,21 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from perikope.core.options import Option, Options, declared, option, schema_of
 from perikope.core.parameters import Range
-from perikope.core.values import Conditions, Names, NamesOrAll, NamesOrNone, Notation, Numbers, OneOf, Real, Service, Switch, Text, Whole
+from perikope.core.values import (
+    Conditions,
+    Lines,
+    Names,
+    NamesOrAll,
+    NamesOrNone,
+    Notation,
+    Numbers,
+    OneOf,
+    Real,
+    Service,
+    Switch,
+    Text,
+    Whole,
+)
 from perikope.patents.codes import LEVELS
 
 if TYPE_CHECKING:
@@ -53,13 +67,24 @@ class SearchOptions(Options):
     syntax: Literal["words", "boolean", "automatic"] = option(
         "words", OneOf(SYNTAXES),
         'How queries are read. words: as plain words. boolean: with AND, OR, NOT, NEAR/5, ADJ/2, SAME, parentheses, "phrases", pump*, '
-        "+word and -word; adjacent words are joined by AND. automatic: keywords, phrases, +word and -word become a Boolean query.",
+        "pumpp~1, +word and -word; adjacent words are joined by AND. automatic: keywords, phrases, +word and -word become a Boolean query.",
         group=QUERY, surfaces=BOTH,
     )  # fmt: skip
     language: str = option(
         "", Notation("perikope.text.analysis:language_code"),
         "Language of the query, such as en. Without it, the query is searched in every language of the index.",
         group=QUERY, metavar="CODE", surfaces=BOTH,
+    )  # fmt: skip
+    synonyms: tuple[str, ...] = option(
+        (), Lines("perikope.query.synonyms:read_synonyms", "perikope.query.synonyms:check_synonyms"),
+        "Also search for synonyms of the query's words, by the rules in this file: plane, aeroplane or colour => color, one rule per line "
+        "(Solr's format). A word and its synonyms count as one word.",
+        group=QUERY, metavar="FILE", surfaces=[RECIPE],
+    )  # fmt: skip
+    fuzzy: int = option(
+        0, Whole(Range(0, 2)),
+        "Number of typing mistakes to allow in words that no document contains. Words of up to four letters may have one.",
+        group=QUERY, metavar="N", surfaces=BOTH,
     )  # fmt: skip
     browse_expand: str = option(
         "", _EXPANSION, "Expand the query that scores passages with words of the best passages, then score again: bo1 or rm3.",
@@ -140,6 +165,10 @@ class SearchOptions(Options):
     )  # fmt: skip
     tag: tuple[str, ...] = option(
         (), Names(), "Return only passages with this tag, or with any of several tags.",
+        group=RESTRICTIONS, metavar="NAME", restricts=True, surfaces=BOTH,
+    )  # fmt: skip
+    without_tag: tuple[str, ...] = option(
+        (), Names(), "Leave out passages with this tag, or with any of several tags. The tag code stands for program code.",
         group=RESTRICTIONS, metavar="NAME", restricts=True, surfaces=BOTH,
     )  # fmt: skip
     must_match: bool = option(

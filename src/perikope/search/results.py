@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -17,9 +18,11 @@ from perikope.core.errors import UsageError
 from perikope.core.names import split_name
 from perikope.document.tree import Place
 from perikope.index.reader import Snapshot
+from perikope.query.terms import Query
 from perikope.search import naming
 from perikope.search.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words
 from perikope.search.hits import Hit, read_hit
+from perikope.search.suggestions import Suggestions, suggest
 from perikope.search.views import results_html, results_text
 
 if TYPE_CHECKING:
@@ -45,11 +48,12 @@ class Results(Sequence[Hit]):
         *,
         is_complete: bool = True,
         notes: tuple[str, ...] = (),
+        queries: tuple[Query, ...] = (),
     ) -> None:
         """Results of a ranking.
 
         `eligible` is the mask of rows of the matches that may be results; None if all rows may be results. For
-        `group_of_document` see `perikope.browse.ranking.rank`.
+        `group_of_document` see `perikope.browse.ranking.rank`. `queries` are the queries whose words are corrected.
         """
         self._snapshot = snapshot
         self.matches = matches
@@ -60,8 +64,17 @@ class Results(Sequence[Hit]):
         self.group_of_document = group_of_document
         self.is_complete = is_complete
         """Whether `matches` contain all candidates; False if they contain only the documents of the best passages."""
-        self.notes = notes
-        """Sentences for the user about what could not be done as requested."""
+        self._notes, self._queries = notes, queries
+
+    @cached_property
+    def suggestions(self) -> Suggestions:
+        """The words of the query that no document contains, with near words of the index; found when first used."""
+        return suggest(self._snapshot, self._queries)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the user about what could not be done as requested, and about words that may be misspelt."""
+        return (*self._notes, self.suggestions.note) if self.suggestions else self._notes
 
     def __len__(self) -> int:
         return len(self.ranking)

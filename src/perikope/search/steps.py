@@ -146,7 +146,7 @@ class Search:
         """The hits of a ranking. Their texts are read from the index when a hit is used."""
         return Results(
             self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, ranked.groups,
-            is_complete=complete, notes=prepared.notes,
+            is_complete=complete, notes=prepared.notes, queries=prepared.queries,
         )  # fmt: skip
 
     def run(self, prepared: Prepared) -> Results:

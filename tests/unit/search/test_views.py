@@ -75,7 +75,7 @@ def test_long_texts_and_many_hits_are_cut(index):
 
 def test_notes_are_shown(index):
     results = index.search("rotor")
-    results.notes = ("no <date> was known",)
+    results._notes = ("no <date> was known",)
     assert repr(results).split("\n")[1] == "note: no <date> was known"
     assert "Note: no &lt;date&gt; was known" in results._repr_html_()
 
