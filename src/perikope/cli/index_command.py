@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perikope.cli.options import size_option
+from perikope.cli.options import GroupedCommand, size_option
 from perikope.cli.output import count, printable, show_warning
 from perikope.core.files import MANIFEST_FILE
 from perikope.index.duplicates import DEFAULT_DUPLICATES, DUPLICATES
@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 MOST_REASONS = 20
 """The number of reasons why files could not be read that are printed."""
 
+_GROUPS = {
+    "What to do": ("folder", "append", "replace", "sync", "delete", "duplicates"),
+    "How files are read": ("format", "language", "languages", "segment", "stemmer", "stopwords"),
+    "Resources": ("memory", "workers", "wait"),
+}
 
-@click.command(name="index")
+
+@click.command(name="index", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("paths", nargs=-1, metavar="[PATH…]")
 @click.option("--to", "folder", required=True, metavar="INDEX", help="Folder of the index; it is created if it does not exist.")
 @click.option("--append", is_flag=True, help="Add documents to an existing index.")

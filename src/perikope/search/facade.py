@@ -17,6 +17,7 @@ from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.duplicates import DEFAULT_DUPLICATES, Duplicate, check_duplicates, left_out_message
+from perikope.index.info import IndexInfo, describe
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
 from perikope.query.patent import Claims
@@ -144,6 +145,13 @@ class Index:
     def passages(self) -> int:
         """The number of passages in all documents."""
         return self.snapshot.totals.passages
+
+    def info(self) -> IndexInfo:
+        """What the index contains: languages, parts, metadata fields with examples, segments, stores, tables and sizes.
+
+        This reads the metadata values of all documents. `to_dict()` of the result makes plain values for JSON.
+        """
+        return describe(self.snapshot)
 
     @property
     def fingerprint(self) -> str:
