@@ -269,6 +269,19 @@ class Segment:
         number = int(self["document.source"][document])
         return self._sources.text(number), self._source_hashes.text(number)
 
+    def source_name(self, number: int) -> str:
+        """The name of a file, by its number in the column `document.source`."""
+        return self._sources.text(number)
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether some document was read from a file."""
+        return self._sources.data.size > 0
+
+    def live_sources(self) -> set[str]:
+        """The files that the live documents were read from."""
+        return {self._sources.text(number) for number in np.unique(self["document.source"][self.alive]).tolist()}
+
     def passages_of(self, document: int) -> range:
         """The numbers of a document's passages in the segment."""
         return range(*self._slice("document.first_passage", document))
