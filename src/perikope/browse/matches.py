@@ -22,7 +22,7 @@ from perikope.index.layout import OF_PASSAGE, ranges
 from perikope.index.reader import Snapshot, Statistics
 from perikope.index.saved_tables import SavedTable, read_table
 from perikope.index.segments import Segment
-from perikope.kernels.gather import are_below, are_ranges, owners, read_of_owners, read_ranges
+from perikope.kernels.gather import are_below, are_ranges, number_column, owners, read_of_owners, read_ranges
 from perikope.kernels.join import TermCounts, add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
 from perikope.query.terms import Query
 from perikope.text.analysis import word_spans
@@ -412,7 +412,7 @@ def _passages(segment: Segment, documents: Integers) -> tuple[Integers, dict[str
     """For each passage, the index of its document in `documents`; and the columns of the passages, by name."""
     first, end = _bounds(segment["document.first_passage"], documents)
     columns = {name: segment[f"passage.{name}"] for name in OF_PASSAGE}
-    return owners(first, end), {name: read_ranges(column.view(np.uint8), column.itemsize, first, end) for name, column in columns.items()}
+    return owners(first, end), {name: read_ranges(number_column(column), first, end) for name, column in columns.items()}
 
 
 def _bounds(offsets: Array, documents: Integers) -> tuple[Integers, Integers]:
@@ -426,8 +426,7 @@ def _parts_of_passages(
     first, end = _bounds(segment["document.first_span"], documents)
     if not are_below(span, document_of_passage, end - first):
         raise segment.columns.damaged("has a damaged column (passage.span)")
-    column = segment["span.part"]
-    label = read_of_owners(column.view(np.uint8), column.itemsize, first, document_of_passage, span)
+    label = read_of_owners(number_column(segment["span.part"]), first, document_of_passage, span)
     low, high = (int(label.min()), int(label.max())) if label.size else (0, -1)
     if high >= len(segment.labels):
         raise segment.columns.damaged("has a damaged column (span.part)")

@@ -23,8 +23,8 @@ import numpy as np
 
 from perikope.core.arrays import Bytes, Floats, Integers, Unsigned16
 from perikope.kernels.dictionary import read
-from perikope.kernels.jit import kernel, step
-from perikope.kernels.ordered import enlarged, lower_bound
+from perikope.kernels.jit import inner, kernel, step
+from perikope.kernels.ordered import enlarged, lower_bound, select, sort_pairs
 
 WINDOW = 1 << 16
 """Number of documents per window."""
@@ -268,7 +268,7 @@ def _postings_of(window: _Window, lists: int) -> int:
     return count
 
 
-@kernel
+@inner
 def _beyond(documents: Unsigned16, size: int) -> bool:
     """Whether any document of a list is outside a window of this size.
 
@@ -281,7 +281,7 @@ def _beyond(documents: Unsigned16, size: int) -> bool:
     return some != 0
 
 
-@kernel
+@inner
 def _permitted(allowed: Bytes) -> int:
     """The number of ones in an array of 0 and 1.
 
@@ -383,7 +383,7 @@ def _add_list(
         seen[document] = not terms.sums_grow
 
 
-@kernel
+@inner
 def _add_all(documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats) -> None:
     """Add the contributions of a list to `sums`, which has one value per document of the window.
 
@@ -395,7 +395,7 @@ def _add_all(documents: Unsigned16, frequencies: Bytes, coefficient: float, tabl
         sums[document] += coefficient * table[frequencies[i], columns[document]]
 
 
-@kernel
+@inner
 def _add_allowed(
     documents: Unsigned16, frequencies: Bytes, coefficient: float, table: Floats, columns: Unsigned16, sums: Floats, allowed: Bytes
 ) -> None:
@@ -409,7 +409,7 @@ def _add_allowed(
             sums[document] += coefficient * table[frequencies[i], columns[document]]
 
 
-@kernel
+@inner
 def _contribution(
     frequency: int, posting: int, column: int, coefficients: Floats, layers: Floats,
     rows: int, rare_postings: Integers, rare_values: Floats,
@@ -430,7 +430,7 @@ def _contribution(
 # The threshold: the minimum sum of a result
 
 
-@kernel
+@inner
 def _reaching(sums: Floats, cut: float) -> int:
     """The number of sums that are at least `cut`. The loop has no branch, so that many sums are compared at once."""
     count = 0
@@ -439,7 +439,7 @@ def _reaching(sums: Floats, cut: float) -> int:
     return count
 
 
-@kernel
+@inner
 def _reaching_allowed(sums: Floats, cut: float, allowed: Bytes) -> int:
     """The number of sums of allowed documents that are at least `cut`."""
     count = 0
@@ -448,7 +448,7 @@ def _reaching_allowed(sums: Floats, cut: float, allowed: Bytes) -> int:
     return count
 
 
-@kernel
+@inner
 def _highest(sums: Floats, k: int, allowed: Bytes) -> float:
     """The k-th highest sum of allowed documents, or 0 if fewer than k have a positive sum."""
     best = np.empty(2 * k + 2 * _BLOCK)
@@ -461,13 +461,14 @@ def _highest(sums: Floats, k: int, allowed: Bytes) -> float:
                     best[held] = sums[i]
                     held += 1
             if held > 2 * k + _BLOCK:
-                best[:k] = np.partition(best[:held], held - k)[held - k :]
+                threshold = select(best, held, held - k)
+                for i in range(k):
+                    best[i] = best[held - k + i]
                 held = k
-                threshold = best[:k].min()
-    return np.partition(best[:held], held - k)[held - k] if held >= k else 0.0
+    return select(best, held, held - k) if held >= k else 0.0
 
 
-@kernel
+@inner
 def _threshold(sums: Floats, k: int, allowed: Bytes) -> float:
     """A value that the sums of at least k allowed documents reach, near the k-th highest sum; 0 if none is found.
 
@@ -486,7 +487,7 @@ def _threshold(sums: Floats, k: int, allowed: Bytes) -> float:
     expected = k / step
     rank = np.int64(expected + 2 * np.sqrt(expected)) + 1
     while rank < held:
-        value = np.partition(sample[:held], held - rank)[held - rank]
+        value = select(sample, held, held - rank)
         if value <= 0.0:
             return 0.0
         reaching = _reaching(sums, value) if allowed.size == 0 else _reaching_allowed(sums, value, allowed)
@@ -518,7 +519,7 @@ def _choose_added(documents: Unsigned16, window: _Window, added: int, sums_grow:
     return count
 
 
-@kernel
+@inner
 def _take_from_window(sums: Floats, seen: Bytes, allowed: Bytes, sums_grow: bool, cut: float, chosen: Integers, values: Floats) -> int:
     """Make allowed documents whose sum is at least `cut` candidates; return their number.
 
@@ -556,9 +557,7 @@ def _take_from_lists(documents: Unsigned16, window: _Window, added: int, sums_gr
                     count += 1
                 sums[document] = 0.0
                 seen[document] = 0
-    order = np.argsort(chosen[:count])
-    chosen[:count] = chosen[:count][order]
-    values[:count] = values[:count][order]
+    sort_pairs(chosen, values, count)
     return count
 
 
@@ -647,7 +646,7 @@ def _add_background(length_class: Unsigned16, background: Floats, base: int, buf
             values[i] += background[length_class[base + chosen[i]]]
 
 
-@kernel
+@inner
 def _keep_best(
     buffers: WindowBuffers, candidates: int, base: int, best: BestDocuments, held: int, threshold: float
 ) -> tuple[int, float, bool]:
@@ -674,14 +673,20 @@ def _keep_best(
     if held > k:
         held, threshold = _shrink(documents, scores, held, k)
     elif held == k:
-        threshold = max(threshold, scores[:held].min())
+        lowest = np.inf
+        for i in range(held):
+            lowest = min(lowest, scores[i])
+        threshold = max(threshold, lowest)
     return held, threshold, False
 
 
-@kernel
+@inner
 def _shrink(documents: Integers, scores: Floats, held: int, k: int) -> tuple[int, float]:
     """Keep the k best documents and all that tie with the k-th best; return their number and the lowest score."""
-    threshold = np.partition(scores[:held], held - k)[held - k]
+    copy = np.empty(held)
+    for i in range(held):
+        copy[i] = scores[i]
+    threshold = select(copy, held, held - k)
     count = 0
     for i in range(held):
         if scores[i] >= threshold:

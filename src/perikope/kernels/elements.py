@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Integers, Integers32, Mask, Unsigned16
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import inner, kernel
 from perikope.kernels.ordered import lower_bound
 from perikope.kernels.structure import SECTION
 from perikope.kernels.tokens import ESCAPE
@@ -212,7 +212,7 @@ def count_marked(
     return marked, spans
 
 
-@kernel
+@inner
 def _wanted_before(token: int, wanted_first: Integers, before: Integers) -> int:
     """The number of wanted tokens before `token`. `before` has this number for each range's start, then the total."""
     at = lower_bound(wanted_first, 0, wanted_first.size, token)

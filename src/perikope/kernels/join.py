@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from perikope.core.arrays import Bytes, Integers, Integers32, Unsigned16
-from perikope.kernels.jit import kernel, step
-from perikope.kernels.ordered import enlarged
+from perikope.kernels.jit import inner, kernel, step
+from perikope.kernels.ordered import enlarged, sort_pairs
 from perikope.kernels.tokens import ESCAPE, SLOTS
 
-ONE = np.uintp(1)
+ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN = np.arange(1, 8, dtype=np.uintp)
 """Inner loops use unsigned indexes, because numba checks for every signed index whether it is negative."""
 
 BLOCK = 8
@@ -39,7 +39,7 @@ def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Int
     leads outside the tables.
     """
     mark = np.zeros(SLOTS, np.uint8)
-    index_of_term = np.full(SLOTS, -1, np.int32)
+    index_of_term = np.zeros(SLOTS, np.int32)
     for i in range(terms.size):
         if 0 <= terms[i] < ESCAPE:
             mark[terms[i]] |= _WANTED
@@ -54,7 +54,7 @@ def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Int
     code_found = np.empty(1024, np.int32)
     position = np.empty(1024, np.int32)
     end_of_document = np.empty(first_code.size, np.int64)
-    count = 0
+    count = np.int64(0)
     for document in range(first_code.size):
         document_codes = codes[first_code[document] : end_code[document]]
         noted = _note_blocks(document_codes, mark, blocks)
@@ -69,7 +69,7 @@ def scan(codes: Unsigned16, first_code: Integers, end_code: Integers, terms: Int
     return term, position[:count].copy(), end_of_document
 
 
-@kernel
+@inner
 def _note_blocks(codes: Unsigned16, mark: Bytes, blocks: Integers) -> int:
     """Write the blocks of a document that contain a wanted or a wide term to `blocks`, and return their number.
 
@@ -77,12 +77,12 @@ def _note_blocks(codes: Unsigned16, mark: Bytes, blocks: Integers) -> int:
     as if it contained a wide term, so that it is read code by code.
     """
     whole = codes.size // BLOCK
-    rows = codes[: whole * BLOCK].reshape(whole, BLOCK)  # so that no index can be negative, for which numba would look each time
     noted = 0
     for block in range(whole):
+        at = np.uintp(BLOCK * block)
         marks = (
-            mark[rows[block, 0]] | mark[rows[block, 1]] | mark[rows[block, 2]] | mark[rows[block, 3]]
-            | mark[rows[block, 4]] | mark[rows[block, 5]] | mark[rows[block, 6]] | mark[rows[block, 7]]
+            mark[codes[at]] | mark[codes[at + ONE]] | mark[codes[at + TWO]] | mark[codes[at + THREE]]
+            | mark[codes[at + FOUR]] | mark[codes[at + FIVE]] | mark[codes[at + SIX]] | mark[codes[at + SEVEN]]
         )  # fmt: skip
         blocks[noted] = 2 * block + ((marks & _ESCAPE) >> 1)
         noted += (marks & (_WANTED | _ESCAPE)) > 0
@@ -92,7 +92,7 @@ def _note_blocks(codes: Unsigned16, mark: Bytes, blocks: Integers) -> int:
     return noted
 
 
-@kernel
+@inner
 def _read_blocks(
     codes: Unsigned16,
     blocks: Integers,
@@ -107,8 +107,6 @@ def _read_blocks(
     Returns the new number of occurrences. `blocks` comes from `_note_blocks`, and `mark` has the marks of each code.
     `code_found` receives the code of the term, or `SLOTS` + its index in `terms` if the term is wide.
     """
-    whole = codes.size // BLOCK
-    rows = codes[: whole * BLOCK].reshape(whole, BLOCK)
     resume = 0  # codes before this index belong to a wide term
     shift = 0  # number of codes minus number of tokens so far
     for noted in blocks:
@@ -118,9 +116,10 @@ def _read_blocks(
             at = np.uintp(count)
             for i in range(BLOCK):
                 # Every code is written, but the next one overwrites it unless it is wanted.
-                code_found[at] = rows[block, i]
+                code = codes[np.uintp(first + i)]
+                code_found[at] = code
                 position[at] = first + i - shift
-                at += np.uintp(mark[rows[block, i]] & _WANTED)
+                at += np.uintp(mark[code] & _WANTED)
             count = np.int64(at)
             continue
         at_code = max(first, resume)
@@ -179,7 +178,7 @@ def occurrences_of_ranges(
     return first, end
 
 
-@kernel
+@inner
 def _seek(position: Integers32, at: np.uintp, low: np.uintp, high: np.uintp, wanted: int) -> np.uintp:
     """The first index from `low` to below `high` with a position of at least `wanted`, or `high` if there is none.
 
@@ -262,15 +261,15 @@ def count_terms(term: Integers32, first_occurrence: Integers, end_occurrence: In
                     term_of_entry[entries] = term[at]
                     entries += 1
                 seen[term[at]] += 1
-            term_of_entry[begin:entries].sort()
             for entry in range(begin, entries):
                 count_of_entry[entry] = seen[term_of_entry[entry]]
                 seen[term_of_entry[entry]] = 0
+            sort_pairs(term_of_entry[begin:entries], count_of_entry[begin:entries], entries - begin)
         first_entry[unit + 1] = entries
     return TermCounts(first_entry, term_of_entry[:entries].copy(), count_of_entry[:entries].copy())
 
 
-@kernel
+@inner
 def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uintp, end: np.uintp, term: np.int32) -> np.uintp:
     """Count one more occurrence of a term in entries sorted by term; return the new end of the entries."""
     at = end
@@ -349,7 +348,7 @@ def _merge(a: _Entries, first_a: int, end_a: int, b: _Entries, first_b: int, end
     return np.int64(at)  # type: ignore[return-value]
 
 
-@kernel
+@inner
 def _titles_above(parent: Integers, titles: TermCounts, terms: int) -> tuple[Integers, Integers, _Entries]:
     """Sum the term counts of each section's title and of all titles above it.
 

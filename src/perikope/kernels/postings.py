@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Bytes, Integers, Unsigned16, Unsigned32, Unsigned64
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import inner, kernel
 
 WINDOW_BITS = 16
 """The number of a document, shifted right by this many bits, is the number of its window."""
@@ -97,7 +97,7 @@ def invert_parts(
     return parts, frequency
 
 
-@kernel
+@inner
 def _bits(value: int) -> int:
     """The number of bits that are set."""
     count = 0
@@ -108,7 +108,7 @@ def _bits(value: int) -> int:
     return count
 
 
-@kernel
+@inner
 def _stored(parts: int) -> int:
     """The number of stored part frequencies of a posting: 0 if it has only one part, which has its whole frequency."""
     count = _bits(parts)

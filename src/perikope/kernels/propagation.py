@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Floats, Integers
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import inner, kernel
 
 
 @kernel
@@ -202,7 +202,7 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
     return result
 
 
-@kernel
+@inner
 def _lay_out(parent: Integers, height: Integers, heir: Integers) -> tuple[Integers, Integers, Integers]:
     """Place the profiles of `from_other_sections`, and list the branches of each section.
 
@@ -235,7 +235,7 @@ def _lay_out(parent: Integers, height: Integers, heir: Integers) -> tuple[Intege
     return start, first_branch, branch
 
 
-@kernel
+@inner
 def _either(first: float, second: float, maximum: bool) -> float:
     """The maximum or the sum of two values."""
     if maximum:
@@ -243,13 +243,13 @@ def _either(first: float, second: float, maximum: bool) -> float:
     return first + second
 
 
-@kernel
+@inner
 def _take(target: Floats, at: int, value: float, maximum: bool) -> None:
     """Add a value to `target[at]`, or raise `target[at]` to the value."""
     target[at] = _either(target[at], value, maximum)
 
 
-@kernel
+@inner
 def _receive(source: Floats, first: int, count: int, weight: Floats, distance: int, maximum: bool) -> float:
     """The weighted sum or maximum of `count` elements of a profile from index `first` on.
 
@@ -261,7 +261,7 @@ def _receive(source: Floats, first: int, count: int, weight: Floats, distance: i
     return result
 
 
-@kernel
+@inner
 def _send(value: float, target: Floats, first: int, count: int, weight: Floats, distance: int, maximum: bool) -> None:
     """Add a weighted value to `count` elements of `target` from index `first` on, or raise them to it.
 
@@ -272,7 +272,7 @@ def _send(value: float, target: Floats, first: int, count: int, weight: Floats, 
             _take(target, first + i, value * weight[distance + i], maximum)
 
 
-@kernel
+@inner
 def _merge(target: Floats, first: int, source: Floats, begin: int, count: int, maximum: bool) -> None:
     """Add `count` elements of `source` from `begin` on to those of `target` from `first` on, or raise these to them."""
     for i in range(count):

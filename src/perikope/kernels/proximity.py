@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from perikope.core.arrays import Floats, Integers, Integers32
-from perikope.kernels.jit import kernel, step
+from perikope.kernels.jit import inner, kernel, step
 
 LEAF, OR_LEAF, OR, AND, AND_NOT, NOT, END_IF_EMPTY = range(7)
 """Operations of a program. A leaf is a node of the query tree that has occurrences, such as a word.
@@ -214,7 +214,7 @@ def _negate(stack: _Stack, top: int, tokens: int) -> None:
     stack.count[top] = count
 
 
-@kernel
+@inner
 def _clear(stack: _Stack, level: int) -> None:
     """Set all values of a level to 0."""
     values, touched = stack.values[level], stack.touched[level]
@@ -299,7 +299,7 @@ def _is_same_whole(sources: InfluenceSources, one: int, other: int) -> bool:
     )
 
 
-@kernel
+@inner
 def _reach(
     position: int, run: int, low: int, high: int, curve: Floats, runs: ElementRuns, next_run: Integers32,
     values: Floats, touched: Integers, count: int,
@@ -317,7 +317,7 @@ def _reach(
     return count
 
 
-@kernel
+@inner
 def _raise(values: Floats, touched: Integers, count: int, x: int, value: float) -> int:
     """Raise the value of token x to at least `value`. Returns the new number of tokens in `touched`."""
     if values[x] < value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Bytes, Integers, Unsigned64
-from perikope.kernels.jit import kernel
+from perikope.kernels.jit import inner, kernel
 
 
 @kernel
@@ -53,7 +53,7 @@ def merge_sorted(order: Integers, first: Integers, start: Integers, end: Integer
         count += 1
 
 
-@kernel
+@inner
 def _less(start: Integers, end: Integers, data: Bytes, a: int, b: int) -> bool:
     """Whether string number `a` comes before string number `b`."""
     length = min(end[a] - start[a], end[b] - start[b])
@@ -105,7 +105,7 @@ def order_runs(groups: Integers, keys: Unsigned64, longest: int) -> Integers:
     return order
 
 
-@kernel
+@inner
 def _before(keys: Unsigned64, row: int, other: int) -> bool:
     """Whether the keys of `row` come before the keys of `other`."""
     for chunk in range(keys.shape[0]):
