@@ -22,7 +22,7 @@ from perikope.index.layout import OF_PASSAGE, ranges
 from perikope.index.reader import Snapshot, Statistics
 from perikope.index.saved_tables import SavedTable, read_table
 from perikope.index.segments import Segment
-from perikope.kernels.gather import are_below, are_ranges, number_column, owners, read_of_owners, read_ranges
+from perikope.kernels.gather import are_below, are_ranges, owners, read_of_owners, read_ranges
 from perikope.kernels.join import TermCounts, add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
 from perikope.query.terms import Query
 from perikope.text.analysis import word_spans
@@ -43,6 +43,10 @@ class Frequencies:
     """Index of each entry's term in the query."""
     count: Integers32
     """Number of occurrences of the term in the unit, per entry."""
+
+    def __post_init__(self) -> None:
+        for values in (self.first_entry, self.term, self.count):
+            values.setflags(write=False)
 
     @property
     def unit(self) -> Integers:
@@ -245,7 +249,9 @@ class Matches:
     def length_with_titles_of_passage(self) -> Integers:
         """The number of indexed tokens of each passage and of the titles of all sections that contain it."""
         titles: Integers = sum_ancestors(self.title_length_of_section, self.parent_of_section)
-        return self.length_of_passage + titles[self.section_of_passage]
+        lengths = self.length_of_passage + titles[self.section_of_passage]
+        lengths.setflags(write=False)
+        return lengths
 
 
 def join(
@@ -411,8 +417,8 @@ def _join_segment(
 def _passages(segment: Segment, documents: Integers) -> tuple[Integers, dict[str, Integers]]:
     """For each passage, the index of its document in `documents`; and the columns of the passages, by name."""
     first, end = _bounds(segment["document.first_passage"], documents)
-    columns = {name: segment[f"passage.{name}"] for name in OF_PASSAGE}
-    return owners(first, end), {name: read_ranges(number_column(column), first, end) for name, column in columns.items()}
+    columns = read_ranges([segment[f"passage.{name}"] for name in OF_PASSAGE], first, end)
+    return owners(first, end), dict(zip(OF_PASSAGE, columns, strict=True))
 
 
 def _bounds(offsets: Array, documents: Integers) -> tuple[Integers, Integers]:
@@ -426,7 +432,7 @@ def _parts_of_passages(
     first, end = _bounds(segment["document.first_span"], documents)
     if not are_below(span, document_of_passage, end - first):
         raise segment.columns.damaged("has a damaged column (passage.span)")
-    label = read_of_owners(number_column(segment["span.part"]), first, document_of_passage, span)
+    label = read_of_owners(segment["span.part"], first, document_of_passage, span)
     low, high = (int(label.min()), int(label.max())) if label.size else (0, -1)
     if high >= len(segment.labels):
         raise segment.columns.damaged("has a damaged column (span.part)")

@@ -17,7 +17,7 @@ from perikope.document.tree import Kind
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.kernels.elements import are_trees, count_indexed, deepest_runs, link_runs, runs_of_positions
-from perikope.kernels.gather import number_column, read_ranges
+from perikope.kernels.gather import read_ranges
 from perikope.kernels.structure import derive_structure
 
 Units = Literal["passages", "elements", "documents"]
@@ -174,7 +174,8 @@ def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> d
     first, end = offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
     count = end - first
     first_span = np.concatenate([[0], np.cumsum(count)])
-    column: dict[str, Integers] = {name: read_ranges(number_column(segment[f"span.{name}"]), first, end) for name in _READ}
+    read = read_ranges([segment[f"span.{name}"] for name in _READ], first, end)
+    column: dict[str, Integers] = dict(zip(_READ, read, strict=True))
     tokens = segment["document.tokens"][documents].astype(np.int64)
     # Kernels follow parents without checks, so a damaged tree must be found here.
     if not are_trees(first_span, *(column[name] for name in _READ), tokens, len(Kind), len(segment.labels)):

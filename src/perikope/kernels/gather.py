@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,9 +56,30 @@ def number_column(column: Array) -> NumberColumn:
     return NumberColumn(*views, column.itemsize, sign)
 
 
+_FEW = 4096
+"""If this many numbers or fewer are read, numpy is as fast as a kernel, and need not be compiled."""
+
+
+def read_ranges(columns: Iterable[Array], first: Integers, end: Integers) -> list[Integers]:
+    """For each column, the numbers in several ranges, concatenated."""
+    length = end - first
+    count = int(length.sum())
+    if count > _FEW:
+        return [_read_ranges(number_column(column), first, end) for column in columns]
+    inside = np.arange(count) + np.repeat(end - length.cumsum(), length)
+    return [column[inside].astype(np.int64) for column in columns]
+
+
+def read_of_owners(column: Array, first: Integers, owner: Integers, number: Integers) -> Integers:
+    """For each i, the number of a column at index `first[owner[i]] + number[i]`."""
+    if owner.size > _FEW:
+        values: Integers = _read_of_owners(number_column(column), first, owner, number)
+        return values
+    return column[first[owner] + number].astype(np.int64)
+
+
 @kernel
-def read_ranges(column: NumberColumn, first: Integers, end: Integers) -> Integers:
-    """The numbers in several ranges of a column, concatenated."""
+def _read_ranges(column: NumberColumn, first: Integers, end: Integers) -> Integers:
     count = 0
     for i in range(first.size):
         count += end[i] - first[i]
@@ -82,22 +104,23 @@ def _copy_ranges(column: NDArray[np.integer[Any]], sign: int, first: Integers, e
 
 
 @kernel
-def read_of_owners(column: NumberColumn, first: Integers, owner: Integers, number: Integers) -> Integers:
-    """For each i, the number of an unsigned column at index `first[owner[i]] + number[i]`."""
+def _read_of_owners(column: NumberColumn, first: Integers, owner: Integers, number: Integers) -> Integers:
     values = np.empty(owner.size, np.int64)
     if column.size == 1:
-        _pick(column.bytes, first, owner, number, values)
+        _pick(column.bytes, column.sign, first, owner, number, values)
     elif column.size == 2:
-        _pick(column.shorts, first, owner, number, values)
+        _pick(column.shorts, column.sign, first, owner, number, values)
     else:
-        _pick(column.words, first, owner, number, values)
+        _pick(column.words, column.sign, first, owner, number, values)
     return values
 
 
 @inner
-def _pick(column: NDArray[np.integer[Any]], first: Integers, owner: Integers, number: Integers, values: Integers) -> None:
+def _pick(
+    column: NDArray[np.integer[Any]], sign: int, first: Integers, owner: Integers, number: Integers, values: Integers
+) -> None:
     for i in range(owner.size):
-        values[i] = column[first[owner[i]] + number[i]]
+        values[i] = (np.int64(column[first[owner[i]] + number[i]]) ^ sign) - sign
 
 
 @kernel
