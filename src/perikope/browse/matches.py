@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from perikope.browse.structure import Structure, Units, read_elements, read_structure
-from perikope.core.arrays import Array, Floats, Integers, Integers32
+from perikope.core.arrays import Array, Floats, Integers, Integers32, frozen
 from perikope.core.errors import UsageError
 from perikope.fetch import Candidates
 from perikope.index.layout import OF_PASSAGE, ranges
@@ -46,7 +46,7 @@ class Frequencies:
 
     def __post_init__(self) -> None:
         for values in (self.first_entry, self.term, self.count):
-            values.setflags(write=False)
+            frozen(values)
 
     @property
     def unit(self) -> Integers:
@@ -249,9 +249,7 @@ class Matches:
     def length_with_titles_of_passage(self) -> Integers:
         """The number of indexed tokens of each passage and of the titles of all sections that contain it."""
         titles: Integers = sum_ancestors(self.title_length_of_section, self.parent_of_section)
-        lengths = self.length_of_passage + titles[self.section_of_passage]
-        lengths.setflags(write=False)
-        return lengths
+        return frozen(self.length_of_passage + titles[self.section_of_passage])
 
 
 def join(
@@ -423,7 +421,7 @@ def _passages(segment: Segment, documents: Integers) -> tuple[Integers, dict[str
 
 def _bounds(offsets: Array, documents: Integers) -> tuple[Integers, Integers]:
     """The first and the end offset (exclusive) of each document's entries."""
-    return offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
+    return frozen(offsets[documents].astype(np.int64)), frozen(offsets[documents + 1].astype(np.int64))
 
 
 def _parts_of_passages(

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from perikope.core.arrays import Array, Integers, Integers32, Mask
+from perikope.core.arrays import Integers, Integers32, Mask, frozen
 from perikope.core.names import element_path
 from perikope.document.tree import Kind
 from perikope.index.reader import Snapshot
@@ -171,7 +171,7 @@ def read_spans(segment: Segment, documents: Integers, tags: dict[str, int]) -> d
     which new tags are added.
     """
     offsets = segment["document.first_span"]
-    first, end = offsets[documents].astype(np.int64), offsets[documents + 1].astype(np.int64)
+    first, end = frozen(offsets[documents].astype(np.int64)), frozen(offsets[documents + 1].astype(np.int64))
     count = end - first
     first_span = np.concatenate([[0], np.cumsum(count)])
     read = read_ranges([segment[f"span.{name}"] for name in _READ], first, end)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from perikope.core.arrays import Floats, Integers
 from perikope.kernels.jit import inner, kernel, step
+from perikope.kernels.ordered import lower_bound
 
 REACH = 8.5
 """Distance in σ beyond which a Gaussian is ignored: it is less than exp(-36), below the rounding error of a sum."""
@@ -363,7 +364,7 @@ def gauss_by_pairs(
         first, last = first_position[passage], last_position[passage]
         if last < first:
             continue
-        at = np.searchsorted(position, first - reach)
+        at = lower_bound(position, 0, position.size, first - reach)
         step = (last - first) / intervals
         scaled = step / sigma
         change = np.exp(-scaled * scaled)
@@ -462,7 +463,8 @@ def sum_trapezoid(
             if end < begin:
                 continue
             _find_ranges(first, last, float(begin), sigma, bounds)
-            at_end[:] = bounds
+            for i in range(4):
+                at_end[i] = bounds[i]
             _find_ranges(first, last, float(end), sigma, at_end)
             if bounds[0] == at_end[0] and bounds[1] == at_end[1] and bounds[2] == at_end[2] and bounds[3] == at_end[3]:
                 # No trapezoid has a corner in the passage: the sum is a straight line, and its mean is the middle value

@@ -146,7 +146,8 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
     """
     sections = parent.size
     height = np.zeros(sections, np.int64)
-    heir = np.full(sections, -1, np.int64)
+    heir = np.empty(sections, np.int64)
+    heir[:] = -1
     for section in range(sections - 1, -1, -1):
         above = parent[section]
         if above >= 0 and height[section] + 1 >= height[above]:
@@ -176,11 +177,11 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
             other = start[branch[i]]
             size = height[branch[i]] + 1
             for depth in range(min(size, weight.size - 2)):
-                _take(outside, other + depth, _receive(side, 0, longest, weight, depth + 2, maximum), maximum)
-            _merge(side, 0, profile, other, size, maximum)
+                _take(outside, other + depth, _receive(side, np.int64(0), longest, weight, depth + 2, maximum), maximum)
+            _merge(side, np.int64(0), profile, other, size, maximum)
             longest = max(longest, size)
-        side[:longest] = 0
-        result[section] = _receive(profile, at + 1, height[section], weight, 1, maximum)
+        side[:longest] = 0.0
+        result[section] = _receive(profile, at + 1, height[section], weight, np.int64(1), maximum)
 
     for section in range(sections):
         at = start[section]
@@ -192,7 +193,7 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
             other = start[branch[i]]
             size = height[branch[i]] + 1
             _merge(outside, other, outside, at + 1, size, maximum)
-            _merge(side, 1, profile, other, size, maximum)
+            _merge(side, np.int64(1), profile, other, size, maximum)
             longest = max(longest, size)
         # The heir receives what its parent receives from outside, and from the parent and its branches.
         side[0] = value[section]

@@ -125,7 +125,8 @@ def mean_influence(
     for document in range(units.tokens.size):
         longest = max(longest, units.tokens[document])
     stack = _Stack(np.zeros((depth, longest)), np.empty((depth, longest), np.int64), np.zeros(depth, np.int64))
-    groups = _Groups(np.full(sources.groups, -1, np.int64), np.empty(sources.groups, np.int64))
+    groups = _Groups(np.empty(sources.groups, np.int64), np.empty(sources.groups, np.int64))
+    groups.last[:] = -1
     cursor = leaves.first[:-1].copy()
     for document in range(units.tokens.size):
         top = -1
@@ -150,7 +151,7 @@ def mean_influence(
                 at = argument
         if stack.count[0] > 0:
             _average(stack.values[0], stack.touched[0, : stack.count[0]], units, document, means)
-            _clear(stack, 0)
+            _clear(stack, np.int64(0))
     return means
 
 
@@ -335,7 +336,8 @@ def group_occurrences(span_of_occurrence: Integers, table_of_occurrence: Integer
     The occurrences of a group are in the same element (span) and have the same table. `spans` is the number of spans.
     """
     group = np.empty(span_of_occurrence.size, np.int64)
-    first_group = np.full(spans, -1, np.int32)
+    first_group = np.empty(spans, np.int32)
+    first_group[:] = -1
     next_group = np.empty(span_of_occurrence.size, np.int64)
     table_of_group = np.empty(span_of_occurrence.size, np.int64)
     groups = 0

@@ -37,7 +37,7 @@ def merge_sorted(order: Integers, first: Integers, start: Integers, end: Integer
     example = np.empty(start.size, np.int64)
     count = 0
     while True:
-        smallest = -1
+        smallest = np.int64(-1)
         for i in range(lists):
             if head[i] < first[i + 1]:
                 candidate = order[head[i]]
@@ -86,7 +86,9 @@ def order_runs(groups: Integers, keys: Unsigned64, longest: int) -> Integers:
 
     `keys` has shape (chunks, rows), as from `pack_strings`. The result is empty if a run is longer than `longest`.
     """
-    order = np.arange(groups.size)
+    order = np.empty(groups.size, np.int64)
+    for i in range(groups.size):
+        order[i] = i
     first = 0
     while first < groups.size:
         end = first + 1
