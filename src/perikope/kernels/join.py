@@ -358,10 +358,10 @@ def _titles_above(parent: Integers, titles: TermCounts, terms: int) -> tuple[Int
     first = np.zeros(sections, np.int64)
     end = np.zeros(sections, np.int64)
     term, count = np.empty(titles.term.size + terms, np.int32), np.empty(titles.term.size + terms, np.int32)
-    entries = 0
+    entries = np.int64(0)
     for section in range(sections):
         begin, stop = titles.first_entry[section], titles.first_entry[section + 1]
-        low, high = 0, 0
+        low, high = np.int64(0), np.int64(0)
         if parent[section] >= 0:
             low, high = first[parent[section]], end[parent[section]]
         if begin == stop:

@@ -172,7 +172,7 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
                 outside[other + depth] = _receive(profile, at, height[section] + 1, weight, depth + 1, maximum)
             _merge(profile, at + 1, profile, other, size, maximum)
         # ... and from the branches after it.
-        longest = 0
+        longest = np.int64(0)
         for i in range(first_branch[section + 1] - 1, first_branch[section] - 1, -1):
             other = start[branch[i]]
             size = height[branch[i]] + 1
@@ -188,7 +188,7 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
         _take(result, section, outside[at], maximum)
         if height[section] == 0:
             continue
-        longest = 0
+        longest = np.int64(0)
         for i in range(first_branch[section], first_branch[section + 1]):
             other = start[branch[i]]
             size = height[branch[i]] + 1

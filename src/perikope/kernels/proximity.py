@@ -268,24 +268,27 @@ def _spread(
                     count = _raise(values, touched, count, x, curve[0])
             last_whole = here
             continue
-        low = position[here] - curve.size + 1
+        at = np.int64(position[here])
+        low = at - curve.size + 1
         before = groups.last[group]
         if before >= 0:
-            middle = (np.int64(position[before]) + position[here]) // 2
-            high = min(middle, position[before] + curve.size - 1)
-            count = _reach(position[before], run[before], position[before], high, curve, runs, runs.after, values, touched, count)
+            near = np.int64(position[before])
+            middle = (near + position[here]) // 2
+            high = min(middle, near + curve.size - 1)
+            count = _reach(near, run[before], near, high, curve, runs, runs.after, values, touched, count)
             low = max(low, middle + 1)
         else:
             groups.used[used] = group
             used += 1
-        count = _reach(position[here], run[here], low, position[here], curve, runs, runs.before, values, touched, count)
+        count = _reach(at, run[here], low, at, curve, runs, runs.before, values, touched, count)
         groups.last[group] = here
     for i in range(used):
         last = groups.last[groups.used[i]]
         groups.last[groups.used[i]] = -1
         curve = tables.value[first_value[sources.table[last]] : first_value[sources.table[last] + 1]]
-        high = position[last] + curve.size - 1
-        count = _reach(position[last], run[last], position[last], high, curve, runs, runs.after, values, touched, count)
+        at = np.int64(position[last])
+        high = at + curve.size - 1
+        count = _reach(at, run[last], at, high, curve, runs, runs.after, values, touched, count)
     stack.count[top] = count
 
 
