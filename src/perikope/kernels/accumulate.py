@@ -237,6 +237,7 @@ def best_of_small_segment(
     """
     first_posting, size = postings.first_posting, postings.posting_size
     documents, frequencies, columns = postings.documents, postings.frequencies, tables.column_of_document
+    table, rows, rare, rare_values = tables.values, tables.rows, tables.rare_postings, tables.rare_values
     sums, seen, mask, background = buffers.sums, buffers.seen, allowed.mask, terms.background
     held, threshold = best.held, best.threshold
     if held + postings.count > best.documents.size:
@@ -250,9 +251,11 @@ def best_of_small_segment(
         if end_list - at > 1 or postings.window_of_list[at] != 0 or _beyond(documents[first:end], postings.count):
             state = DAMAGED
             break
+        coefficients, layer = terms.coefficients[term], term * tables.layers_per_term
         for posting in range(first, end):
             document = documents[posting]
-            sums[document] += _contribution(frequencies[posting], posting, columns[document], term, terms, tables)
+            column = columns[document]
+            sums[document] += _contribution(frequencies[posting], posting, column, coefficients, layer, table, rows, rare, rare_values)
             seen[document] = 1
     for document in range(postings.count):
         if seen[document] != 0:
@@ -419,9 +422,10 @@ def _add_list(
         else:
             _add_all(documents, frequencies, coefficients[0], tables.values[layer], columns, sums)
         return
+    table, rows, rare_values = tables.values, tables.rows, tables.rare_values
     for i in range(documents.size):
         document = documents[i]
-        sums[document] += _contribution(frequencies[i], first + i, columns[document], term, terms, tables)
+        sums[document] += _contribution(frequencies[i], first + i, columns[document], coefficients, layer, table, rows, rare, rare_values)
         seen[document] = not terms.sums_grow
 
 
@@ -451,20 +455,24 @@ def _add_allowed(
             sums[document] += coefficient * table[frequencies[i], columns[document]]
 
 
-@step
-def _contribution(frequency: int, posting: int, column: int, term: int, terms: WeightedTerms, tables: ContributionTables) -> float:
-    """The contribution of one posting: the sum of its term's coefficients times the values of the term's layers."""
-    coefficients, rare_postings = terms.coefficients, tables.rare_postings
+@inner
+def _contribution(
+    frequency: int, posting: int, column: int, coefficients: Floats, layer: int, values: Floats, rows: int,
+    rare_postings: Integers, rare_values: Floats,
+) -> float:  # fmt: skip
+    """The contribution of one posting: the sum of its term's coefficients times the values of the term's layers.
+
+    `layer` is the first of these layers.
+    """
     value = 0.0
-    if frequency >= tables.rows:
+    if frequency >= rows:
         at = lower_bound(rare_postings, 0, rare_postings.size, posting)
         if at < rare_postings.size and rare_postings[at] == posting:
-            for j in range(coefficients.shape[1]):
-                value += coefficients[term, j] * tables.rare_values[j, at]
+            for j in range(coefficients.size):
+                value += coefficients[j] * rare_values[j, at]
     else:
-        layer = term * tables.layers_per_term
-        for j in range(coefficients.shape[1]):
-            value += coefficients[term, j] * tables.values[layer + j, frequency, column]
+        for j in range(coefficients.size):
+            value += coefficients[j] * values[layer + j, frequency, column]
     return value
 
 
@@ -644,13 +652,16 @@ def _look_up(
     documents, frequencies, columns = postings.documents, postings.frequencies, window.columns
     chosen, values, matched = buffers.chosen, buffers.values, buffers.matched
     term = window.term[at]
+    coefficients, layer = terms.coefficients[term], term * tables.layers_per_term
+    table, rows, rare, rare_values = tables.values, tables.rows, tables.rare_postings, tables.rare_values
     posting, end = window.first[at], window.end[at]
     i = 0
     while i < candidates and posting < end:
         wanted = chosen[i]
         posting = _gallop(documents, posting, end, wanted)
         if posting < end and documents[posting] == wanted:
-            values[i] += _contribution(frequencies[posting], posting, columns[wanted], term, terms, tables)
+            column = columns[wanted]
+            values[i] += _contribution(frequencies[posting], posting, column, coefficients, layer, table, rows, rare, rare_values)
             matched[i] = 1
             i += 1
         elif posting < end and (end - posting) * _FEW < candidates - i:
