@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from perikope.core.arrays import Integers, Integers32, Mask, frozen
+from perikope.core.arrays import Array, Integers, Integers32, Mask, frozen
 from perikope.core.names import element_path
 from perikope.document.tree import Kind
 from perikope.index.reader import Snapshot

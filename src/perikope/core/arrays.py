@@ -20,6 +20,7 @@ def frozen(values: Frozen) -> Frozen:
     values.setflags(write=False)
     return values
 
+
 Integers = NDArray[np.int64]
 """Ordinal numbers (of passages, terms, segments), positions and counts."""
 

@@ -1,4 +1,4 @@
-"""Whom to tell that kernels are being compiled. This module imports nothing, so that the command line can set it early."""
+"""Whom to tell that kernels are being compiled. This module imports nothing, so that commands still start fast."""
 
 from __future__ import annotations
 

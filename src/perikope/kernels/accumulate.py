@@ -83,7 +83,7 @@ class ContributionTables(NamedTuple):
     rare_values: Floats
     """Shape (coefficients, rare postings): the contributions of the rare postings."""
     largest: Floats
-    """For each coefficient, the largest value in its layer or layers, from which callers compute `WeightedTerms.bounds`."""
+    """For each coefficient, the largest value in its layer or layers; `WeightedTerms.bounds` depends on it."""
     layers_per_term: int
     """Term number t uses the layers from `t · layers_per_term` on. 0 means that all terms use the same layers."""
 
@@ -331,7 +331,7 @@ def _postings_of(window: _Window, lists: int) -> int:
     return count
 
 
-@inner
+@step
 def _beyond(documents: Unsigned16, size: int) -> bool:
     """Whether any document of a list is outside a window of this size.
 
@@ -497,7 +497,7 @@ def _reaching_allowed(sums: Floats, cut: float, allowed: Bytes) -> int:
     return count
 
 
-@inner
+@step
 def _highest(sums: Floats, k: int, allowed: Bytes) -> float:
     """The k-th highest sum of allowed documents, or 0 if fewer than k have a positive sum."""
     best = np.empty(2 * k + 2 * _BLOCK)
@@ -568,7 +568,7 @@ def _choose_added(documents: Unsigned16, window: _Window, added: int, sums_grow:
     return count
 
 
-@inner
+@step
 def _take_from_window(sums: Floats, seen: Bytes, allowed: Bytes, sums_grow: bool, cut: float, chosen: Integers, values: Floats) -> int:
     """Make allowed documents whose sum is at least `cut` candidates; return their number.
 
@@ -710,7 +710,7 @@ def _keep_best(buffers: WindowBuffers, candidates: int, base: int, best: BestDoc
     return held
 
 
-@inner
+@step
 def _shrink(documents: Integers, scores: Floats, held: int, k: int) -> tuple[int, float]:
     """Keep the k best documents and all that tie with the k-th best; return their number and the lowest score."""
     copy = np.empty(held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Bytes, Integers, Unsigned32, Unsigned64
-from perikope.kernels.jit import inner, kernel
+from perikope.kernels.jit import inner, kernel, step
 
 
 @inner
@@ -53,7 +53,7 @@ def find_names(
     return numbers
 
 
-@inner
+@step
 def _compare(number: int, ends: Unsigned64, data: Bytes, wanted: Bytes, begin: int, end: int) -> int:
     """-1 if the name with this number comes before `wanted[begin:end]`, 0 if they are equal, 1 if it comes after."""
     at = np.int64(ends[np.int64(number) - 1]) if number else np.int64(0)

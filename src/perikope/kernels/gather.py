@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perikope.core.arrays import Array, Bytes, Integers, Unsigned16, Unsigned32
+from perikope.core.arrays import Array, Bytes, Integers, Unsigned16, Unsigned32, frozen
 from perikope.kernels.jit import inner, kernel
 
 ONE = np.uintp(1)
@@ -44,16 +44,14 @@ class NumberColumn(NamedTuple):
     """The sign bit of the numbers, or 0 if they are unsigned."""
 
 
-_NO_NUMBERS = np.zeros(0, np.uint8), np.zeros(0, np.uint16), np.zeros(0, np.uint32)
+_NO_NUMBERS: tuple[Array, ...] = np.zeros(0, np.uint8), np.zeros(0, np.uint16), np.zeros(0, np.uint32)
 
 
 def number_column(column: Array) -> NumberColumn:
     """A column whose numbers have 1, 2 or 4 bytes, signed or unsigned, as kernels read it."""
-    views = [column.view(none.dtype) if column.itemsize == none.itemsize else none.view() for none in _NO_NUMBERS]
-    for view in views:
-        view.flags.writeable = False
+    one, two, four = (frozen(column.view(none.dtype) if column.itemsize == none.itemsize else none.view()) for none in _NO_NUMBERS)
     sign = 1 << (8 * column.itemsize - 1) if column.dtype.kind == "i" else 0
-    return NumberColumn(*views, column.itemsize, sign)
+    return NumberColumn(one, two, four, column.itemsize, sign)
 
 
 _FEW = 4096
@@ -116,9 +114,7 @@ def _read_of_owners(column: NumberColumn, first: Integers, owner: Integers, numb
 
 
 @inner
-def _pick(
-    column: NDArray[np.integer[Any]], sign: int, first: Integers, owner: Integers, number: Integers, values: Integers
-) -> None:
+def _pick(column: NDArray[np.integer[Any]], sign: int, first: Integers, owner: Integers, number: Integers, values: Integers) -> None:
     for i in range(owner.size):
         values[i] = (np.int64(column[first[owner[i]] + number[i]]) ^ sign) - sign
 

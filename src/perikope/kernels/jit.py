@@ -61,7 +61,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Compilations(event.Listener):
-    """Tells the watcher of this process (`core.compilation`) about each kernel that is compiled, not loaded from the cache."""
+    """Tells the watcher of this process (`core.compilation`) about each kernel that is not in the cache."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -82,12 +82,12 @@ class _Compilations(event.Listener):
 
 event.register("numba:compile", _Compilations())
 
-_OPTIONS = {"nogil": True, "boundscheck": False, "error_model": "numpy", "no_cfunc_wrapper": True}
+_OPTIONS: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 kernel: Any = numba.njit(cache=_DIRECTORY is not None, **_OPTIONS)
 """Decorator that compiles a kernel."""
 
-inner: Any = numba.njit(no_cpython_wrapper=True, **_OPTIONS)
+inner: Any = numba.njit(**_OPTIONS, **{"no_cpython_wrapper": True})
 """Decorator of a function that only kernels call. It cannot be called from Python, and its code is cached with theirs.
 
 This halves the time to compile it.

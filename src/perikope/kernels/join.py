@@ -262,7 +262,7 @@ def count_terms(term: Integers32, first_occurrence: Integers, end_occurrence: In
     return TermCounts(first_entry, term_of_entry[:entries].copy(), count_of_entry[:entries].copy())
 
 
-@inner
+@step
 def _insert(term_of_entry: Integers32, count_of_entry: Integers32, begin: np.uintp, end: np.uintp, term: np.int32) -> np.uintp:
     """Count one more occurrence of a term in entries sorted by term; return the new end of the entries."""
     at = end
@@ -292,7 +292,12 @@ def add_titles(counts: TermCounts, section_of_unit: Integers, parent_of_section:
 
 @kernel
 def _add_entries(
-    counts: TermCounts, section_of_unit: Integers, first_above: Integers, end_above: Integers, term_above: Integers32, count_above: Integers32
+    counts: TermCounts,
+    section_of_unit: Integers,
+    first_above: Integers,
+    end_above: Integers,
+    term_above: Integers32,
+    count_above: Integers32,
 ) -> TermCounts:
     """The term counts of each unit plus the entries of its section, which are those from `_titles_above`."""
     units = section_of_unit.size
@@ -350,7 +355,7 @@ def _merge(
 def _titles_above(parent: Integers, titles: TermCounts, terms: int) -> tuple[Integers, Integers, Integers32, Integers32]:
     """Sum the term counts of each section's title and of all titles above it.
 
-    Returns the first entry of each section, the end of its entries (exclusive), and the terms and counts of all entries.
+    Returns the first entry of each section, the end of its entries (exclusive), and the terms and counts of entries.
     Sections are summed from the root down, because walking up from every passage takes quadratic time in a deep chain
     of sections. A section whose title contains no term shares the entries of the section above it.
     """

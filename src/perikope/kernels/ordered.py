@@ -20,7 +20,7 @@ def lower_bound(values: Array, low: int, high: int, wanted: int) -> int:
     return low
 
 
-@inner
+@step
 def enlarged(values: Array, used: int, size: int) -> Array:
     """A new array of `size` elements. It begins with the first `used` elements of `values`; the others are not set."""
     larger = np.empty(size, values.dtype)

@@ -150,7 +150,7 @@ def _choose_rules(
     return points
 
 
-@inner
+@step
 def _count_cells(width: float) -> float:
     """The number of cells that a document needs so that no exponent of `gauss_by_series` is too large.
 
@@ -251,7 +251,7 @@ def _cell(v: float, half: float, cells: int) -> int:
     return min(max(int(v * cells_per_sigma), 0), cells - 1)
 
 
-@inner
+@step
 def _sum_points(
     centre: Floats, radius: Floats, cell: int, half: float, coefficients: Floats, nodes: Floats, shares: Floats,
     point: Floats, value: Floats, sums: Floats,

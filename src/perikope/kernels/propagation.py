@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Floats, Integers
-from perikope.kernels.jit import inner, kernel
+from perikope.kernels.jit import inner, kernel, step
 
 
 @kernel
@@ -203,7 +203,7 @@ def from_other_sections(value: Floats, parent: Integers, weight: Floats, maximum
     return result
 
 
-@inner
+@step
 def _lay_out(parent: Integers, height: Integers, heir: Integers) -> tuple[Integers, Integers, Integers]:
     """Place the profiles of `from_other_sections`, and list the branches of each section.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perikope.core.arrays import Bytes, Integers, Unsigned64
-from perikope.kernels.jit import inner, kernel
+from perikope.kernels.jit import inner, kernel, step
 
 
 @kernel
@@ -107,7 +107,7 @@ def order_runs(groups: Integers, keys: Unsigned64, longest: int) -> Integers:
     return order
 
 
-@inner
+@step
 def _before(keys: Unsigned64, row: int, other: int) -> bool:
     """Whether the keys of `row` come before the keys of `other`."""
     for chunk in range(keys.shape[0]):

@@ -85,7 +85,9 @@ class Postings:
         while state == FULL:
             found, scores = np.empty(room, np.int64), np.empty(room)
             found[: len(held[0])], scores[: len(held[0])] = held
-            terms = WeightedTerms(np.stack([self.first_window[:-1], self.first_window[1:]]), sign * self.factors, background, positive, bounds)
+            terms = WeightedTerms(
+                np.stack([self.first_window[:-1], self.first_window[1:]]), sign * self.factors, background, positive, bounds
+            )
             tables = ContributionTables(self.tables, ROWS, self.classes, self.rare_at, self.rare, largest, 0)
             best = BestDocuments(found, scores, k, len(held[0]), threshold)
             count, threshold, state = kernel(self.segment(), terms, tables, allowed_documents(allowed), base, best, buffers)
