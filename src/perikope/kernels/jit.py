@@ -87,7 +87,9 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": 
 kernel: Any = numba.njit(cache=_DIRECTORY is not None, **_OPTIONS)
 """Decorator that compiles a kernel."""
 
-inner: Any = numba.njit(**_OPTIONS, **{"no_cpython_wrapper": True})
+_INNER = _OPTIONS | {"no_cpython_wrapper": True}
+
+inner: Any = numba.njit(**_INNER)
 """Decorator of a function that only kernels call. It cannot be called from Python, and its code is cached with theirs.
 
 This halves the time to compile it.
@@ -96,6 +98,6 @@ This halves the time to compile it.
 step: Any = numba.njit(inline="always", **_OPTIONS)
 """Decorator of a step: a function whose body is copied into each kernel that calls it, before compilation.
 
-It is for functions that take NamedTuples of arrays. A real call would copy all fields and update their reference
-counts.
+It is for functions that are called once, and for those that take NamedTuples of arrays. A real call would copy all
+fields and update their reference counts.
 """
