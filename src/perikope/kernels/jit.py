@@ -80,7 +80,7 @@ class _Compilations(event.Listener):
             compilation.watcher.ended()
 
 
-event.register("numba:compile", _Compilations())
+event.register("numba:compile", _Compilations())  # type: ignore[no-untyped-call]
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "no_cfunc_wrapper": True}
 
