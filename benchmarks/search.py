@@ -16,7 +16,7 @@ import bm25s
 import perikope as pk
 from benchmarks.common import folder_bytes, shared_data, timed
 from perikope.build.indexing import build
-from perikope.evaluation.demo import demo_corpus
+from perikope.evaluation.demo import example_files
 from perikope.evaluation.io.topics import read_topics
 from perikope.text.analysis import words
 
@@ -25,8 +25,8 @@ def collection():
     data = shared_data() / "evidence-inference"
     if data.is_dir():
         return data / "documents.jsonl.gz", [topic.query for topic in read_topics(data / "validation-topics.tsv")]
-    with demo_corpus() as folder:
-        return folder / "documents", [topic.query for topic in read_topics(folder / "topics.tsv")]
+    with example_files() as folder:
+        return folder / "docs", [topic.query for topic in read_topics(folder / "topics.tsv")]
 
 
 @contextmanager

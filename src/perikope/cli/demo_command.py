@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import textwrap
 from typing import TYPE_CHECKING
@@ -16,13 +17,29 @@ if TYPE_CHECKING:
 
 
 @click.command(name="demo")
-def command() -> int:
+@click.option("--to", "folder", metavar="FOLDER", help="Write the example files into this new folder instead, to try commands on them.")
+def command(folder: str | None) -> int:
     """Show on example documents how context changes the ranking of passages.
 
     \b
-    Example:
+    Examples:
       perikope demo
+      perikope demo --to example
     """
+    return _demonstrate() if folder is None else _write_files(folder)
+
+
+def _write_files(folder: str) -> int:
+    from perikope.evaluation.demo import write_example
+
+    names = write_example(folder)
+    click.echo(f"Wrote {', '.join(names)} to {folder}. Next:")
+    click.echo(f"  perikope index {os.path.join(folder, 'docs')} --to idx")
+    click.echo('  perikope search idx "pump with a magnetic coupling"')
+    return 0
+
+
+def _demonstrate() -> int:
     from perikope.browse.explanation import render
     from perikope.evaluation.demo import WITH_CONTEXT, WITHOUT_CONTEXT, demonstrate
 

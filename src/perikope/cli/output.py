@@ -5,35 +5,21 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+
+from perikope.core.numbers import number_in_print
+from perikope.document.pieces import CODE
+from perikope.search.views import excerpt
+from perikope.search.views import printable as printable  # commands import it from here
 
 if TYPE_CHECKING:
     from perikope.core.parameters import Parameter
     from perikope.search.facade import Hit
 
 T = TypeVar("T")
-
-
-_JOINERS = "\u200c\u200d"
-"""Zero-width joiner and non-joiner, which some scripts need."""
-
-
-def printable(text: str) -> str:
-    """Text without control characters, so that the content of a document cannot control the terminal.
-
-    Control characters become spaces. Invisible characters are removed, except joiners, which some scripts need.
-
-    >>> printable("a\\x1b[31mb\\tc co\\u00adop")
-    'a [31mb c coop'
-    """
-    return "".join(
-        " " if category in ("Cc", "Cs", "Zl", "Zp") else "" if category == "Cf" and character not in _JOINERS else character
-        for character, category in ((character, unicodedata.category(character)) for character in text)
-    )
 
 
 def verbatim(text: str) -> str:
@@ -49,48 +35,61 @@ def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
             bar.update(1)
 
 
-EXCERPT = 700
-"""Maximum number of characters of a hit that are shown. Longer texts are cut around their first query term."""
-
-
 def marked(hit: Hit, width: int, full: bool) -> str:
-    """The text of a hit, wrapped to `width` columns, with query terms in bold; an excerpt unless `full`."""
-    first, last = (0, len(hit.text)) if full else _excerpt(hit)
-    bold = bytearray(len(hit.text))
-    for start, end in hit.highlights:
-        bold[start:end] = b"\x01" * (end - start)
+    """The text of a hit with query terms in bold; an excerpt unless `full`.
+
+    The lines of code are kept. Other text is wrapped to `width` columns.
+    """
+    first, last = (0, len(hit.text)) if full else excerpt(hit)
+    if hit.tag == CODE:
+        return _lines_of_code(hit.text, _flags(len(hit.text), hit.highlights), first, last)
+    before, after = "… " if first else "", " …" if last < len(hit.text) else ""
+    words = [(max(start, first) - first, min(end, last) - first) for start, end in hit.highlights if start < last and end > first]
+    return bold_words(hit.text[first:last], words, lambda plain: _fill(before + plain + after, width), added=len(before.strip()))
+
+
+def bold_words(text: str, words: Iterable[tuple[int, int]], wrap: Callable[[str], str] = str, *, added: int = 0) -> str:
+    """Text without control characters, with some words in bold. `words` are pairs of start and end (exclusive).
+
+    `wrap` may change white space, and put `added` visible characters before the text.
+    """
     # One character at a time, so that each keeps its mark even if its neighbours are removed.
-    visible = [(character, mark) for at, mark in enumerate(bold[first:last], first) for character in printable(hit.text[at])]
+    visible = [(character, mark) for at, mark in enumerate(_flags(len(text), words)) for character in printable(text[at])]
     marks = [mark for character, mark in visible if not character.isspace()]
-    text = "".join(character for character, _ in visible)
-    wrapped = _fill(("… " if first else "") + text + (" …" if last < len(hit.text) else ""), width)
-    pieces, at = [], -1 if first else 0
+    pieces, at = [], -added
     # Wrapping changes only spaces, so the other characters keep their order.
-    for character in wrapped:
+    for character in wrap("".join(character for character, _ in visible)):
         seen = not character.isspace()
         pieces.append(click.style(character, bold=True) if seen and 0 <= at < len(marks) and marks[at] else character)
         at += seen
     return "".join(pieces).replace("\x1b[0m\x1b[1m", "")
 
 
-def _excerpt(hit: Hit) -> tuple[int, int]:
-    """Start and end (exclusive) of the shown part of a hit, in characters.
+def _flags(length: int, words: Iterable[tuple[int, int]]) -> bytearray:
+    """One flag per character of a text: 1 inside the given words, else 0."""
+    flags = bytearray(length)
+    for start, end in words:
+        flags[start:end] = b"\x01" * (end - start)
+    return flags
 
-    It begins shortly before the first query term, and is cut at spaces.
-    """
-    if len(hit.text) <= EXCERPT:
-        return 0, len(hit.text)
-    first = max(0, (hit.highlights[0][0] if hit.highlights else 0) - EXCERPT // 4)
-    first = hit.text.rfind(" ", 0, first) + 1 if first else 0
-    last = min(len(hit.text), first + EXCERPT)
-    space = hit.text.rfind(" ", first, last)
-    return first, space if last < len(hit.text) and space > first else last
+
+def _lines_of_code(text: str, bold: bytearray, first: int, last: int) -> str:
+    """The whole lines of a text from `first` to `last`, indented. `bold` has a flag for each character."""
+    first = text.rfind("\n", 0, first) + 1
+    last = text.find("\n", last) if "\n" in text[last:] else len(text)
+    lines, at = ["…"] if first else [], first
+    for line in text[first:last].split("\n"):
+        shown = [(printable(" " * 4 if character == "\t" else character), bold[at + i]) for i, character in enumerate(line)]
+        styled = "".join(click.style(character, bold=True) if mark and character else character for character, mark in shown)
+        lines.append(styled.replace("\x1b[0m\x1b[1m", "").rstrip())
+        at += len(line) + 1
+    return "\n".join(f"     {line}" if line else "" for line in [*lines, *(["…"] if last < len(text) else [])])
 
 
 def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:
     """A hit as lines of text, with rank, score, name and heading path; with `context`, also its neighbours."""
     width = min(shutil.get_terminal_size().columns, 110)
-    head = f"{hit.rank:>3}. {hit.score:.4f}  {click.style(printable(hit.name), fg='green')}"
+    head = f"{hit.rank:>3}. {number_in_print(hit.score)}  {click.style(printable(hit.name), fg='green')}"
     path = " › ".join(printable(title) for title in hit.path)
     lines = [head + (f"  {printable(hit.citation)}" if hit.citation else "") + (f"  [{hit.part}]" if hit.part else "")]
     if path:
@@ -145,6 +144,33 @@ def count(number: int, noun: str) -> str:
     ('1 document', '2 documents')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def byte_count(size: int) -> str:
+    """A number of bytes for people.
+
+    >>> byte_count(0), byte_count(1500), byte_count(2_340_000)
+    ('0 bytes', '1.5 KB', '2.3 MB')
+    """
+    if size < 1000:
+        return count(size, "byte")
+    power = min(len(str(size)) - 1, 14) // 3
+    return f"{size / 1000**power:.1f} {'KMGT'[power - 1]}B"
+
+
+def table_lines(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+    """Rows of cells as lines, two spaces between the columns; the columns in `right` are aligned at the right.
+
+    >>> table_lines([["field", "values"], ["date", "7"]], right={1})
+    ['field  values', 'date        7']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(_aligned(row, widths, right)).rstrip() for row in rows]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> Iterator[str]:
+    for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        yield cell.rjust(width) if at in right else cell.ljust(width)
 
 
 def _fill(text: str, width: int) -> str:

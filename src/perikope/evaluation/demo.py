@@ -1,8 +1,10 @@
-"""The demonstration: ranks the package's dozen sample documents without and with the context of passages."""
+"""The example files of the package, and the demonstration that ranks their passages without and with context."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from perikope.browse.signals import Node
 from perikope.build.indexing import BuildOptions, build
+from perikope.core.errors import UsageError
 from perikope.evaluation.io.judgements import Judgements, read_judgements
 from perikope.evaluation.io.topics import read_topics
 from perikope.query.topic import Topic
@@ -19,6 +22,8 @@ from perikope.search.facade import Hit, Index
 
 WITHOUT_CONTEXT = "bm25"
 WITH_CONTEXT = "qsf_v_title"
+DEMONSTRATED = 3
+"""The number of topics that the demonstration shows; the others are for measuring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +46,34 @@ class DemoComparison:
 
 
 @contextmanager
-def demo_corpus() -> Iterator[Path]:
-    """Yield the folder with the documents, topics and judgements of the demonstration."""
-    with resources.as_file(resources.files("perikope").joinpath("data", "demo")) as folder:
+def example_files() -> Iterator[Path]:
+    """Yield the folder with the example documents, topics and judgements."""
+    with resources.as_file(resources.files("perikope").joinpath("data", "example")) as folder:
         yield folder
+
+
+def write_example(folder: str | os.PathLike[str]) -> list[str]:
+    """Copy the example files into a new folder. Returns the names of what the folder then contains."""
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} exists already; give the name of a new folder")
+    with example_files() as source:
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    return sorted(path.name for path in target.iterdir())
 
 
 def demonstrate() -> tuple[str, list[DemoComparison]]:
     """Index the sample documents in a temporary folder and compare the two models.
 
-    Returns a phrase with the numbers of documents and passages, and one comparison per topic.
+    Returns a phrase with the numbers of documents and passages, and one comparison per demonstrated topic.
     """
-    with demo_corpus() as corpus, TemporaryDirectory(prefix="perikope-demo-") as temporary:
+    with example_files() as corpus, TemporaryDirectory(prefix="perikope-demo-") as temporary:
         folder = str(Path(temporary, "index"))
-        build(folder, [str(corpus / "documents")])
+        build(folder, [str(corpus / "docs")])
         index = Index.open(folder)
         judgements = read_judgements(corpus / "qrels.txt")
-        facts = f"{index.documents} documents with {index.passages} passages"
-        return facts, [_compare(index, topic, judgements) for topic in read_topics(corpus / "topics.tsv")]
+        facts = f"{len(index)} documents with {index.passages} passages"
+        return facts, [_compare(index, topic, judgements) for topic in read_topics(corpus / "topics.tsv")[:DEMONSTRATED]]
 
 
 def warm_up() -> None:
@@ -66,9 +81,9 @@ def warm_up() -> None:
     from perikope.browse.models import MODELS
     from perikope.kernels.accumulate import best_of_segment, best_of_small_segment
 
-    with demo_corpus() as corpus, TemporaryDirectory(prefix="perikope-warmup-") as temporary:
+    with example_files() as corpus, TemporaryDirectory(prefix="perikope-warmup-") as temporary:
         folder = str(Path(temporary, "index"))
-        files = sorted(str(path) for path in (corpus / "documents").iterdir())
+        files = sorted(str(path) for path in (corpus / "docs").rglob("*.*"))
         many = Path(temporary, "many.jsonl")
         many.write_text("".join(f'{{"id": "{i}", "passages": {_MANY_PASSAGES}}}\n' for i in range(_MANY)))
         build(folder, files)

@@ -38,7 +38,8 @@ def test_the_papers_and_hybrid_are_there():
 
 def test_every_option_is_one_of_search():
     known = set(inspect.signature(Index.search).parameters)
-    assert {*options_on(RECIPE), *PER_QUERY} == known - {"self", "query", "recipe", "options"}
+    # A page belongs to one request, not to a recipe or a topic.
+    assert {*options_on(RECIPE), *PER_QUERY, "offset"} == known - {"self", "query", "recipe", "options"}
 
 
 def test_every_value_can_be_used_and_says_where_it_comes_from(recipe):
@@ -128,6 +129,9 @@ def test_a_recipe_of_ones_own(porter, tmp_path):
         ("[search]\nk = '10'\n", "[search] k must be a whole number, not text"),
         ("[search]\nk = true\n", "[search] k must be a whole number, not true or false"),
         ("[search]\npart = [1]\n", "[search] part must be text or a list of texts"),
+        ("[search]\npart = ''\n", "[search] part is empty; give a name or leave it out"),
+        ("[search]\ntag = ['p', ' ']\n", "[search] tag is empty; give a name or leave it out"),
+        ("[search]\nfilter = 'year'\n", "[search] filter is wrong: cannot read 'year': expected ="),
         ("[search]\n[models]\na = 1\n", "[models] a must be text"),
         ("search = 1\n", "search must be a table: write [search]"),
         ("title = 'x'\n", "has no table [search]"),

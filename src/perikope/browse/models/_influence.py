@@ -249,7 +249,9 @@ def _name(tree: QueryTree | None) -> str:
             return "*"
         case Word(terms):
             names = list(dict.fromkeys(term.partition(":")[2] for term in terms))
-            return repr("|".join(names[:3]) + "…" * (len(names) > 3))
+            reasons = list(dict.fromkeys(reason for _, reason in tree.reasons))
+            why = f" ({'; '.join(reasons[:3])}{' …' * (len(reasons) > 3)})" if reasons else ""
+            return repr("|".join(names[:3]) + "…" * (len(names) > 3)) + why
         case Phrase(words):
             return " ".join(_name(word) for word in words)
         case Near(left, right, distance, ordered):

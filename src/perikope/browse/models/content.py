@@ -85,7 +85,7 @@ def okapi(matches: Matches, k1: float = 1.2, b: float = 0.75, *, unit: Unit = "p
         f"idf over {statistics}": idf(background.units, background.holding)[frequencies.term],
         "frequency by length": bm25(frequencies.count, text.length[frequencies.unit], background.average_length, k1, b),
     }
-    return sum_over_terms(f"BM25 of the {unit}", matches.query.terms, frequencies, factors)
+    return sum_over_terms(f"BM25 of the {unit}", matches.query, frequencies, factors)
 
 
 def tf_idf(matches: Matches, *, unit: Unit = "passage", statistics: CountedOver = "documents") -> Column:
@@ -100,7 +100,7 @@ def tf_idf(matches: Matches, *, unit: Unit = "passage", statistics: CountedOver 
     weight = np.log(max(background.units, 1) / np.maximum(background.holding, 1))
     frequencies = text.frequencies
     factors = {"ln(occurrences + 1)": np.log1p(frequencies.count), "ln(N ÷ N_t)": weight[frequencies.term]}
-    return sum_over_terms(f"tf·idf of the {unit}", matches.query.terms, frequencies, factors)
+    return sum_over_terms(f"tf·idf of the {unit}", matches.query, frequencies, factors)
 
 
 def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", statistics: CountedOver = "documents") -> Column:
@@ -124,7 +124,7 @@ def similarity(matches: Matches, mu: float = 1000.0, *, unit: Unit = "passage", 
 
     @cache
     def by_formula() -> Column:
-        matched = sum_over_terms("terms that occur", matches.query.terms, frequencies, factors)
+        matched = sum_over_terms("terms that occur", matches.query, frequencies, factors)
         smoothing = fact("smoothing for length and rarity", smoothed - float(seen.any()) * np.log(text.length + mu))
         return (matched + smoothing).named(f"ln {label}").exp(label)
 

@@ -118,7 +118,7 @@ def poisson_signals(
         "weight in the query": counted.weights[frequencies.term],
         "PL2 of the term": poisson(frequencies.count, length, average, occurrences, counts.passages, c),
     }
-    return {"content": sum_over_terms("PL2 of the passage", counted.query.terms, frequencies, factors)}
+    return {"content": sum_over_terms("PL2 of the passage", counted.query, frequencies, factors)}
 
 
 @model(poisson_signals, matching_only=True)
