@@ -19,7 +19,7 @@ from perikope.index.facets import Facets
 from perikope.index.layout import MAX_PARTS, OF_PASSAGE, OF_SECTION, OF_SPAN, STOP, has_right_type
 from perikope.index.store import Store
 from perikope.index.tombstones import MOST, Counts, Tombstones, is_count
-from perikope.kernels.dictionary import find_names, read_all
+from perikope.kernels.dictionary import find_names
 from perikope.kernels.postings import LARGE, WINDOW_BITS, count_stored, select_part
 from perikope.kernels.strings import hash_strings
 from perikope.kernels.tokens import decode_tokens
@@ -107,8 +107,9 @@ class Segment:
     def numbers(self, column: str, rows: Integers) -> Integers:
         """The values of a column at these rows; the value is 0 if the row is negative."""
         values = self[column]
-        numbers: Integers = read_all(values.view(np.uint8), values.itemsize, rows)
-        return numbers
+        if not values.size:
+            return np.zeros(rows.size, np.int64)
+        return np.where(rows >= 0, values.take(rows, mode="clip"), 0).astype(np.int64)
 
     def term_counts(self, terms: Integers) -> Integers:
         """The counts of each term without deleted documents, as an array (4, terms).
