@@ -57,7 +57,7 @@ def test_documents_are_ranked_by_their_passages(index, capsys):
     options = [index, "pump", "--model", "bm25", "--document-ranking", "sump"]
     lines = said(capsys, *options).splitlines()
     assert [line.split()[0] for line in lines] == ["1.", "2."]
-    assert {line.split("  ")[-1] for line in lines} == {"d 1", "d2"}
+    assert {line.split("  ")[2].strip() for line in lines} == {"d 1", "d2"}
     hits = [json.loads(line) for line in said(capsys, *options, "--json", "-k", 1).splitlines()]
     assert [(hit["rank"], hit["document"]) for hit in hits] == [(1, lines[0].split("  ")[-1])]
     assert said(capsys, index, "zeppelin", "--document-ranking", "maxp") == "no passage contains any of these words"

@@ -190,17 +190,17 @@ def search_topics(
     """
     followed = load_recipe(recipe) if recipe else None
     chosen = resolve_options(followed, given, options)
-    k = chosen.k
+    page = {"k": chosen.k, "offset": chosen.offset}
     in_common = _notes_in_common(index.snapshot, chosen)
     if on_note is not None:
         for note in in_common:
             on_note(note)
     if document_ranking:
-        chosen = chosen.updated({"k": 1})
+        chosen = chosen.updated({"k": 1, "offset": 0})
 
     def finish(prepared: Prepared, results: Results) -> tuple[list[Any], tuple[str, ...]]:
         if document_ranking:
-            return [(encode(id), score) for id, score in results.document_ranking(document_ranking, k)], prepared.notes
+            return [(encode(id), score) for id, score in results.document_ranking(document_ranking, **page)], prepared.notes
         return ranking_of(results), prepared.notes
 
     for topic, outcome in _search_all(index.snapshot, topics, chosen, followed, threads, finish):

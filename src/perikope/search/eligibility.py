@@ -9,7 +9,7 @@ import numpy as np
 from perikope.browse.matches import Matches
 from perikope.browse.models import Model
 from perikope.browse.models.content import fetch_score
-from perikope.browse.ranking import Presentation, Ranking, rank
+from perikope.browse.ranking import Presentation, Ranking, Unit, rank
 from perikope.browse.satisfaction import satisfied
 from perikope.browse.signals import Column
 from perikope.browse.structure import Units
@@ -18,7 +18,7 @@ from perikope.core.arrays import Integers, Mask
 from perikope.core.errors import UsageError, unknown
 from perikope.document.pieces import CODE
 from perikope.fetch.filters import known_parts, known_tags, passage_mask
-from perikope.fetch.groups import groups_of
+from perikope.fetch.groups import STRUCTURE, field_named, groups_of
 from perikope.index.reader import Snapshot
 from perikope.query.patent import PARTS
 from perikope.search.options import SearchOptions
@@ -62,7 +62,8 @@ class Eligibility:
                 "tag and without_tag restrict passages, not elements; to restrict elements, write elements=['sec', 'p'] or --elements=sec,p"
             )
         element_tags = tags_of_elements(snapshot, options.elements) if isinstance(options.elements, tuple) else None
-        presentation = Presentation(options.no_overlap, options.group_by_document, options.one_per)
+        field, unit = _one_per(snapshot, options.one_per)
+        presentation = Presentation(options.no_overlap, options.group_by_document, field, unit)
         units: Units = "elements" if options.elements else "passages"
         must_match = options.must_match or options.across_passages
         across, keep = options.across_passages, options.keep_unmatched
@@ -100,11 +101,11 @@ class Eligibility:
         return rank(matches, score, k, id_rank, allowed=eligible, presentation=self.presentation, group_of_document=groups)
 
     def groups(self, matches: Matches) -> Integers | None:
-        """The group number of each candidate, if the option `one_per` is set; else None.
+        """The group number of each candidate, if the option `one_per` has a metadata field; else None.
 
         Only one document per group may have results.
         """
-        field = self.presentation.one_per
+        field = self.presentation.one_document_per
         return groups_of(self.snapshot, matches.number_of_document, field) if field else None
 
     def _allowed_by_structure(self, matches: Matches) -> Mask:
@@ -122,6 +123,16 @@ class Eligibility:
             passages = first + np.arange(rows.start, rows.stop) - row_bounds[candidate]
             allowed[rows] = passage_mask(segment, documents, passages, self.parts, self.tags)
         return allowed
+
+
+def _one_per(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[str, Unit]:
+    """The metadata field and the unit of the option `one_per`; either is empty if it is not given."""
+    fields = [field_named(snapshot, name, STRUCTURE) for name in names if name not in STRUCTURE]
+    if len(fields) > 1:
+        raise UsageError(f"one_per takes one metadata field, not {' and '.join(fields)}; leave out all but one")
+    # One result per document is also one per section.
+    unit: Unit = "document" if "document" in names else "section" if "section" in names else ""
+    return fields[0] if fields else "", unit
 
 
 def _passage_tags(snapshot: Snapshot, options: SearchOptions) -> frozenset[str] | None:

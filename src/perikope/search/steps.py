@@ -140,12 +140,24 @@ class Search:
         return self._join(fetched.query.expanded(expansion), fetched.candidates)
 
     def rank(self, matches: Matches, model: Model | None = None) -> RankedMatches:
-        """Score the rows with a model, and rank the best `k` of them. The default is the model of the options."""
-        chosen = model or self.model
+        """Score the rows with a model, and rank the best `k` of them after `offset`.
+
+        The default is the model of the options.
+        """
+        ranked = self._rank(matches, model or self.model)
+        return replace(ranked, ranking=ranked.ranking.after(self.options.offset))
+
+    def _rank(self, matches: Matches, chosen: Model) -> RankedMatches:
+        """Score the rows with a model, and rank all results up to the last one that is returned."""
         signals = chosen.signals(matches)
         score, eligible = self.results_by(matches, chosen, chosen.combine(signals))
         groups = self.eligibility.groups(matches)
-        return RankedMatches(signals, score, eligible, groups, self.eligibility.rank(matches, score, self.options.k, eligible, groups))
+        return RankedMatches(signals, score, eligible, groups, self.eligibility.rank(matches, score, self._depth, eligible, groups))
+
+    @property
+    def _depth(self) -> int:
+        """The rank of the last result that is returned."""
+        return self.options.offset + self.options.k
 
     def results(self, prepared: Prepared, matches: Matches, ranked: RankedMatches, *, complete: bool = True) -> Results:
         """The hits of a ranking. Their texts are read from the index when a hit is used."""
@@ -200,12 +212,12 @@ class Search:
 
     def _run_on_all(self, prepared: Prepared) -> Results:
         """Search all documents in batches, and return the best passages."""
-        query, k = prepared.scoring, self.options.k
+        query, k = prepared.scoring, self._depth
         fetched = np.sort(self.fetching(prepared).documents(query, self.most).documents)
         best: list[tuple[Integers, Floats]] = []
         for batch in self._batches(fetched):
             matches = self._join(query, Candidates(batch, np.zeros(batch.size)))
-            ranking = self.rank(matches).ranking
+            ranking = self._rank(matches, self.model).ranking
             best.append((matches.number_of_document[matches.document_of_passage[ranking.rows]], ranking.scores))
         documents, scores = (np.concatenate(column) for column in zip(*best, strict=True))
         if scores.size > k:
