@@ -269,7 +269,8 @@ def join(
             rows = _passages(segment, local) if units == "passages" else read_elements(segment, local, units, tags)
             pieces.append(_join_segment(segment, terms.numbers[i], local, rows, parts))
     column = _concatenate(pieces)
-    matches = assemble(query, snapshot.statistics_of(terms), numbers, scores, column, tuple(parts))
+    statistics = snapshot.statistics_of(terms, query.terms if query.languages else None)
+    matches = assemble(query, statistics, numbers, scores, column, tuple(parts))
     return without_negated(
         replace(
             matches,
@@ -311,11 +312,10 @@ def without_negated(matches: Matches) -> Matches:
         positions = matches.characters()
         return Positions(positions.position_of_occurrence[positive], positions.first_of_passage, positions.last_of_passage)
 
-    counts = matches.statistics
     return replace(
         matches,
         query=query,
-        statistics=replace(counts, **{name: getattr(counts, name)[terms] for name in _OF_TERM}),
+        statistics=matches.statistics.at(terms),
         term_of_occurrence=number_of_term[matches.term_of_occurrence[positive]],
         position_of_occurrence=matches.position_of_occurrence[positive],
         first_occurrence_of_document=before[matches.first_occurrence_of_document],
@@ -327,9 +327,6 @@ def without_negated(matches: Matches) -> Matches:
         characters=cache(characters),
         all_terms=matches,
     )
-
-
-_OF_TERM = ("document_frequency", "collection_frequency", "passage_frequency", "passage_collection_frequency")
 
 
 def assemble(

@@ -16,6 +16,7 @@ import numpy as np
 
 from perikope.browse.matches import Frequencies
 from perikope.core.arrays import Floats, Integers
+from perikope.query.terms import Query
 
 ROUNDING = 1e-12
 """Largest relative difference between two sums of the same numbers in different orders."""
@@ -143,11 +144,10 @@ def fact(label: str, values: Floats) -> Column:
     return Column(label, values, lambda i: Node(label, float(values[i])))
 
 
-def sum_over_terms(label: str, names: Sequence[str], frequencies: Frequencies, factors: Mapping[str, Floats]) -> Column:
+def sum_over_terms(label: str, query: Query, frequencies: Frequencies, factors: Mapping[str, Floats]) -> Column:
     """For each unit of `frequencies`, the product of the factors, summed over the query terms that occur in the unit.
 
-    Each factor has one value per entry of `frequencies`, and its key is its label in explanations. `names` are the
-    query terms.
+    Each factor has one value per entry of `frequencies`, and its key is its label in explanations.
     """
     contributions = np.ones(frequencies.term.size)
     for factor in factors.values():
@@ -159,8 +159,8 @@ def sum_over_terms(label: str, names: Sequence[str], frequencies: Frequencies, f
         terms = []
         for entry in range(int(frequencies.first_entry[unit]), int(frequencies.first_entry[unit + 1])):
             facts = tuple(Node(name, float(factor[entry])) for name, factor in factors.items())
-            term = names[frequencies.term[entry]].partition(":")[2]
-            terms.append(Node(f"{term!r} occurs {int(frequencies.count[entry])}×", float(contributions[entry]), "product", facts))
+            term = query.label(query.terms[frequencies.term[entry]])
+            terms.append(Node(f"{term} occurs {int(frequencies.count[entry])}×", float(contributions[entry]), "product", facts))
         return Node(label, float(values[unit]), "sum", tuple(terms))
 
     return Column(label, values, explain)

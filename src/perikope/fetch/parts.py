@@ -84,12 +84,10 @@ def fetch_parts(
     """
     lengths = [_lengths(segment, parts) for segment in snapshot.segments]
     postings_by_segment = PostingsOfTerms(snapshot, query.terms, parts)
-    terms = Terms(
-        postings_by_segment.documents,
-        postings_by_segment.occurrences,
-        snapshot.totals.documents,
-        sum(float(length[segment.alive].sum()) for length, segment in zip(lengths, snapshot.segments, strict=True)),
-    )
+    tokens = sum(float(length[segment.alive].sum()) for length, segment in zip(lengths, snapshot.segments, strict=True))
+    terms = Terms(postings_by_segment.documents, postings_by_segment.occurrences, snapshot.totals.documents, tokens)
+    if query.languages:
+        terms = _by_language(snapshot, query.terms, terms)
     weights = np.array(query.weights)
     seen = terms.document_frequency > 0
     matching: list[Integers] = []
@@ -118,6 +116,16 @@ def fetch_parts(
     return replace(candidates, parts_of_score=partial(_parts_of_score, snapshot, query, model, terms, parts))
 
 
+def _by_language(snapshot: Snapshot, names: Sequence[str], terms: Terms) -> Terms:
+    """The statistics with the collection counted in the language of each term.
+
+    Tokens of parts are not counted by language: a language has the same share of them as of the whole collection.
+    """
+    documents, tokens, _, _ = snapshot.totals_of(names)
+    share = tokens / max(snapshot.totals.occurrences, 1)
+    return replace(terms, documents=documents, tokens=share * terms.tokens, length=terms.average_length)
+
+
 def _parts_of_score(
     snapshot: Snapshot, query: Query, model: FetchModel, terms: Terms, parts: Parts, document: int
 ) -> list[tuple[str, float]]:
@@ -133,7 +141,7 @@ def _parts_of_score(
         documents, frequencies = _postings(segment, name, int(numbers[t]), parts)
         frequency = frequencies[documents == local]
         if frequency.size:
-            label = f"code {name}" if split_code_term(name) else repr(name.partition(":")[2])
+            label = f"code {name}" if split_code_term(name) else query.label(name)
             added = model.contribution(frequency, length, terms.at(np.array([t])))
             listed.append((f"{label} occurs {frequency[0]:g}×", float(weight * added[0])))
     seen = np.array(query.weights)[terms.document_frequency > 0]

@@ -46,6 +46,20 @@ Expand = Callable[[str, int], tuple[int, list[str]]]
 There are no names if the number is above the maximum.
 """
 
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """Languages in which a word is looked up if no text in the searched languages has it."""
+
+    languages: tuple[str, ...]
+    has: Callable[[Sequence[str]], bool]
+    """Whether the index has at least one of these terms."""
+
+    def terms(self, word: str, analyzer: Analyzer, found: Sequence[str]) -> list[str]:
+        """The terms of a word in these languages, unless the index has one of the terms that were found before."""
+        return [] if self.has(found) else terms_of(word, analyzer, self.languages)
+
+
 _QUOTES = '"“”„'
 _SPECIAL = f"(){{}}{_QUOTES}"
 _LEXEME = re.compile(rf"[^\s{re.escape(_SPECIAL)}]+")
@@ -56,10 +70,11 @@ _LEVEL = {"OR": 1, "AND": 2, "SAME": 3, "NEAR": 4, "ADJ": 4}
 _JOIN: dict[str, Callable[[tuple[QueryTree, ...]], QueryTree]] = {"OR": Or, "AND": And, "SAME": Same}
 
 
-def parse_tree(text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand) -> QueryTree:
+def parse_tree(text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand, fallback: Fallback | None = None) -> QueryTree:
     """Parse a Boolean query into a tree over terms of the index.
 
-    Each word becomes one term per language. Stop words of the first language are left out in all languages.
+    Each word becomes one term per language. Stop words of the first language are left out in all languages. `fallback`
+    adds the terms of words that no text in these languages has.
 
     >>> def nothing(prefix, most): return 0, []
     >>> print(parse_tree('"state of the art" pumps OR NOT valve', Analyzer(), ["en"], nothing))
@@ -69,7 +84,7 @@ def parse_tree(text: str, analyzer: Analyzer, languages: Sequence[str], expand: 
         raise UsageError(f"the query has {len(text)} characters; shorten it to at most {MAX_LENGTH}")
     if not text.strip():
         raise UsageError("the query is empty; give at least one word")
-    parser = _QueryParser(text, analyzer, [language_code(language) for language in languages], expand)
+    parser = _QueryParser(text, analyzer, [language_code(language) for language in languages], expand, fallback)
     parsed = parser.expression(0, 1)
     parser.end()
     if parsed.tree is None:
@@ -147,9 +162,9 @@ class _Operator(NamedTuple):
 class _QueryParser(Scanner):
     """Parses a query by the grammar in the module docstring, and counts its words and terms."""
 
-    def __init__(self, text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand) -> None:
+    def __init__(self, text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand, fallback: Fallback | None) -> None:
         super().__init__(text)
-        self.analyzer, self.languages, self.expand = analyzer, languages, expand
+        self.analyzer, self.languages, self.expand, self.fallback = analyzer, languages, expand, fallback
         self.words = 0
         self.terms = 0
 
@@ -283,15 +298,19 @@ class _QueryParser(Scanner):
             return self.wildcard(word, position)
         if self.analyzer.term(word, self.languages[0]) is None:
             return None
-        return self.counted(terms_of(word, self.analyzer, self.languages), position, word)
+        terms = terms_of(word, self.analyzer, self.languages)
+        if self.fallback is not None:
+            terms += self.fallback.terms(word, self.analyzer, terms)
+        return self.counted(terms, position, word)
 
     def wildcard(self, word: str, position: int) -> Word:
         terms: dict[str, None] = {}
         count = 0
-        for code in self.languages:
-            more, begin_so = self.expand(f"{code}:{fold(word)}", MAX_EXPANSION)
-            count += more
-            terms |= dict.fromkeys(begin_so)
+        for languages in (self.languages, self.fallback.languages if self.fallback is not None else ()):
+            for code in languages if not count else ():
+                more, begin_so = self.expand(f"{code}:{fold(word)}", MAX_EXPANSION)
+                count += more
+                terms |= dict.fromkeys(begin_so)
         if count > MAX_EXPANSION:
             message = f"write more letters of the word: {word}* matches at least {count} terms, more than {MAX_EXPANSION},"
             raise self.error(message, position)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from perikope.core.errors import UsageError
 from perikope.core.scanner import excerpt
 from perikope.query.boolean import QueryTree, Word, all_of, words_of
-from perikope.query.syntax import Expand, parse_tree, terms_of
+from perikope.query.syntax import Expand, Fallback, parse_tree, terms_of
 from perikope.text.analysis import Analyzer, language_code, words
 
 
@@ -29,6 +29,23 @@ class Query:
     """For plain words: the words of the query, each with its terms in all searched languages."""
     source: str = ""
     """The text that the words were taken from, such as the claims of a patent; empty if `text` is that text."""
+    languages: tuple[str, ...] = ()
+    """The searched languages, if the collection is counted by language: results are passages in these languages.
+
+    Empty if all languages are searched as one collection, or if the index has one language.
+    """
+
+    def label(self, term: str) -> str:
+        """A term as explanations show it: in quotation marks, and with its language if there are several.
+
+        >>> Query("pump", ("en:pump",), (1.0,)).label("en:pump")
+        "'pump'"
+        >>> Query("pump", ("en:pump", "de:pump"), (1.0, 1.0)).label("de:pump")
+        "'pump' (de)"
+        """
+        language, _, form = term.partition(":")
+        several = self.languages or len({other.partition(":")[0] for other in self.terms if ":" in other}) > 1
+        return f"{form!r} ({language})" if several else repr(form)
 
     @property
     def boolean(self) -> QueryTree:
@@ -68,11 +85,11 @@ class Query:
         return replace(self, terms=tuple(weights), weights=tuple(weights.values()))
 
 
-def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str]) -> Query:
+def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str], fallback: Fallback | None = None) -> Query:
     """Analyse a text as the index analysed its documents, in one or several languages.
 
-    Each word becomes one term per language. Stop words of the first language are left out in all languages. Raises
-    `UsageError` if no term is left.
+    Each word becomes one term per language. Stop words of the first language are left out in all languages. `fallback`
+    adds the terms of words that no text in these languages has. Raises `UsageError` if no term is left.
 
     >>> query = parse_query("The pumps of a pump station", Analyzer(), ["en"])
     >>> query.terms, query.weights
@@ -87,22 +104,27 @@ def parse_query(text: str, analyzer: Analyzer, languages: Sequence[str]) -> Quer
     query_words = [word for word in query_words if analyzer.term(word, codes[0]) is not None]
     terms = ((code, analyzer.term(word, code)) for code in codes for word in query_words)
     counts = Counter(f"{code}:{term}" for code, term in terms if term is not None)
+    terms_of_word = {word: terms_of(word, analyzer, codes) for word in query_words}
+    if fallback is not None:
+        added = {word: fallback.terms(word, analyzer, found) for word, found in terms_of_word.items()}
+        counts.update(term for word in query_words for term in added[word])
+        terms_of_word = {word: [*found, *added[word]] for word, found in terms_of_word.items()}
     if not counts:
         raise UsageError(f"the query {excerpt(text)} contains only stop words; add another word")
-    distinct = dict.fromkeys(Word(tuple(terms_of(word, analyzer, codes))) for word in dict.fromkeys(query_words))
+    distinct = dict.fromkeys(Word(tuple(found)) for found in terms_of_word.values())
     return Query(text, tuple(counts), tuple(float(count) for count in counts.values()), words=tuple(distinct))
 
 
-def parse_boolean(text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand) -> Query:
+def parse_boolean(text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand, fallback: Fallback | None = None) -> Query:
     """Parse a Boolean query in the notation of `perikope.query.syntax`; `expand` returns the terms of a wildcard.
 
-    Raises `UsageError` if all words are under NOT.
+    For `fallback` see `parse_query`. Raises `UsageError` if all words are under NOT.
 
     >>> query = parse_boolean("pumps -valve", Analyzer(), ["en"], lambda prefix, most: (0, []))
     >>> query.terms, query.positive.terms
     (('en:pump', 'en:valv'), ('en:pump',))
     """
-    tree = parse_tree(text, analyzer, languages, expand)
+    tree = parse_tree(text, analyzer, languages, expand, fallback)
     all_words = list(words_of(tree))
     if all(negated for _, negated in all_words):
         raise UsageError(f"the query {excerpt(text)} contains only words under NOT; add a word that must occur")

@@ -17,10 +17,10 @@ from perikope.fetch.filters import Filter, Ids, SharedCodes, Without, codes_of, 
 from perikope.fetch.prior_art import PatentQuery, Restriction, patent_query
 from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS
-from perikope.query.code_terms import code_fields, codes_in, with_codes, without_codes
+from perikope.query.code_terms import code_fields, codes_in, without_codes
+from perikope.query.language import check_language, note_on_language, searched_languages
 from perikope.query.patent import Claims, Forms, Patent
-from perikope.query.syntax import automatic
-from perikope.query.terms import Query, parse_boolean, parse_query
+from perikope.query.terms import Query
 from perikope.query.topic import Topic
 from perikope.search.options import SearchOptions
 
@@ -47,6 +47,8 @@ class Prepared:
     """Conditions on documents that come from the query, such as the date limit of a patent."""
     notes: tuple[str, ...] = ()
     """Sentences for the user about what could not be done as requested."""
+    language_note: str = ""
+    """A sentence that says in which language the query is searched, if this language was detected; else empty."""
     patent: Patent | None = None
     """The patent that the query was made from; None if there is no patent."""
 
@@ -71,17 +73,14 @@ def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
 
 
 def read_query(snapshot: Snapshot, text: str, language: str = "", syntax: str = "words") -> Query:
-    """Parse a text as a query in the given language or, without one, in every language of the index.
+    """Parse a text as a query in the languages that `searched_languages` chooses.
 
     Raises `UsageError` if no term is left.
     """
     if not isinstance(text, str):
         raise UsageError(f"the query must be text, not {type(text).__name__}")
-    languages = [language] if language else snapshot.languages
-    if syntax == "words":
-        return with_codes(parse_query(text, snapshot.analyzer, languages), snapshot)
-    written = automatic(text) if syntax == "automatic" else text
-    return parse_boolean(written, snapshot.analyzer, languages, snapshot.terms_with_prefix)
+    check_language(snapshot, language)
+    return searched_languages(snapshot, text, language, syntax).read(snapshot, text, syntax)
 
 
 def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prepared:
@@ -99,12 +98,24 @@ def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prep
             fetch = read_query(snapshot, asked.query, options.language, options.syntax)
             prepared = replace(prepared, fetch=fetch, notes=(*prepared.notes, *_notes_on_codes(snapshot, asked.query, options.syntax)))
     else:
-        text = asked.query if isinstance(asked, Topic) else asked
-        fetch = read_query(snapshot, text, options.language, options.syntax)
-        prepared = Prepared(fetch, None, notes=_notes_on_codes(snapshot, text, options.syntax))
+        return _of_text(snapshot, asked.query if isinstance(asked, Topic) else asked, options)
     if options.browse_query:
         prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options.language, options.syntax))
     return prepared
+
+
+def _of_text(snapshot: Snapshot, text: str, options: SearchOptions) -> Prepared:
+    """The query of a text and, with the option `browse_query`, of a second text. Both are searched in one language."""
+    if not isinstance(text, str):
+        raise UsageError(f"the query must be text, not {type(text).__name__}")
+    both = f"{text}\n{options.browse_query}" if options.browse_query else text
+    searched = searched_languages(snapshot, both, options.language, options.syntax)
+    return Prepared(
+        searched.read(snapshot, text, options.syntax),
+        searched.read(snapshot, options.browse_query, options.syntax) if options.browse_query else None,
+        notes=_notes_on_codes(snapshot, text, options.syntax),
+        language_note=note_on_language(snapshot, both, searched),
+    )
 
 
 def _notes_on_codes(snapshot: Snapshot, text: str, syntax: str) -> tuple[str, ...]:
@@ -128,7 +139,7 @@ def _has_document(snapshot: Snapshot, condition: Filter) -> bool:
 
 
 def _of_patent(query: PatentQuery) -> Prepared:
-    return Prepared(query.fetch, query.browse, query.filters, query.notes, query.patent)
+    return Prepared(query.fetch, query.browse, query.filters, query.notes, query.language_note, query.patent)
 
 
 def read_patent(

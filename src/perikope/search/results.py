@@ -53,7 +53,7 @@ class Results(Sequence[Hit]):
         self.is_complete = is_complete
         """Whether `matches` contain all candidates; False if they contain only the documents of the best passages."""
         self.notes = notes
-        """Sentences for the user about what could not be done as requested."""
+        """Sentences for the user: what could not be done as requested, and which language was searched."""
 
     def __len__(self) -> int:
         return len(self.ranking)

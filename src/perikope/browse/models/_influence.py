@@ -249,7 +249,8 @@ def _name(tree: QueryTree | None) -> str:
             return "*"
         case Word(terms):
             names = list(dict.fromkeys(term.partition(":")[2] for term in terms))
-            return repr("|".join(names[:3]) + "…" * (len(names) > 3))
+            languages = list(dict.fromkeys(term.partition(":")[0] for term in terms))
+            return repr("|".join(names[:3]) + "…" * (len(names) > 3)) + (f" ({', '.join(languages)})" if len(languages) > 1 else "")
         case Phrase(words):
             return " ".join(_name(word) for word in words)
         case Near(left, right, distance, ordered):

@@ -101,7 +101,7 @@ class _Occurrences:
         """The value of PLM for each passage."""
         matches, positions = self.matches, self.positions
         statistics = matches.statistics
-        idf = np.log(max(statistics.documents, 1) / np.maximum(statistics.document_frequency, 1))
+        idf = np.log(np.maximum(statistics.documents, 1) / np.maximum(statistics.document_frequency, 1))
         weight, first_occurrence = idf[matches.term_of_occurrence], matches.first_occurrence_of_document
         passages = PassagePositions(positions.first_of_passage, positions.last_of_passage, matches.first_passage_of_document)
         if self.kernel == "gauss":
@@ -149,7 +149,7 @@ class _Occurrences:
             term = int(matches.term_of_occurrence[occurrence])
             heights[term] += idf[term] * self._kernel(slice(occurrence, occurrence + 1), samples, unions)[0]
         unit = int(matches.first_token_of_passage[row]), int(matches.end_token_of_passage[row])
-        named = [(repr(matches.query.terms[term].partition(":")[2]), values) for term, values in heights.items()]
+        named = [(matches.query.label(matches.query.terms[term]), values) for term, values in heights.items()]
         if len(named) != 1:
             named.append(("query", sum(heights.values(), np.zeros(tokens))))
         return tuple(Curve(name, tuple(values.tolist()), *unit) for name, values in named)
@@ -163,8 +163,8 @@ class _Occurrences:
             occurrences = np.flatnonzero(term == number)
             inside = self._largest_first(row, self.positions.position_of_occurrence[of_document][occurrences], area[occurrences])
             weight = Node("ln(N ÷ N_t)", float(idf[number]))
-            name = self.matches.query.terms[number].partition(":")[2]
-            nodes.append(Node(f"{name!r} in the document", weight.value * inside.value, "product", (weight, inside)))
+            name = self.matches.query.label(self.matches.query.terms[number])
+            nodes.append(Node(f"{name} in the document", weight.value * inside.value, "product", (weight, inside)))
         return nodes
 
     def _areas(self, row: int, occurrences: slice) -> Floats:
