@@ -87,12 +87,16 @@ def _excerpt(hit: Hit) -> tuple[int, int]:
     return first, space if last < len(hit.text) and space > first else last
 
 
-def show(hit: Hit, *, context: bool = False, full: bool = False) -> str:
-    """A hit as lines of text, with rank, score, name and heading path; with `context`, also its neighbours."""
+def show(hit: Hit, *, context: bool = False, full: bool = False, language: bool = False) -> str:
+    """A hit as lines of text, with rank, score, name and heading path.
+
+    With `context`, its neighbours are shown too, and with `language`, its language.
+    """
     width = min(shutil.get_terminal_size().columns, 110)
     head = f"{hit.rank:>3}. {hit.score:.4f}  {click.style(printable(hit.name), fg='green')}"
     path = " › ".join(printable(title) for title in hit.path)
-    lines = [head + (f"  {printable(hit.citation)}" if hit.citation else "") + (f"  [{hit.part}]" if hit.part else "")]
+    labels = [label for label in (hit.part, hit.language if language else "") if label]
+    lines = [head + (f"  {printable(hit.citation)}" if hit.citation else "") + (f"  [{', '.join(labels)}]" if labels else "")]
     if path:
         lines.append(_fill(path, width))
     text = marked(hit, width, full)

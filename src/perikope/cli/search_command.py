@@ -124,7 +124,7 @@ def _show_hits(results: Results, as_json: bool, *, context: bool, full: bool) ->
         for hit in results:
             click.echo(json.dumps(asdict(hit), ensure_ascii=False))
     elif len(results):
-        click.echo("\n\n".join(show(hit, context=context, full=full) for hit in results))
+        click.echo("\n\n".join(show(hit, context=context, full=full, language=results.of_several_languages) for hit in results))
 
 
 def _show_for_model(results: Results, words: int, as_json: bool) -> None:

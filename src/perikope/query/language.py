@@ -50,6 +50,11 @@ class Searched:
     fallback: Fallback | None = None
     """The other languages, in which words are looked up that no text in `languages` has; None for none."""
 
+    @property
+    def detected(self) -> str:
+        """The language that the words of the query show; empty if it was given or is unclear."""
+        return self.languages[0] if self.fallback is not None else ""
+
     def read(self, snapshot: Snapshot, text: str, syntax: str) -> Query:
         """Parse a text as a query in these languages. Raises `UsageError` if no term is left."""
         if syntax == "words":
@@ -138,7 +143,7 @@ def note_on_others(chosen: str, others: Sequence[str]) -> str:
         return ""
     *first, last = others
     listed = f"{', '.join(first)} and {last}" if first else last
-    return f"searched in {language_name(chosen)}; set language to all (--language all) to search {listed} too"
+    return f"searched in {language_name(chosen)}; --language all searches {listed} too"
 
 
 def terms_of_words(snapshot: Snapshot, query_words: Sequence[str], language: str) -> list[str]:

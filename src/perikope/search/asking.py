@@ -47,8 +47,10 @@ class Prepared:
     """Conditions on documents that come from the query, such as the date limit of a patent."""
     notes: tuple[str, ...] = ()
     """Sentences for the user about what could not be done as requested."""
+    language: str = ""
+    """The language that was detected and is searched; empty if it was given, or if all languages are searched."""
     language_note: str = ""
-    """A sentence that says in which language the query is searched, if this language was detected; else empty."""
+    """A sentence that names `language`, and how to search the others; empty if there is nothing to say."""
     patent: Patent | None = None
     """The patent that the query was made from; None if there is no patent."""
 
@@ -114,6 +116,7 @@ def _of_text(snapshot: Snapshot, text: str, options: SearchOptions) -> Prepared:
         searched.read(snapshot, text, options.syntax),
         searched.read(snapshot, options.browse_query, options.syntax) if options.browse_query else None,
         notes=_notes_on_codes(snapshot, text, options.syntax),
+        language=searched.detected,
         language_note=note_on_language(snapshot, both, searched),
     )
 
@@ -139,7 +142,8 @@ def _has_document(snapshot: Snapshot, condition: Filter) -> bool:
 
 
 def _of_patent(query: PatentQuery) -> Prepared:
-    return Prepared(query.fetch, query.browse, query.filters, query.notes, query.language_note, query.patent)
+    language = query.browse.languages[0] if query.language_note else ""
+    return Prepared(query.fetch, query.browse, query.filters, query.notes, language, query.language_note, query.patent)
 
 
 def read_patent(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
@@ -12,6 +13,7 @@ from perikope.core.names import encode
 from perikope.core.parallel import in_parallel, usable_cores
 from perikope.index.reader import Snapshot
 from perikope.patents.translation import TranslationError
+from perikope.query.language import language_name
 from perikope.query.topic import Topic
 from perikope.search.asking import Prepared
 from perikope.search.facade import Index
@@ -116,10 +118,10 @@ def search_topics(
     if document_ranking:
         chosen = chosen.updated({"k": 1})
 
-    def search(topic: Topic) -> tuple[list[Any], str, tuple[str, ...]]:
+    def search(topic: Topic) -> tuple[list[Any], str, tuple[str, ...], str]:
         asked = prepare_topic(index.snapshot, topic, chosen)
         if asked.problem:
-            return [], asked.problem, ()
+            return [], asked.problem, (), ""
         for complaint in asked.search.complaints(asked.prepared, followed):
             warnings.warn(complaint, stacklevel=2)
         results = asked.search.run(asked.prepared)
@@ -127,12 +129,23 @@ def search_topics(
             ranking = [(encode(id), score) for id, score in results.document_ranking(document_ranking, k)]
         else:
             ranking = ranking_of(results)
-        return ranking, "" if ranking else NOTHING_FOUND, asked.prepared.notes
+        return ranking, "" if ranking else NOTHING_FOUND, asked.prepared.notes, asked.prepared.language
 
-    for topic, (ranking, problem, notes) in in_parallel(search, topics, threads or usable_cores()):
+    searched: Counter[str] = Counter()
+    for topic, (ranking, problem, notes, language) in in_parallel(search, topics, threads or usable_cores()):
+        searched[language] += 1
         if problem:
             on_problem(f"topic {topic.qid}: {problem}")
         if on_note is not None:
             for note in notes:
                 on_note(f"topic {topic.qid}: {note}")
         yield topic.qid, ranking
+    if on_note is not None and any(searched):
+        on_note(_note_on_languages(searched))
+
+
+def _note_on_languages(searched: Counter[str]) -> str:
+    """A sentence that counts topics by the language that was detected and searched; empty text for no such language."""
+    counted = [f"{count} in {language_name(code)}" for code, count in sorted(searched.items()) if code]
+    others = [f"{searched['']} in all languages or in the given one"] if searched[""] else []
+    return f"topics were searched in their languages: {', '.join([*counted, *others])}; --language sets the language of all topics"
