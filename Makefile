@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-neural lint types kernels checked-kernels bench results soak fuzz clean
+.PHONY: demo test test-neural test-docs lint types kernels checked-kernels bench results soak fuzz clean
 
 demo: $(VENV)/installed
 	$(BIN)/perikope demo
@@ -20,6 +20,12 @@ test: $(VENV)/installed-dev
 test-neural: $(VENV)/installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,neural,onnx]'
 	$(BIN)/python -m pytest tests/neural src/perikope/neural
+
+# Runs every command and program that the documentation prints, also those that `make test` leaves out because they are
+# slow or need torch. Each page runs in a clone of the last commit, with an environment of its own that only has what the
+# page installs.
+test-docs: $(VENV)/installed-dev
+	PERIKOPE_DOCUMENTATION=all $(BIN)/python -m pytest tests/documentation
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

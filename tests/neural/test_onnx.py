@@ -181,7 +181,7 @@ def test_making_a_graph_says_nothing(monkeypatch, capfd, caplog):
 @pytest.mark.parametrize("package", ["onnxruntime", "onnx", "onnxscript"])
 def test_a_missing_package_is_named_with_the_command(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=rf"{package}, .*pip install 'perikope\[onnx\]'"):
+    with pytest.raises(MissingExtra, match=rf"{package}, .*pip install '.*\[onnx\]'"):
         OnnxEncoder(tiny_encoder())
 
 

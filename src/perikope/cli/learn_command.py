@@ -225,7 +225,7 @@ def learning_options(function: Callable[..., Any]) -> Callable[..., Any]:
     default="linear",
     show_default=True,
     type=click.Choice(["linear", "lambdamart"]),
-    help="One weight per feature (linear), or regression trees (lambdamart, needs perikope[ltr]).",
+    help="One weight per feature (linear), or regression trees (lambdamart, needs the extra ltr).",
 )
 @click.option(
     "--measure",

@@ -47,7 +47,9 @@ class MissingExtra(PerikopeError):
     """An optional dependency is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"this needs {package}, which is not installed: pip install 'perikope[{extra}]'")
+        from perikope.core.installation import install_command
+
+        super().__init__(f"this needs {package}, which is not installed: {install_command(extra)}")
 
 
 MOST_SHOWN = 60

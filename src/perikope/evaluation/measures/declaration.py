@@ -27,6 +27,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from perikope.core.errors import UsageError, unknown
 from perikope.core.grammar import Call, parse
+from perikope.core.installation import install_command
 from perikope.core.parameters import Parameter, bind, parameters_of
 from perikope.core.registry import Registry
 
@@ -234,5 +235,5 @@ def _find(call: Call) -> Definition:
     short = [f"{name}({parameter})" for definition in dict(MEASURES.items()).values() for name, parameter in definition.short.items()]
     complaint = unknown("measure", spelling, [*definitions, *short])
     if find_spec("ir_measures") is None:
-        raise UsageError(f"{complaint}; for the measures of ir_measures: pip install 'perikope[eval]'")
+        raise UsageError(f"{complaint}; for the measures of ir_measures: {install_command('eval')}")
     raise complaint

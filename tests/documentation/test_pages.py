@@ -1,0 +1,67 @@
+"""The shell commands and Python programs of every page run as printed, one after the other.
+
+`make test` leaves out what is slow and what needs the extra neural. `make test-docs` runs everything (the variable
+PERIKOPE_DOCUMENTATION is then `all`), in a clone of the repository with an environment of its own.
+"""
+
+import os
+import subprocess
+import sys
+import venv
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.documentation.blocks import PAGES, ROOT, Block, blocks_of
+
+EVERYTHING = os.environ.get("PERIKOPE_DOCUMENTATION") == "all"
+PAGES_THAT_RUN = [page for page in PAGES if any(block.is_run and "checkout" not in block.needs for block in blocks_of(page))]
+
+
+def is_left_out(block: Block) -> bool:
+    if not block.is_run or EVERYTHING:
+        return not block.is_run
+    return bool(block.needs & {"checkout", "install", "slow"}) or ("neural" in block.needs and find_spec("torch") is None)
+
+
+def run(command: list[str], folder: Path, environment: dict[str, str], place: str) -> None:
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{place}: {command[-1]}\nexit status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    # A search that finds nothing is no example.
+    assert done.stdout.strip() or not command[-1].startswith(("perikope search", "perikope explain")), f"{place}: {command[-1]}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    if EVERYTHING:
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(tmp_path / "checkout")], check=True)
+        return tmp_path / "checkout"
+    return tmp_path
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    programs = Path(sys.executable).parent
+    if EVERYTHING:
+        venv.create(tmp_path / "venv", with_pip=True)
+        programs = tmp_path / "venv" / "bin"
+        subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", str(ROOT)], check=True)
+    return os.environ | {"PATH": os.pathsep.join([str(programs), os.environ["PATH"]])}
+
+
+@pytest.mark.parametrize("page", PAGES_THAT_RUN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_runs_as_printed(page: Path, folder: Path, environment: dict[str, str]):
+    programs = folder.parent / f"{page.stem}.py"
+    said = ""
+    for block in blocks_of(page):
+        if is_left_out(block):
+            continue
+        if block.language == "python":
+            # The blocks of a page share their names, so the earlier ones run again before the next.
+            said += f"{block.text}\n"
+            programs.write_text(said, "utf-8")
+            run(["python", str(programs)], folder, environment, block.place)
+        for command in block.commands if block.language == "sh" else []:
+            if command != "make test":  # this very test is a part of it
+                run(["bash", "-euo", "pipefail", "-c", command], folder, environment, block.place)
