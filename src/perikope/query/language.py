@@ -27,9 +27,9 @@ ALL = "all"
 UNSTATED = ("und", "mis", "mul", "zxx")
 """The codes of text in no known language. Such text is searched together with every language."""
 
-STOP_WORD = 1 / 500
-"""The probability of one stop word in the texts of its language. Lists of stop words have some 100 words, which are
-about 40 % of a text."""
+STOP_WORD = 1 / 200
+"""The probability of one stop word, relative to the other tokens. A list has 100 to 200 stop words, about 40 % of a
+text."""
 SMOOTHING = 0.02
 """The weight λ of the largest probability of a word in any language: a rare word in a small language proves little."""
 MARGIN = 4.5
