@@ -19,7 +19,7 @@ from perikope.fetch.filters import Filter, Negated, SharedCodes, Where, Without,
 from perikope.index.facets import metadata_pairs
 from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS
-from perikope.query.language import ALL, check_language, has_several_languages, note_on_others, with_unstated
+from perikope.query.language import ALL, check_language, has_several_languages, with_unstated
 from perikope.query.patent import Claims, Forms, Patent, Setting, load_patent, pasted, queries
 from perikope.query.publications import documents_with
 from perikope.query.terms import Query
@@ -64,8 +64,6 @@ class PatentQuery:
     """Conditions that documents must satisfy."""
     notes: tuple[str, ...]
     """Sentences for the user about what could not be done as requested."""
-    language_note: str = ""
-    """A sentence that says in which language the patent is searched, if no language was given; else empty."""
 
     @property
     def shares_codes(self) -> bool:
@@ -91,6 +89,8 @@ def patent_query(
 
     `claims` are the query claims: some of the patent's claims, or a text. Without a patent, they are the whole query
     and must be a text. `family` adds ids of documents to the patent's family.
+
+    Prior art in every language counts. So without a `language`, the words are looked up in every language of the index.
     """
     if patent is None:
         if not isinstance(claims, str) or not claims:
@@ -103,15 +103,13 @@ def patent_query(
     itself, members = _family(snapshot, query_patent, family)
     check_language(snapshot, language)
     languages = snapshot.languages if language in ("", ALL) else with_unstated(snapshot, language_code(language))
-    several = has_several_languages(snapshot)
     # If documents of the family may be results, they are included in the statistics, as all other documents are.
     left_out = [*itself, *members] if restriction.family_filter else itself
-    setting = Setting(snapshot, languages, members, left_out, translator, several and language != ALL, several and not language)
+    by_language = language != ALL and has_several_languages(snapshot)
+    setting = Setting(snapshot, languages, members, left_out, translator, by_language)
     fetch, browse = queries(query_patent, forms, setting, notes.append)
     filters = tuple(_filters(snapshot, query_patent, restriction, family, notes.append))
-    others = [code for code in snapshot.totals_by_language if code not in browse.languages] if setting.own_language else []
-    note = note_on_others(browse.languages[0], others) if others else ""
-    return PatentQuery(query_patent, fetch, browse, filters, tuple(notes), note)
+    return PatentQuery(query_patent, fetch, browse, filters, tuple(notes))
 
 
 def _filters(

@@ -134,14 +134,10 @@ def note_on_language(snapshot: Snapshot, text: str, searched: Searched) -> str:
         return ""
     chosen, others = searched.languages[0], searched.fallback.languages
     content = [word for word in words(text) if snapshot.analyzer.term(word, chosen) is not None]
-    return note_on_others(chosen, [code for code in others if searched.fallback.has(terms_of_words(snapshot, content, code))])
-
-
-def note_on_others(chosen: str, others: Sequence[str]) -> str:
-    """A sentence that says which language was searched, and how to search the others; empty if there are no others."""
-    if not others:
+    holding = [code for code in others if searched.fallback.has(terms_of_words(snapshot, content, code))]
+    if not holding:
         return ""
-    *first, last = others
+    *first, last = holding
     listed = f"{', '.join(first)} and {last}" if first else last
     return f"searched in {language_name(chosen)}; --language all searches {listed} too"
 

@@ -37,7 +37,6 @@ from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS
 from perikope.query.boolean import Word
 from perikope.query.code_terms import code_weights, with_terms
-from perikope.query.language import searched_languages, with_unstated
 from perikope.query.publications import find_publication, parse_publication
 from perikope.query.syntax import terms_of
 from perikope.query.terms import Query
@@ -258,19 +257,6 @@ class Setting:
     """Translates text in a language that is not searched; None to use the words as they are."""
     by_language: bool = False
     """Whether the collection is counted by language."""
-    own_language: bool = False
-    """Whether the words of a text are looked up in its own language only; otherwise in all searched languages."""
-
-    def of_text(self, text: str, language: str) -> tuple[str, ...]:
-        """The languages in which the words of a text in a language are looked up.
-
-        If the language is not known and only one is searched, the words of the text decide.
-        """
-        if not self.own_language:
-            return tuple(dict.fromkeys((language, *self.languages) if language in self.languages else self.languages))
-        if language in self.languages and language != _UNKNOWN_LANGUAGE:
-            return with_unstated(self.snapshot, language)
-        return searched_languages(self.snapshot, text).languages if language == _UNKNOWN_LANGUAGE else tuple(self.languages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +265,6 @@ class _Text:
 
     text: str
     languages: tuple[str, ...]
-    is_names: bool = False
-    """Whether the text consists of names, which belong to no language."""
 
 
 def queries(patent: Patent, forms: Forms, setting: Setting, on_note: Callable[[str], None]) -> tuple[Query, Query]:
@@ -344,24 +328,22 @@ def _form(patent: Patent, parts: Sequence[str], most: int | str, weighted: bool,
     if not best:
         on_note(f"no word of {patent.name} is in the index, so nothing can be found")
     query = _query(best, weighted, "\n".join(text.text for text in texts))
-    in_languages = [text.languages for text in texts if not text.is_names] or [tuple(setting.languages)]
-    searched = tuple(dict.fromkeys(language for languages in in_languages for language in languages))
-    return replace(query, languages=searched) if setting.by_language else query
+    return replace(query, languages=tuple(setting.languages)) if setting.by_language else query
 
 
 def _text(patent: Patent, part: str, setting: Setting, on_note: _OnNote) -> _Text | None:
     """The text of a part in one language; None if the patent has no such part.
 
     The language is the preferred one, else that of the patent if it is searched, else another searched language. A text
-    in a language that is not searched is translated. For the languages in which its words are looked up see
-    `Setting.of_text`. Names are not translated, and are looked up in all languages of the index.
+    in a language that is not searched is translated. The words are looked up in all searched languages. Names are not
+    translated, and are looked up in all languages of the index.
     """
     texts = _texts(patent, part, setting, on_note)
     if not texts:
         return None
     wanted = list(setting.languages)
     if part == NAMES:
-        return _Text("\n".join(texts.values()), tuple(dict.fromkeys((*wanted, *setting.snapshot.languages))), is_names=True)
+        return _Text("\n".join(texts.values()), tuple(dict.fromkeys((*wanted, *setting.snapshot.languages))))
     suiting = [language for language in (wanted[0], patent.language, *wanted) if language in texts and language in wanted]
     language = suiting[0] if suiting else patent.language if patent.language in texts else next(iter(texts))
     text = texts[language]
@@ -371,12 +353,12 @@ def _text(patent: Patent, part: str, setting: Setting, on_note: _OnNote) -> _Tex
                 f"the {part} of {patent.name} is not translated, because its language ({language}) is searched too; "
                 f"to translate it, search {wanted[0]} only"
             )
-        return _Text(text, setting.of_text(text, language))
+        return _Text(text, tuple(dict.fromkeys((language, *wanted))))
     if language != _UNKNOWN_LANGUAGE and setting.translator is not None:
-        text, language = setting.translator(text, language, wanted[0]), wanted[0]
+        text = setting.translator(text, language, wanted[0])
     elif language != _UNKNOWN_LANGUAGE:
         on_note(_Untranslated(language, part))
-    return _Text(text, setting.of_text(text, language))
+    return _Text(text, tuple(wanted))
 
 
 def _texts(patent: Patent, part: str, setting: Setting, on_note: _OnNote) -> dict[str, str]:

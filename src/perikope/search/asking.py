@@ -142,8 +142,7 @@ def _has_document(snapshot: Snapshot, condition: Filter) -> bool:
 
 
 def _of_patent(query: PatentQuery) -> Prepared:
-    language = query.browse.languages[0] if query.language_note else ""
-    return Prepared(query.fetch, query.browse, query.filters, query.notes, language, query.language_note, query.patent)
+    return Prepared(query.fetch, query.browse, query.filters, query.notes, patent=query.patent)
 
 
 def read_patent(
