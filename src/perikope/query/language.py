@@ -32,8 +32,8 @@ STOP_WORD = 1 / 200
 text."""
 SMOOTHING = 0.02
 """The weight λ of the largest probability of a word in any language: a rare word in a small language proves little."""
-MARGIN = 4.5
-"""How far the best language must be ahead of the next one to be the language of the query: odds of 90 to 1."""
+MARGIN = 4.0
+"""How far the best language must be ahead of the next one to be the language of the query: odds of 55 to 1."""
 
 _OPERATORS = re.compile(r"\{[^}]*\}|\b(?:AND|OR|NOT|SAME|(?:NEAR|ADJ)(?:/\d+)?)\b|\w+\*")
 """Operators, terms in braces, and wildcards of a Boolean query, which are no words of a language."""
