@@ -122,7 +122,7 @@ def cases_of(collection: Collection, models: Sequence[str]) -> list[Case]:
         Case(("--model", "prox_h", f"--elements={','.join(tags[:2])}", "--no-overlap")),
         Case(("--model", "lm", "--no-overlap", "--group-by-document", "fetch", "--elements")),
         Case(
-            ("--model", "prox", "--no-overlap", "--group-by-document", "score", "--drop-unmatched", "--documents", "50", "--elements"),
+            ("--model", "prox", "--no-overlap", "--group-by-document", "score", "--documents", "50", "--elements"),
             "short",
         ),
         Case(("--group-by-document", "score", "-k", "100")),

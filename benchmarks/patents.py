@@ -57,7 +57,7 @@ def _index(folder: Path) -> Index:
     index = Index.create(target, stemmer="porter")
     index.add(_distinct(read(folder, on_problem=lambda problem: skipped.append(str(problem)), hashes=False)))
     index.commit()
-    print(f"{index.documents} documents, {index.passages} passages of {folder}; {len(skipped)} files skipped", flush=True)
+    print(f"{len(index)} documents, {index.passages} passages of {folder}; {len(skipped)} files skipped", flush=True)
     return index
 
 

@@ -43,7 +43,7 @@ class Worker:
 
     def open(self, request):
         self.index = pk.Index.open(request["index"])
-        return {"documents": self.index.documents, "passages": self.index.passages}
+        return {"documents": len(self.index), "passages": self.index.passages}
 
     def search(self, request):
         options, hits = request["options"], request["hits"]

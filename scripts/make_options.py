@@ -24,7 +24,7 @@ Generated from `SearchOptions` by `python scripts/make_options.py`. Edit the dec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:

@@ -64,6 +64,7 @@ def test_public_names_are_there():
 
     assert all(getattr(perikope, name) is not None for name in perikope.__all__)
     assert set(dir(perikope)) == {*perikope.__all__, "__version__"}
+    assert (SOURCE / "py.typed").is_file(), "type checkers read the annotations"
 
 
 def test_the_architecture_page_lists_the_folders_in_this_order():

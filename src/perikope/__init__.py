@@ -1,8 +1,9 @@
 """perikope finds the passage, and scores it in the context it was cut from.
 
 >>> import perikope as pk
->>> index = pk.Index.create(directory)                                      # doctest: +SKIP
->>> index.add(pk.read("docs/")); index.commit()                             # doctest: +SKIP
+>>> with pk.Index.create("idx") as index:                                   # doctest: +SKIP
+...     index.add(pk.read("docs/"))
+>>> index = pk.Index.open("idx")                                            # doctest: +SKIP
 >>> for hit in index.search("pump with a magnetic coupling", k=10):         # doctest: +SKIP
 ...     print(hit.score, hit.document, hit.path, hit.text)
 """
@@ -15,8 +16,11 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from perikope.browse.models import model
     from perikope.core.errors import PerikopeError
     from perikope.document.tree import Document, Kind, TreeBuilder
+    from perikope.evaluation.io.judgements import read_judgements
+    from perikope.evaluation.io.topics import read_topics
     from perikope.evaluation.measures import evaluate
     from perikope.formats import read
     from perikope.query.topic import Topic
@@ -26,7 +30,8 @@ if TYPE_CHECKING:
     from perikope.search.results import Results
 
 __all__ = [
-    "Document", "Hit", "Index", "Kind", "PerikopeError", "Results", "SearchOptions", "Topic", "TreeBuilder", "evaluate", "read",
+    "Document", "Hit", "Index", "Kind", "PerikopeError", "Results", "SearchOptions", "Topic", "TreeBuilder", "evaluate", "model", "read",
+    "read_judgements", "read_topics",
 ]  # fmt: skip
 
 _HOMES = {
@@ -40,7 +45,10 @@ _HOMES = {
     "Topic": "perikope.query.topic",
     "TreeBuilder": "perikope.document.tree",
     "evaluate": "perikope.evaluation.measures",
+    "model": "perikope.browse.models",
     "read": "perikope.formats",
+    "read_judgements": "perikope.evaluation.io.judgements",
+    "read_topics": "perikope.evaluation.io.topics",
 }
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -93,7 +94,7 @@ def test_run_and_eval(index, tmp_path, capsys):
     qrels.write_text("1 0 d1#p1 1\n2 0 d2#p1 1\n")
     code, _, err = run(capsys, "run", index, topics, "--out", out)
     assert code == 1
-    assert "topic 2: no passage contains a word of the query" in err
+    assert "topic 2: no passage matches the query" in err
     assert out.read_text().splitlines()[0].startswith("1 Q0 d1#p1 1 ")
     code, table, _ = run(capsys, "eval", qrels, out, "--measures", "RR MAP(D)")
     assert code == 0
@@ -204,6 +205,29 @@ def test_unreadable_files_of_a_folder_are_counted(tmp_path, capsys):
     assert "empty.txt" in err
 
 
+def test_code_is_shown_line_by_line_and_can_be_left_out(tmp_path, capsys):
+    code = "def pump(speed):\n\tif speed:\n        return 'a\x1b[31m  b'\n\n" + "\n".join(f"line_{n} = valve" for n in range(99))
+    (tmp_path / "a.md").write_text(f"# Rotor\n\nThe pump has a rotor.\n\n```py\n{code}\n```\n")
+    run(capsys, "index", tmp_path / "a.md", "--to", tmp_path / "index")
+    out = run(capsys, "search", tmp_path / "index", "speed", "--model", "bm25")[1]
+    assert "     def pump(speed):\n         if speed:\n             return 'a [31m  b'\n\n     line_0 = valve\n" in out
+    assert out.endswith(" = valve\n     …\n")
+    assert "line_98" not in out
+    assert "line_98 = valve\n" in run(capsys, "search", tmp_path / "index", "valve", "--full", "--tag", "code")[1]
+    out = run(capsys, "search", tmp_path / "index", "pump valve", "--without-tag", "code", "--json")[1]
+    assert [json.loads(line)["tag"] for line in out.splitlines()] == ["p"]
+    fails(capsys, "unknown tag of passages 'cod'; did you mean 'code'?", "search", tmp_path / "index", "pump", "--without-tag", "cod")
+
+
+def test_a_table_row_is_found_by_its_columns(tmp_path, capsys):
+    table = "| Pump | Flow | Noise |\n|---|---|---|\n| MC-8 | 12 | 31 |\n| LV-40 | 9 | 44 |\n"
+    (tmp_path / "a.md").write_text(f"# Data\n\nNothing else.\n\n{table}")
+    (tmp_path / "b.html").write_text("<h1>Other</h1><p>The MC-8 is old.</p>")
+    run(capsys, "index", tmp_path, "--to", tmp_path / "index")
+    out = run(capsys, "search", tmp_path / "index", "noise and flow of the MC-8", "-k", "1", "--model", "qsf_v_title")[1]
+    assert "Data › Pump | Flow | Noise\n     MC-8 | 12 | 31" in out
+
+
 def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
     path = tmp_path / "evil.jsonl"
     path.write_text(json.dumps({"id": "d1", "title": "a\x1b]0;owned\x07", "passages": ["pump \x1b[31mred"]}) + "\n")
@@ -213,9 +237,13 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
     assert "\x07" not in out
 
 
-def test_the_demo_finds_by_context_what_words_alone_do_not(capsys):
+def test_the_demo_finds_by_context_what_words_alone_do_not(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "110")
     code, out, _ = run(capsys, "demo")
     assert code == 0
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    shown = readme[readme.index("» how often") :].partition("```")[0]
+    assert [line for line in shown.splitlines() if line not in out.splitlines()] == []
     assert out.count("(the answer has rank 1)") == 3
     assert out.count("bm25: each passage alone   (the answer has rank 1)") == 0
 

@@ -27,7 +27,9 @@ def test_that_no_passage_satisfies_a_query_is_not_that_none_holds_its_words(inde
         "no passage that meets the conditions satisfies the query"
     )
     assert said(capsys, index, "zeppelin") == "no passage contains any of these words"
-    assert said(capsys, index, "pump", "--filter", "id=d9") == "no document meets the conditions"
+    assert run(capsys, "search", index, "pump", "--filter", "id=d9") == (
+        0, "no document meets the conditions\n", "perikope: note: no document has the id 'd9'; similar names: d2\n",
+    )  # fmt: skip
 
 
 def test_operators_in_small_letters_are_pointed_out(index, capsys):
@@ -80,6 +82,14 @@ def test_a_query_that_begins_with_a_dash(index, capsys):
     assert "behind" not in err
 
 
-def test_what_is_about_overlap_needs_it(index, capsys):
-    fails(capsys, "add no_overlap, or leave drop_unmatched out", "search", index, "pump", "--elements", "--drop-unmatched")
-    assert said(capsys, index, "pump", "--no-overlap", "--drop-unmatched", "--elements")
+def test_a_small_score_is_not_printed_as_zero(index, capsys):
+    for options in (("--model", "lm"), ("--model", "lm", "--document-ranking", "maxp"), ("--filter", "id=d2")):
+        shown = said(capsys, index, "pump shaft rotor", *options)
+        assert "  1. " in shown
+        assert " 0.0000 " not in shown
+
+
+def test_a_search_by_proximity_says_why_it_finds_nothing(index, capsys):
+    assert "needs all words near each other: join words by OR" in said(capsys, index, "zeppelin AND pump", "--model", "prox")
+    assert said(capsys, index, "zeppelin", "--model", "prox") == "no passage contains any of these words"
+    assert " 0.0000 " in said(capsys, index, "zeppelin pump", "--model", "prox", "--keep-unmatched")

@@ -41,7 +41,7 @@ def test_it_is_whole(index):
 
 
 def test_its_statistics_are_those_of_its_documents(index):
-    assert (index.documents, index.passages, index.languages) == (3, 6, ["en", "fr"])
+    assert (len(index), index.passages, index.languages) == (3, 6, ["en", "fr"])
     statistics = index._snapshot.statistics(["en:pump", "en:rotor", "fr:rotor", "fr:pomp", "en:nobodi"])
     assert (statistics.documents, statistics.tokens, statistics.passages, statistics.passage_tokens) == (3, 325, 6, 317)
     assert statistics.document_frequency.tolist() == [3, 2, 1, 1, 0]

@@ -54,6 +54,7 @@ def test_empty_file_is_an_input_error(format: Format, content: bytes, tmp_path: 
 
 
 @every_format
+@pytest.mark.filterwarnings("ignore::perikope.core.errors.InputWarning")
 def test_garbage_is_an_input_error_or_a_document(format: Format, tmp_path: Path) -> None:
     chance = random.Random(7)
     path = tmp_path / f"garbage{suffix_of(format)}"

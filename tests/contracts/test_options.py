@@ -17,7 +17,7 @@ import pytest
 from perikope import cli
 from perikope.core.errors import InputError, UsageError
 from perikope.core.options import checked_options
-from perikope.core.values import Names, NamesOrAll, Numbers, OneOf, Switch
+from perikope.core.values import Lines, Names, NamesOrAll, Numbers, OneOf, Switch
 from perikope.evaluation.experiment.outcome import slug
 from perikope.evaluation.experiment.plan import load_plan
 from perikope.evaluation.experiment.running import run_experiment
@@ -67,6 +67,8 @@ CASES = {
     "browse_query": Case("gasket beside the impeller"),
     "syntax": Case("boolean", query="strainer NOT gasket"),
     "language": Case("de", query="impeller volute"),
+    "synonyms": Case(["strainer, gasket"], query="strainer"),
+    "fuzzy": Case(1, query="strianer"),
     "browse_expand": Case("bo1"),
     "fetch": Case("sim(mu=2)", {"model": "psg_doc"}),
     "documents": Case(2),
@@ -82,12 +84,13 @@ CASES = {
     "code_level": of_patent("class"),
     "part": Case("claims"),
     "tag": Case(["claim"]),
+    "without_tag": Case(["claim"]),
     "must_match": Case(True),
     "across_passages": Case(True, query="gasket brine"),
     "k": Case(3),
     "elements": Case(["claims", "claim"]),
     "no_overlap": Case(True, {"elements": True}),
-    "drop_unmatched": Case(True, {"elements": True, "no_overlap": True, "model": "prox", "syntax": "boolean"}, "gasket AND brine"),
+    "keep_unmatched": Case(True, {"elements": True, "no_overlap": True, "model": "prox", "syntax": "boolean"}, "gasket AND brine"),
     "group_by_document": Case("score"),
     "one_per": Case("family"),
     "fetch_words": of_patent(1, {**OPEN, "model": "psg_doc"}),
@@ -175,6 +178,9 @@ def test_the_command_line_has_it(index, name, capsys, tmp_path):
     elif name == "ids":
         (tmp_path / "ids.txt").write_text("\n".join(value))
         value = [str(tmp_path / "ids.txt")]
+    elif isinstance(OPTIONS[name].kind, Lines):
+        (tmp_path / "lines.txt").write_text("\n".join(value))
+        value = tmp_path / "lines.txt"
     options = [text for other, given in case.base.items() for text in arguments(other, given)]
     options += [OPTIONS[name].command_line, value] if name == "candidates" else arguments(name, value)
     asked = ["--patent", PATENT] if case.with_patent else [case.query]
@@ -308,6 +314,9 @@ def test_generated_files_are_up_to_date():
         ({"k": 10**400}, "k must be a whole number from"),
         ({"rescore_weight": 10**400}, "rescore_weight must be in .0, 1."),
         ({"candidates": {"d": 10**400}}, "the number of 'd' is too large or not finite"),
+        ({"synonyms": ["plane"]}, "the rule 'plane' has only one entry"),
+        ({"synonyms": [1]}, "synonyms must be the path of a file, or a list of its lines; one of the lines is a whole number"),
+        ({"fuzzy": 3}, "fuzzy must be a whole number from 0 to 2|fuzzy must be .*in .0, 2."),
         ({"must_match": 1}, "must_match must be true or false, not a whole number"),
         ({"fetch_parts": {"title": "2"}}, "fetch_parts must be a table of numbers; 'title' has text"),
     ],

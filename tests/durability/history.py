@@ -100,7 +100,7 @@ def verify(index: Index) -> int:
     """Assert that a snapshot contains exactly what its commit wrote; returns the commit."""
     snapshot, commit = index._snapshot, commit_of(index)
     expected = content(commit)
-    assert index.documents == len(expected)
+    assert len(index) == len(expected)
     alive = sum(int(segment.alive.sum()) for segment in snapshot.segments)
     assert alive == len(expected)
     for id, writer in expected.items():
@@ -114,7 +114,7 @@ def verify(index: Index) -> int:
 
 def answers(index: Index) -> list[object]:
     """Results and statistics of an index, to compare it with a rebuild."""
-    values: list[object] = [index.documents, index.passages]
+    values: list[object] = [len(index), index.passages]
     statistics = index._snapshot.statistics(TERMS)
     values += [str(getattr(statistics, name)) for name in type(statistics).__slots__]
     values += [[counts.tolist() for counts in index._snapshot.part_statistics(TERMS, part)] for part in ("", "claims")]

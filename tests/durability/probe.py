@@ -83,7 +83,7 @@ def look(folder: Path) -> str:
     """A checksum of everything that can be read; raises the errors of reading."""
     index = Index.open(folder)
     snapshot = index._snapshot
-    seen: list[object] = [index.documents, index.passages, index.languages]
+    seen: list[object] = [len(index), index.passages, index.languages]
     for model in (name for name, definition in MODELS.items() if not definition.needs_store):
         results = index.search(QUERY, model=model, k=50)
         # The last results are in short documents. The explanation of a long one lists hundreds of occurrences, which

@@ -56,7 +56,7 @@ def test_two_programs_cannot_make_the_same_index(tmp_path):
     """An index without a commit may be made anew, but not while another process writes to it."""
     index = Index.create(tmp_path / "index")
     make_changes(index, 1)
-    with pytest.raises(IndexFormatError, match="is being written by another process"):
+    with pytest.raises(IndexFormatError, match="has unfinished changes in this process"):
         Index.create(tmp_path / "index")
     index.commit()
     assert verify(Index.open(tmp_path / "index")) == 1

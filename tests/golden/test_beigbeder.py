@@ -74,14 +74,15 @@ def test_the_first_paragraph(scores, query, model, expected):
 
 
 def test_an_occurrence_does_not_reach_into_other_elements(scores):
-    found = scores("composer OR museum", "prox(k=7)")
+    found = scores("composer OR museum", "prox(k=7)", "--keep-unmatched")
     assert found == pytest.approx({ARTICLE: 0.464286, BODY: 0.423645, FIRST: 0.511905, SECOND: 0.0}, abs=1e-6)
+    assert SECOND not in scores("composer OR museum", "prox(k=7)")
 
 
 def test_the_best_element_without_those_that_overlap_it(scores):
     assert list(scores("composer AND museum", "prox(k=7)", "--no-overlap", "--group-by-document=fetch")) == [FIRST]
-    assert list(scores("composer AND handel AND restored", "prox(k=7)", "--no-overlap")) == [ARTICLE]
-    assert scores("composer AND handel AND restored", "prox(k=7)", "--no-overlap", "--drop-unmatched") == {}
+    assert list(scores("composer AND handel AND restored", "prox(k=7)", "--no-overlap", "--keep-unmatched")) == [ARTICLE]
+    assert scores("composer AND handel AND restored", "prox(k=7)", "--no-overlap") == {}
 
 
 def test_explanation(index, capsys):

@@ -51,7 +51,7 @@ def test_any_history_equals_a_rebuild(monkeypatch_module, most, steps):
     monkeypatch_module.setattr(commits, "MAX_SEGMENTS", most)
     index, content = apply(steps)
     rebuilt = index_of(list(content.values()))
-    assert index.documents == len(content)
+    assert len(index) == len(content)
     assert index.passages == rebuilt.passages
     plain = PlainCollection(list(content.values()), ANALYZER)
     terms = [*sorted(plain.occurrences), "en:absent", "fr:pump", "en:seal"]

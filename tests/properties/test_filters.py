@@ -26,7 +26,7 @@ DATES = {
     "20121231": "2012 12 31", "2013-04-01T10:30": "2013 04 01 10 30",
 }  # fmt: skip
 NUMBERS = ["3", "10", "-2", "1.5", "1e3"]
-TEXTS = ["", "a", "ab", "abc", "b", "a|b", 'say "x"', "été", "*", "a..b", "\U00010000"]
+TEXTS = ["", "a", "ab", "aB", "ABC", "abc", "b", "a|b", "Straße", "STRASSE", 'say "x"', "été", "ÉTÉ", "*", "a..b", "\U00010000"]
 FIELDS = ["year", "ipc", "x", "a.b", "odd =|field"]
 
 scalars = st.one_of(
@@ -88,8 +88,20 @@ def plain_sign(value, bound):
         try:
             mine, theirs = float(value), float(bound)
         except ValueError:
-            mine, theirs = value, bound
+            mine, theirs = value.casefold(), bound.casefold()
     return (mine > theirs) - (mine < theirs)
+
+
+def plain_same(value, wanted):
+    """Whether a value is what was written without quotes: as a text without case, as a number, or as a date."""
+    number = str(float(wanted)).removesuffix(".0") if wanted in ("1.50", "1E3") else wanted
+    return value.casefold() == wanted.casefold() or value == number or (wanted in DATES and plain_sign(value, wanted) == 0)
+
+
+def plain_wildcard(value, part, before, after):
+    if before and after:
+        return part in value
+    return value.endswith(part) if before else value.startswith(part)
 
 
 def plain_inside(value, code):
@@ -116,15 +128,22 @@ def conditions(draw):
     """A filter as it is written, its field, and what it says of a value of that."""
     field = draw(st.sampled_from(FIELDS))
     name = quote(field) if field.startswith("odd") else field
-    kind = draw(st.sampled_from(["equal", "prefix", "compare", "between", "code", "code prefix"]))
+    kind = draw(st.sampled_from(["equal", "same", "wildcard", "compare", "between", "code", "code prefix"]))
     negation = draw(st.sampled_from(["", "!"])) if kind != "compare" else ""
     if kind == "equal":
         wanted = draw(st.lists(st.sampled_from([*TEXTS, *NUMBERS, *DATES]), min_size=1, max_size=3))
         rest, holds = "=" + "|".join(map(quote, wanted)), wanted.__contains__
-    elif kind == "prefix":
-        # In a field of codes only the empty one is about the text.
-        prefix = draw(st.sampled_from(["", *([] if field == "ipc" else ["a", "ab", "20", "201", "é"])]))
-        rest, holds = f"={prefix}*", lambda value: value.startswith(prefix)
+    elif kind == "same" and field != "ipc":
+        wanted = draw(st.sampled_from(["A", "aB", "strasse", "Été", "3", "1.50", "1E3", "2013", "2013-04"]))
+        rest, holds = f"={wanted}", lambda value: plain_same(value, wanted)
+    elif kind in ("same", "wildcard"):
+        before, after = draw(st.sampled_from([(True, False), (False, True), (True, True)]))
+        # In a field of codes, only a wildcard at the beginning is about the text.
+        part = draw(st.sampled_from(["", *([] if field == "ipc" and not before else ["a", "B", "20", "201", "é", "SS", "4-0"])]))
+        exact, before, after = draw(st.booleans()) and bool(part), before or not part, after or not part
+        written = quote(part) if exact else part
+        rest = f"={'*' * before}{written}{'*' * after}" if part else "=*"
+        holds = lambda value: plain_wildcard(*((value, part) if exact else (value.casefold(), part.casefold())), before, after)  # noqa: E731
     elif kind == "compare":
         operator, bound = draw(st.sampled_from([*SIGNS])), draw(bounds)
         rest, holds = f"{operator}{quote(bound)}", lambda value: plain_sign(value, bound) in SIGNS[operator]

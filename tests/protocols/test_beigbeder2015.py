@@ -133,6 +133,7 @@ field = "description,narrative"
 elements = true
 no_overlap = true
 group_by_document = "fetch"
+keep_unmatched = true
 [comparison]
 test = "wilcoxon"
 correction = "none"

@@ -7,6 +7,7 @@ the node names.
 from __future__ import annotations
 
 from perikope.browse.signals import Curve, Node
+from perikope.core.numbers import number_in_print
 
 
 def render(node: Node, indent: str = "") -> str:
@@ -17,7 +18,7 @@ def render(node: Node, indent: str = "") -> str:
       1.0000  a
       2.0000  b
     """
-    lines = [f"{indent}{_number(node.value)}  {node.label}{_operation(node)}"]
+    lines = [f"{indent}{number_in_print(node.value)}  {node.label}{_operation(node)}"]
     lines += [render(child, indent + "  ") for child in node.children]
     return "\n".join(lines)
 
@@ -45,10 +46,6 @@ def curves_of(node: Node) -> tuple[Curve, ...]:
 
 def _operation(node: Node) -> str:
     if node.operation == "affine":
-        offset = f" {'-' if node.intercept < 0 else '+'} {_number(abs(node.intercept))}" if node.intercept else ""
-        return f"  [{_number(node.slope)} × …{offset}]"
+        offset = f" {'-' if node.intercept < 0 else '+'} {number_in_print(abs(node.intercept))}" if node.intercept else ""
+        return f"  [{number_in_print(node.slope)} × …{offset}]"
     return "" if node.operation == "fact" else f"  [{node.operation} of]" if node.children else "  [no query term]"
-
-
-def _number(value: float) -> str:
-    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"

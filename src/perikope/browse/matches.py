@@ -24,6 +24,7 @@ from perikope.index.saved_tables import SavedTable, read_table
 from perikope.index.segments import Segment
 from perikope.kernels.gather import are_below, are_ranges, owners, read_of_owners, read_ranges
 from perikope.kernels.join import TermCounts, add_titles, count_terms, occurrences_of_ranges, scan, sum_ancestors
+from perikope.query.group_terms import terms_in
 from perikope.query.terms import Query
 from perikope.text.analysis import word_spans
 
@@ -43,6 +44,8 @@ class Frequencies:
     """Index of each entry's term in the query."""
     count: Integers32
     """Number of occurrences of the term in the unit, per entry."""
+    single_terms_in: Callable[[int], dict[str, int]] | None = field(default=None, repr=False, compare=False)
+    """Returns the single terms of group terms that occur in a unit, with their frequencies; None without groups."""
 
     @property
     def unit(self) -> Integers:
@@ -165,7 +168,10 @@ class Matches:
     None if the matches were assembled from plain columns.
     """
     all_terms: Matches | None = None
-    """The matches of all terms, if some terms occur only under NOT; otherwise None. See `with_negated`."""
+    """The matches of all single terms, if some terms occur only under NOT or are group terms; otherwise None.
+
+    See `with_negated`.
+    """
     _memo: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
     """Results of `once` by key; None unless the matches are `shared`.
 
@@ -220,7 +226,7 @@ class Matches:
         return value
 
     def with_negated(self) -> Matches:
-        """The matches including the terms that occur only under NOT, for code that evaluates the query's tree."""
+        """The matches of all single terms, also of those under NOT, for code that evaluates the query's tree."""
         return self if self.all_terms is None else self.all_terms
 
     def require_passages(self, model: str) -> None:
@@ -240,7 +246,10 @@ class Matches:
         if not self.in_titles.term.size:
             return self.in_passages
         passages, titles = (TermCounts(own.first_entry, own.term, own.count) for own in (self.in_passages, self.in_titles))
-        return Frequencies(*add_titles(passages, self.section_of_passage, self.parent_of_section, titles, len(self.query.terms)))
+        counts = add_titles(passages, self.section_of_passage, self.parent_of_section, titles, len(self.query.terms))
+        if self.all_terms is None or self.in_titles.single_terms_in is None:
+            return Frequencies(*counts)
+        return replace(Frequencies(*counts), single_terms_in=_single_terms(self.all_terms.in_passages_with_titles, self.all_terms.query))
 
     def length_with_titles_of_passage(self) -> Integers:
         """The number of indexed tokens of each passage and of the titles of all sections that contain it."""
@@ -260,7 +269,7 @@ def join(
     numbers, scores = candidates.documents[order], candidates.scores[order]
     pieces = []
     parts: dict[str, int] = {}
-    terms = snapshot.look_up(query.terms)
+    terms = snapshot.look_up(query.ungrouped.terms)
     bounds = np.searchsorted(numbers, snapshot.first_document)
     for i, segment in enumerate(snapshot.segments):
         inside = slice(int(bounds[i]), int(bounds[i + 1]))
@@ -269,9 +278,10 @@ def join(
             rows = _passages(segment, local) if units == "passages" else read_elements(segment, local, units, tags)
             pieces.append(_join_segment(segment, terms.numbers[i], local, rows, parts))
     column = _concatenate(pieces)
-    statistics = snapshot.statistics_of(terms, query.terms if query.languages else None)
-    matches = assemble(query, statistics, numbers, scores, column, tuple(parts))
-    return without_negated(
+    single = query.ungrouped
+    statistics = snapshot.statistics_of(terms, single.terms if query.languages else None)
+    matches = assemble(single, statistics, numbers, scores, column, tuple(parts))
+    return for_scores(
         replace(
             matches,
             units=units,
@@ -281,7 +291,8 @@ def join(
             table=partial(read_table, folder=snapshot.folder),
             snapshot=snapshot,
             parts_of_score=lambda document: candidates.parts_of_score(int(numbers[document])),
-        )
+        ),
+        query,
     )
 
 
@@ -292,21 +303,26 @@ def _ranks_by_id(snapshot: Snapshot, numbers: Integers) -> Integers:
     return rank
 
 
-def without_negated(matches: Matches) -> Matches:
-    """The matches without the terms that occur only under NOT. `with_negated` of the result returns all terms."""
-    query = matches.query.positive
-    if len(query.terms) == len(matches.query.terms):
+def for_scores(matches: Matches, query: Query) -> Matches:
+    """The matches of the terms that count in the scores of a query; `matches` have its single terms.
+
+    Terms that occur only under NOT are left out, and group terms take the place of their single terms. `with_negated`
+    of the result returns all single terms.
+    """
+    query = query.positive
+    if query.terms == matches.query.terms:
         return matches
-    number = {term: i for i, term in enumerate(query.terms)}
+    number = {single: i for i, term in enumerate(query.terms) for single in terms_in(term)}
+    has_groups = len(number) > len(query.terms)
     number_of_term = np.array([number.get(term, -1) for term in matches.query.terms], np.int32)
-    terms = np.flatnonzero(number_of_term >= 0)
     positive = number_of_term[matches.term_of_occurrence] >= 0
     before = np.concatenate([[0], np.cumsum(positive)])
 
     def only(frequencies: Frequencies) -> Frequencies:
         entries = number_of_term[frequencies.term] >= 0
         first_entry = np.concatenate([[0], np.cumsum(entries)])[frequencies.first_entry]
-        return Frequencies(first_entry, number_of_term[frequencies.term[entries]], frequencies.count[entries])
+        kept = Frequencies(first_entry, number_of_term[frequencies.term[entries]], frequencies.count[entries])
+        return _added_up(kept, len(query.terms), _single_terms(lambda: frequencies, matches.query)) if has_groups else kept
 
     def characters() -> Positions:
         positions = matches.characters()
@@ -315,7 +331,7 @@ def without_negated(matches: Matches) -> Matches:
     return replace(
         matches,
         query=query,
-        statistics=matches.statistics.at(terms),
+        statistics=_statistics_of(matches.statistics, number_of_term, len(query.terms)),
         term_of_occurrence=number_of_term[matches.term_of_occurrence[positive]],
         position_of_occurrence=matches.position_of_occurrence[positive],
         first_occurrence_of_document=before[matches.first_occurrence_of_document],
@@ -327,6 +343,47 @@ def without_negated(matches: Matches) -> Matches:
         characters=cache(characters),
         all_terms=matches,
     )
+
+
+def _single_terms(frequencies: Callable[[], Frequencies], query: Query) -> Callable[[int], dict[str, int]]:
+    """A function that returns the terms of a query that occur in a unit, with their frequencies."""
+    read = cache(frequencies)
+
+    def in_unit(unit: int) -> dict[str, int]:
+        entries = slice(*read().first_entry[unit : unit + 2].tolist())
+        return {query.terms[term]: count for term, count in zip(read().term[entries], read().count[entries].tolist(), strict=True)}
+
+    return in_unit
+
+
+def _added_up(frequencies: Frequencies, terms: int, single_terms_in: Callable[[int], dict[str, int]]) -> Frequencies:
+    """Frequencies in which each unit has one entry per term; the entries of one term are added up."""
+    units = frequencies.first_entry.size - 1
+    entry, position = np.unique(frequencies.unit * terms + frequencies.term, return_inverse=True)
+    count = np.bincount(position, frequencies.count, minlength=entry.size).astype(np.int32)
+    first_entry = np.searchsorted(entry, np.arange(units + 1) * terms)
+    return Frequencies(first_entry, (entry % max(terms, 1)).astype(np.int32), count, single_terms_in)
+
+
+_OF_LANGUAGE = ("documents", "tokens", "passages", "passage_tokens")
+_IN_UNITS, _IN_ALL = ("document_frequency", "passage_frequency"), ("collection_frequency", "passage_collection_frequency")
+
+
+def _statistics_of(statistics: Statistics, number_of_term: Integers32, terms: int) -> Statistics:
+    """The statistics of terms, from those of their single terms. `number_of_term` has the term of each of these or -1.
+
+    A term has the largest number of documents and passages of its single terms, and the sum of their occurrences.
+    """
+    single = np.flatnonzero(number_of_term >= 0)
+    counts: dict[str, Any] = {name: np.zeros(terms, np.int64) for name in (*_IN_UNITS, *_IN_ALL)}
+    for names, combine in ((_IN_UNITS, np.maximum), (_IN_ALL, np.add)):
+        for name in names:
+            combine.at(counts[name], number_of_term[single], getattr(statistics, name)[single])
+    for name in _OF_LANGUAGE:
+        if isinstance(of_language := getattr(statistics, name), np.ndarray):  # all single terms of a term have its language
+            counts[name] = np.zeros(terms, np.int64)
+            counts[name][number_of_term[single]] = of_language[single]
+    return replace(statistics, **counts)
 
 
 def assemble(

@@ -40,7 +40,7 @@ class Presentation:
     no_overlap: bool = False
     """Leave out results that overlap a better result of the same document, and results with score 0.
 
-    If all results of a document score 0, its outermost results stay, unless `drop_unmatched` is set.
+    If all results of a document score 0, its outermost results stay.
     """
     group_by_document: Grouping = ""
     """Whether results are grouped by document, and how the documents are ordered.
@@ -48,8 +48,6 @@ class Presentation:
     `score` orders documents by their best result. `fetch` orders them by fetch score ("relevant in context"). Empty
     means one list without groups.
     """
-    drop_unmatched: bool = False
-    """With `no_overlap`, leave out documents whose results all score 0."""
     one_per: str = ""
     """A metadata field. Among documents with the same value of this field, only the best-ranked one has results."""
 
@@ -107,7 +105,7 @@ def _present(
     document = matches.document_of_passage[rows]
     if presentation.no_overlap:
         unmatched = np.bincount(document, values != 0, minlength=matches.documents) == 0
-        kept = (values != 0) | (unmatched[document] & (not presentation.drop_unmatched))
+        kept = (values != 0) | unmatched[document]
         rows, values, document = rows[kept], values[kept], document[kept]
     # By document, then by decreasing score.
     order = np.lexsort((rows, -values, document))

@@ -16,6 +16,7 @@ import numpy as np
 
 from perikope.browse.matches import Frequencies
 from perikope.core.arrays import Floats, Integers
+from perikope.query.group_terms import terms_in
 from perikope.query.terms import Query
 
 ROUNDING = 1e-12
@@ -147,7 +148,8 @@ def fact(label: str, values: Floats) -> Column:
 def sum_over_terms(label: str, query: Query, frequencies: Frequencies, factors: Mapping[str, Floats]) -> Column:
     """For each unit of `frequencies`, the product of the factors, summed over the query terms that occur in the unit.
 
-    Each factor has one value per entry of `frequencies`, and its key is its label in explanations.
+    Each factor has one value per entry of `frequencies`, and its key is its label in explanations. `frequencies` count
+    the terms of `query`.
     """
     contributions = np.ones(frequencies.term.size)
     for factor in factors.values():
@@ -159,11 +161,19 @@ def sum_over_terms(label: str, query: Query, frequencies: Frequencies, factors: 
         terms = []
         for entry in range(int(frequencies.first_entry[unit]), int(frequencies.first_entry[unit + 1])):
             facts = tuple(Node(name, float(factor[entry])) for name, factor in factors.items())
-            term = query.label(query.terms[frequencies.term[entry]])
-            terms.append(Node(f"{term} occurs {int(frequencies.count[entry])}×", float(contributions[entry]), "product", facts))
+            terms.append(Node(_occurs(query, frequencies, unit, entry), float(contributions[entry]), "product", facts))
         return Node(label, float(values[unit]), "sum", tuple(terms))
 
     return Column(label, values, explain)
+
+
+def _occurs(query: Query, frequencies: Frequencies, unit: int, entry: int) -> str:
+    """How often the term of an entry occurs in its unit. Of a group term, the single terms that occur are named."""
+    term = query.terms[frequencies.term[entry]]
+    if frequencies.single_terms_in is None or len(terms_in(term)) == 1:
+        return f"{query.label(term)} occurs {int(frequencies.count[entry])}×"
+    counts = frequencies.single_terms_in(unit)
+    return ", ".join(f"{query.label(name)} occurs {counts[name]}×" for name in terms_in(term) if name in counts)
 
 
 def min_max(column: Column) -> Column:

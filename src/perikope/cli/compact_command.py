@@ -30,5 +30,5 @@ def command(index: str, memory: int, wait: float) -> int:
 
     opened = Index.open(index, memory=memory, wait=wait)
     opened.compact()
-    click.echo(f"{index}: {opened.documents} documents with {opened.passages} passages")
+    click.echo(f"{index}: {len(opened)} documents with {opened.passages} passages")
     return 0

@@ -49,7 +49,7 @@ def command(index: str, document: str, svg: IO[str] | None, dot: bool, as_json: 
             for i, (name, text) in enumerate(zip(graph.names, graph.texts, strict=True))
         ]
         edges = [{"relation": relation, "from": source, "to": target} for relation, source, target in graph.list_edges()]
-        click.echo(json.dumps({"document": document, "nodes": nodes, "edges": edges}, ensure_ascii=False))
+        click.echo(json.dumps({"document": graph.documents[0], "nodes": nodes, "edges": edges}, ensure_ascii=False))
     else:
         click.echo(verbatim(render_lines(graph)))
     return 0

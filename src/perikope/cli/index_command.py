@@ -37,7 +37,8 @@ from perikope.cli.output import count, printable
     default="markup",
     show_default=True,
     metavar="HOW",
-    help="How passages are cut: by markup, sentences, words:100, or windows:100/50 (100 words, one window every 50). "
+    help="How passages are cut: by markup, at-most:200 (markup; passages of more than 200 words are cut), sentences, words:100, or "
+    "windows:100/50 (100 words, one window every 50). "
     "tags:p,li keeps the passages of the markup with these tags only.",
 )
 @click.option(
@@ -88,7 +89,7 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], langua
             bar.label = f"{done} documents, {done / (time.perf_counter() - started):.0f}/s"
             bar.update(size)
 
-        report = build(folder, paths, BuildOptions(**options, languages=chosen), delete=delete, on_progress=advance)  # type: ignore[arg-type]
+        report = build(folder, paths, BuildOptions(**options, languages=chosen), delete=_ids_to_delete(folder, delete), on_progress=advance)  # type: ignore[arg-type]
     seconds = time.perf_counter() - started
     changed = f"{count(report.added, 'document')} added" + (f", {report.deleted} removed" if report.deleted else "")
     contents = f"{count(report.documents, 'document')} with {count(report.passages, 'passage')}"
@@ -102,3 +103,16 @@ def command(paths: tuple[str, ...], folder: str, delete: tuple[str, ...], langua
         if len(report.skipped) > 20:
             click.echo(f"  … and {len(report.skipped) - 20} more", err=True)
     return 1 if report.skipped else 0
+
+
+def _ids_to_delete(folder: str, given: tuple[str, ...]) -> list[str]:
+    """The ids of the documents that the values of `--delete` name. A value that names several documents is an error."""
+    if not given:
+        return []
+    from pathlib import Path
+
+    from perikope.index.reader import Snapshot
+    from perikope.query.publications import id_named
+
+    snapshot = Snapshot.open(Path(folder))
+    return [id_named(snapshot, text) for text in given]

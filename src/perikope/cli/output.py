@@ -5,35 +5,21 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+
+from perikope.core.numbers import number_in_print
+from perikope.document.pieces import CODE
+from perikope.search.views import excerpt
+from perikope.search.views import printable as printable  # commands import it from here
 
 if TYPE_CHECKING:
     from perikope.core.parameters import Parameter
     from perikope.search.facade import Hit
 
 T = TypeVar("T")
-
-
-_JOINERS = "\u200c\u200d"
-"""Zero-width joiner and non-joiner, which some scripts need."""
-
-
-def printable(text: str) -> str:
-    """Text without control characters, so that the content of a document cannot control the terminal.
-
-    Control characters become spaces. Invisible characters are removed, except joiners, which some scripts need.
-
-    >>> printable("a\\x1b[31mb\\tc co\\u00adop")
-    'a [31mb c coop'
-    """
-    return "".join(
-        " " if category in ("Cc", "Cs", "Zl", "Zp") else "" if category == "Cf" and character not in _JOINERS else character
-        for character, category in ((character, unicodedata.category(character)) for character in text)
-    )
 
 
 def verbatim(text: str) -> str:
@@ -49,16 +35,17 @@ def progress(items: Iterable[T], length: int, label: str) -> Iterator[T]:
             bar.update(1)
 
 
-EXCERPT = 700
-"""Maximum number of characters of a hit that are shown. Longer texts are cut around their first query term."""
-
-
 def marked(hit: Hit, width: int, full: bool) -> str:
-    """The text of a hit, wrapped to `width` columns, with query terms in bold; an excerpt unless `full`."""
-    first, last = (0, len(hit.text)) if full else _excerpt(hit)
+    """The text of a hit with query terms in bold; an excerpt unless `full`.
+
+    The lines of code are kept. Other text is wrapped to `width` columns.
+    """
+    first, last = (0, len(hit.text)) if full else excerpt(hit)
     bold = bytearray(len(hit.text))
     for start, end in hit.highlights:
         bold[start:end] = b"\x01" * (end - start)
+    if hit.tag == CODE:
+        return _lines_of_code(hit.text, bold, first, last)
     # One character at a time, so that each keeps its mark even if its neighbours are removed.
     visible = [(character, mark) for at, mark in enumerate(bold[first:last], first) for character in printable(hit.text[at])]
     marks = [mark for character, mark in visible if not character.isspace()]
@@ -73,18 +60,17 @@ def marked(hit: Hit, width: int, full: bool) -> str:
     return "".join(pieces).replace("\x1b[0m\x1b[1m", "")
 
 
-def _excerpt(hit: Hit) -> tuple[int, int]:
-    """Start and end (exclusive) of the shown part of a hit, in characters.
-
-    It begins shortly before the first query term, and is cut at spaces.
-    """
-    if len(hit.text) <= EXCERPT:
-        return 0, len(hit.text)
-    first = max(0, (hit.highlights[0][0] if hit.highlights else 0) - EXCERPT // 4)
-    first = hit.text.rfind(" ", 0, first) + 1 if first else 0
-    last = min(len(hit.text), first + EXCERPT)
-    space = hit.text.rfind(" ", first, last)
-    return first, space if last < len(hit.text) and space > first else last
+def _lines_of_code(text: str, bold: bytearray, first: int, last: int) -> str:
+    """The whole lines of a text from `first` to `last`, indented. `bold` has a flag for each character."""
+    first = text.rfind("\n", 0, first) + 1
+    last = text.find("\n", last) if "\n" in text[last:] else len(text)
+    lines, at = ["…"] if first else [], first
+    for line in text[first:last].split("\n"):
+        shown = [(printable(" " * 4 if character == "\t" else character), bold[at + i]) for i, character in enumerate(line)]
+        styled = "".join(click.style(character, bold=True) if mark and character else character for character, mark in shown)
+        lines.append(styled.replace("\x1b[0m\x1b[1m", "").rstrip())
+        at += len(line) + 1
+    return "\n".join(f"     {line}" if line else "" for line in [*lines, *(["…"] if last < len(text) else [])])
 
 
 def show(hit: Hit, *, context: bool = False, full: bool = False, language: bool = False) -> str:
@@ -93,7 +79,7 @@ def show(hit: Hit, *, context: bool = False, full: bool = False, language: bool 
     With `context`, its neighbours are shown too, and with `language`, its language.
     """
     width = min(shutil.get_terminal_size().columns, 110)
-    head = f"{hit.rank:>3}. {hit.score:.4f}  {click.style(printable(hit.name), fg='green')}"
+    head = f"{hit.rank:>3}. {number_in_print(hit.score)}  {click.style(printable(hit.name), fg='green')}"
     path = " › ".join(printable(title) for title in hit.path)
     labels = [label for label in (hit.part, hit.language if language else "") if label]
     lines = [head + (f"  {printable(hit.citation)}" if hit.citation else "") + (f"  [{', '.join(labels)}]" if labels else "")]

@@ -11,6 +11,7 @@ import click
 
 from perikope.cli.options import GivenSearch, GroupedCommand, document_ranking_option, search_options
 from perikope.cli.output import count, printable, show, verbatim
+from perikope.core.numbers import number_in_print
 from perikope.search.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -118,11 +119,9 @@ def _topic(query: str | None, patent: str | None, claims: str | None, chosen: tu
 
 def _show_hits(results: Results, as_json: bool, *, context: bool, full: bool) -> None:
     """Print one paragraph per hit or, with `as_json`, one JSON object per hit."""
-    from dataclasses import asdict
-
     if as_json:
         for hit in results:
-            click.echo(json.dumps(asdict(hit), ensure_ascii=False))
+            click.echo(json.dumps(hit.to_dict(), ensure_ascii=False))
     elif len(results):
         click.echo("\n\n".join(show(hit, context=context, full=full, language=results.of_several_languages) for hit in results))
 
@@ -140,7 +139,7 @@ def _show_for_model(results: Results, words: int, as_json: bool) -> None:
 def _show_documents(ranking: list[tuple[str, float]], as_json: bool) -> None:
     for rank, (document, score) in enumerate(ranking, 1):
         record = {"rank": rank, "score": score, "document": document}
-        click.echo(json.dumps(record, ensure_ascii=False) if as_json else f"{rank:>3}. {score:.4f}  {printable(document)}")
+        click.echo(json.dumps(record, ensure_ascii=False) if as_json else f"{rank:>3}. {number_in_print(score)}  {printable(document)}")
 
 
 def _candidates(path: str) -> dict[str, float]:
@@ -178,14 +177,14 @@ def _why_nothing(index: Index, topic: Topic, options: SearchOptions, prepared: P
     """One line that says why there are no results."""
     from perikope.search.steps import count_documents
 
-    if not index.documents:
+    if not len(index):
         return "the index is empty"
     conditions = options.filter or options.ids is not None or options.shares_codes_with or prepared.filters
     if conditions and not count_documents(index.snapshot, options, prepared.filters):
         return "no document meets the conditions"
-    restricted = "that meets the conditions " if conditions or options.part or options.tag else ""
+    restricted = "that meets the conditions " if conditions or options.part or options.tag or options.without_tag else ""
     if not (options.must_match or options.across_passages):
-        return f"no passage {restricted}contains any of these words"
+        return _why_unmatched(index, options, prepared, restricted) or f"no passage {restricted}contains any of these words"
     scoring = options.browse_query or topic.query
     hint = ""
     if options.syntax == "words":
@@ -194,6 +193,19 @@ def _why_nothing(index: Index, topic: Topic, options: SearchOptions, prepared: P
     elif {"and", "or", "not"} & {*scoring.split()}:
         hint = "; operators are written in capitals: AND, OR, NOT"
     return f"no passage {restricted}satisfies the query{hint}"
+
+
+def _why_unmatched(index: Index, options: SearchOptions, prepared: Prepared, restricted: str) -> str:
+    """Why a model of proximity has no results although documents were fetched; empty if it is not the reason."""
+    from perikope.search.steps import Search
+
+    search = Search(index.snapshot, options)
+    if search.model.unmatched != "score 0" or options.keep_unmatched or not len(search.candidates(prepared).candidates):
+        return ""
+    return (
+        f"no passage {restricted}matches the query by the model {search.model.definition.name}, which needs all words near each other: "
+        "join words by OR (--syntax boolean), use another model, or add --keep-unmatched"
+    )
 
 
 def _is_patent(query: str | None, patent: str | None, claims: str | None, chosen: tuple[str, ...]) -> bool:

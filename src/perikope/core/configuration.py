@@ -234,7 +234,8 @@ class _SomeOptions(_Inner):
             if name not in names:
                 raise here.unknown_key(name, names)
             with here.checking(name):
-                checked |= checked_options(self.options, {name: value})
+                located = declared(self.options)[name].kind.located(value, Path(str(here.path or "")).parent)
+                checked |= checked_options(self.options, {name: located})
         return checked
 
 

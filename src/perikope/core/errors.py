@@ -39,8 +39,19 @@ class LockedError(IndexFormatError):
     """A folder that another process is writing to."""
 
 
+class InputWarning(UserWarning):
+    """A file that was read, but perhaps not as its author meant. The message starts with the file and the line."""
+
+    def __init__(self, message: str, *, path: object, line: int) -> None:
+        super().__init__(f"{path}:{line}: {message}")
+
+
 class ModelWarning(UserWarning):
     """The index lacks a document feature that the model needs, such as titles. The model ranks without this feature."""
+
+
+class UncommittedWarning(ResourceWarning):
+    """Changes to an index were discarded because they were not committed."""
 
 
 class MissingExtra(PerikopeError):
@@ -50,6 +61,13 @@ class MissingExtra(PerikopeError):
         from perikope.core.installation import install_command
 
         super().__init__(f"this needs {package}, which is not installed: {install_command(extra)}")
+
+
+class MissingPackage(PerikopeError, ImportError):
+    """A package that only one function needs is not installed."""
+
+    def __init__(self, package: str, used_by: str) -> None:
+        super().__init__(f"{used_by} needs {package}, which is not installed: pip install {package}")
 
 
 MOST_SHOWN = 60

@@ -21,8 +21,8 @@ LOCK_FILE = "write.lock"
 _PAUSE = 0.05
 _HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN)
 
-_descriptors: set[int] = set()
-"""The descriptors of the lock files that this process has locked."""
+_descriptors: dict[int, Path] = {}
+"""The descriptors of the lock files that this process has locked, each with its folder."""
 
 try:
     import fcntl
@@ -49,9 +49,9 @@ class Lock:
     A forked child process does not hold the lock.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, folder: Path) -> None:
         self._descriptor, self._process = descriptor, os.getpid()
-        _descriptors.add(descriptor)
+        _descriptors[descriptor] = folder.resolve()
 
     @property
     def held(self) -> bool:
@@ -62,7 +62,7 @@ class Lock:
         """Release the lock; does nothing if this process does not hold it."""
         if self.held:
             descriptor, self._descriptor = self._descriptor, -1
-            _descriptors.discard(descriptor)
+            del _descriptors[descriptor]
             try:
                 # Closing the file is not enough. Windows may release the lock later, and a program that is being
                 # started has a copy of the descriptor for a moment.
@@ -91,12 +91,14 @@ def take_lock(folder: Path, wait: float = 0.0, *, advice: str = ", or wait for i
     try:
         while not _try_lock(descriptor, folder):
             if time.monotonic() >= deadline:
+                if folder.resolve() in _descriptors.values():
+                    raise LockedError(f"{folder} has unfinished changes in this process: finish them first (in Python commit or rollback)")
                 raise LockedError(f"{folder} is being written by another process: try again when that process has finished{advice}")
             time.sleep(_PAUSE)
     except BaseException:
         os.close(descriptor)
         raise
-    return Lock(descriptor)
+    return Lock(descriptor, folder)
 
 
 def _try_lock(descriptor: int, folder: Path) -> bool:

@@ -190,6 +190,8 @@ def parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
     declarations: dict[str, Parameter] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            if name not in hints:
+                raise UsageError(f"the parameter {name} of {function.__name__} has no type; write it as in {name}: float = 0.5")
             declarations[name] = _declared(name, hints[name], parameter.default)
     return declarations
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from perikope.core.errors import unknown
+from perikope.core.errors import UsageError, unknown
 
 T = TypeVar("T")
 
@@ -24,15 +24,27 @@ class Registry(Generic[T]):
         self.kind = kind
         self._package = package
         self._things: dict[str, T] = {}
-        self._discovered = False
+        self._homes: dict[str, tuple[str, str]] = {}
+        self._discovered = self._discovering = False
         self.version = 0
         """Number of registrations so far. A cache of parsed names is valid as long as this number stays the same."""
 
-    def add(self, name: str, thing: T) -> T:
-        """Register `thing` under a name and return it; a name that is already registered raises `ValueError`."""
-        if name in self._things:
-            raise ValueError(f"{self.kind} {name!r} is registered twice")
+    def add(self, name: str, thing: T, defined_by: object = None) -> T:
+        """Register `thing` under a name and return it. `defined_by` is the function that defines it, or else `thing`.
+
+        If a function of the same name and module is registered again, it replaces the old one, as when a cell of a
+        notebook runs twice. An entry of another module is protected: a name that it has raises `UsageError`.
+        """
+        definer = thing if defined_by is None else defined_by
+        home = getattr(definer, "__module__", ""), getattr(definer, "__qualname__", "")
+        if not f"{home[0]}.".startswith("perikope.") and not self._discovering:
+            # Otherwise an entry of the user would take the name of a packaged entry that is not loaded yet.
+            self._discover()
+        if name in self._things and not (all(home) and self._homes[name] == home):
+            owner = f", registered by {self._homes[name][0]}" if self._homes[name][0] else ""
+            raise UsageError(f"there is already a {self.kind} {name!r}{owner}; choose another name")
         self._things[name] = thing
+        self._homes[name] = home
         self.version += 1
         return thing
 
@@ -60,9 +72,13 @@ class Registry(Generic[T]):
             return
         # No lock is needed, since a second thread waits for Python's import lock. A lock here could also be copied into
         # a forked child while it is held, and then never be released.
-        package = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
-            importlib.import_module(f"{self._package}.{module.name}")
-        for entry_point in entry_points(group=f"perikope.{self.kind}s"):
-            entry_point.load()
-        self._discovered = True
+        self._discovering = True
+        try:
+            package = importlib.import_module(self._package)
+            for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
+                importlib.import_module(f"{self._package}.{module.name}")
+            for entry_point in entry_points(group=f"perikope.{self.kind}s"):
+                entry_point.load()
+            self._discovered = True
+        finally:
+            self._discovering = False

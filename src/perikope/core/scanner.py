@@ -65,7 +65,11 @@ class Scanner:
         following = self.text[position : position + 12]
         return f"at {following!r} (character {position + 1})" if following else "at the end"
 
-    def error(self, message: str, position: int | None = None) -> UsageError:
-        """Make the error for a position in the text; without `position`, for the next character."""
+    def error(self, message: str, position: int | None = None, advice: str = "") -> UsageError:
+        """Make the error for a position in the text; without `position`, for the next character.
+
+        `advice` says what to write instead.
+        """
         position = self.at if position is None else position
-        return UsageError(f"cannot read {excerpt(self.text, position)}: {message} {self.location(position)}")
+        hint = f"; {advice}" if advice else ""
+        return UsageError(f"cannot read {excerpt(self.text, position)}: {message} {self.location(position)}{hint}")

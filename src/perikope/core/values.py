@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from perikope.core.errors import UsageError, unknown
@@ -51,6 +52,10 @@ class ValueKind(ABC):
         """Convert a canonical value to a value for JSON and TOML."""
         return value
 
+    def located(self, value: Any, folder: Path) -> Any:
+        """The value as given in a file of this folder. Kinds that accept paths make them relative to the folder."""
+        return value
+
     def refuse(self, name: str, value: object) -> UsageError:
         """Make the error for a value of a wrong type; `name` is the name of the option."""
         return UsageError(f"{name} must be {self.describe()}, not {type_in_words(value)}")
@@ -85,21 +90,22 @@ class Notation(Text):
     """The function that parses the text, as `module:function`. It is imported at the first check, so that declaring an
     option does not import numpy."""
     object_type: str = ""
-    """The class of objects that may be given in place of the text, as `module:class`. `str(object)` is the text."""
+    """The class of objects that may be given in place of the text, as `module:class`. `str(object)` is the text. The
+    parser then also accepts functions that define such an object."""
     required: bool = False
     """Whether an empty text is an error. Otherwise an empty text means that the option is not used."""
 
     @property
     def annotation(self) -> str:  # type: ignore[override]
-        """The Python type of the values: `str` or, with `object_type`, also this class."""
-        return f"str | {_class_name(self.object_type)}" if self.object_type else "str"
+        """The Python type of the values: `str` or, with `object_type`, also this class and functions."""
+        return f"str | {_class_name(self.object_type)} | Callable[..., object]" if self.object_type else "str"
 
     def check(self, name: str, value: Any) -> str:
         """Return the text, or `str` of the object; raises the parser's error if the text cannot be parsed."""
         if not isinstance(value, str):
-            if not self.object_type or not isinstance(value, _imported(self.object_type)):
+            if not self.object_type or not (callable(value) or isinstance(value, _imported(self.object_type))):
                 raise self.refuse(name, value)
-            return str(value)
+            return str(_imported(self.parser)(value))
         if value:
             _imported(self.parser)(value)
         elif self.required:
@@ -266,14 +272,17 @@ class Names(ValueKind):
         return "text or a list of texts"
 
     def check(self, name: str, value: Any) -> tuple[str, ...]:
-        """Return the distinct names in the given order, without empty names.
+        """Return the distinct names in the given order.
 
-        The names of a set are sorted; None means no names.
+        The names of a set are sorted; None and an empty list mean no names. An empty text is an error, because it would
+        silently mean no names too.
         """
         texts = _listed(self, name, value)
         for text in texts:
             if not isinstance(text, str):
                 raise UsageError(f"{name} must be {self.describe()}; one of the values is {type_in_words(text)}")
+            if not text.strip():
+                raise UsageError(f"{name} is empty; give a name or leave it out")
         split = [part for text in texts for part in (text.split(self.separator) if self.separator else [text])]
         return tuple(dict.fromkeys(part.strip() if self.separator else part for part in split if part.strip()))
 
@@ -283,6 +292,49 @@ class Names(ValueKind):
 
     def plain(self, value: Any) -> Any:
         """Convert the names to a list for JSON and TOML."""
+        return list(value)
+
+
+@dataclass(eq=False, repr=False)
+class Lines(ValueKind):
+    """The lines of a text file, given as the path of the file or as a list of lines.
+
+    The value is the lines, so that options do not depend on the file after they are made.
+    """
+
+    reader: str = ""
+    """The function that reads and checks a file, as `module:function`. It returns the lines as a tuple."""
+    checker: str = ""
+    """The function that checks lines, as `module:function`."""
+    annotation = "str | Sequence[str]"
+
+    def describe(self) -> str:
+        """The accepted values, in words."""
+        return "the path of a file, or a list of its lines"
+
+    def check(self, name: str, value: Any) -> tuple[str, ...]:
+        """Return the lines of the file, or the given lines; an empty path means no lines."""
+        if isinstance(value, str):
+            lines: tuple[str, ...] = _imported(self.reader)(value) if value else ()
+            return lines
+        lines = tuple(_listed(self, name, value))
+        for line in lines:
+            if not isinstance(line, str):
+                raise UsageError(f"{name} must be {self.describe()}; one of the lines is {type_in_words(line)}")
+        if lines:
+            _imported(self.checker)(lines)
+        return lines
+
+    def located(self, value: Any, folder: Path) -> Any:
+        """A path in a file is relative to the folder of this file."""
+        return str(folder / value) if isinstance(value, str) and value else value
+
+    def schema(self) -> dict[str, Any]:
+        """A JSON schema for an array of strings. An HTTP request cannot name a file."""
+        return {"type": "array", "items": {"type": "string"}}
+
+    def plain(self, value: Any) -> Any:
+        """Convert the lines to a list for JSON and TOML."""
         return list(value)
 
 

@@ -1,12 +1,16 @@
 """Segmenters: functions that replace the passages of a document by sentences or windows of words, or select passages.
 
     markup            the passages of the file, unchanged
+    at-most:N         the passages of the file; those of more than N words are cut between sentences or, in code, lines
     sentences         one passage per sentence; a passage of several sentences becomes an element around them
     words:N           N words per passage, without overlap
     windows:N/STEP    N words per passage; a passage begins every STEP words, so that neighbours overlap if STEP < N
     tags:TAG,…        only the passages of the file with these tags; other passages become elements, and keep their text
 
 A passage never crosses the border of its section. The text of a document does not change, only its spans do.
+
+Code is never mixed with other text, and its passages keep their tag. It has no sentences: there it is cut at natural
+places, and so are sentences of more than `LONGEST` characters.
 """
 
 from __future__ import annotations
@@ -18,16 +22,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from perikope.core.errors import UsageError
+from perikope.document.pieces import CODE, LONGEST, natural_pieces
 from perikope.document.tree import Document, Kind, Place, Spans
 from perikope.text.analysis import word_spans
 from perikope.text.sentences import sentence_spans
 
-SEGMENTERS = ("markup", "sentences", "tags:TAG,…", "words:N", "windows:N/STEP")
+SEGMENTERS = ("markup", "at-most:N", "sentences", "tags:TAG,…", "words:N", "windows:N/STEP")
 """The valid forms of a segmenter's name."""
 
 SENTENCE_TAG, WINDOW_TAG = "s", "w"
 
 _TAGS = re.compile(r"tags:(?P<tags>[^\s,]+(?:,[^\s,]+)*)")
+_AT_MOST = re.compile(r"at-most:(?P<words>[1-9][0-9]{0,8})")
+_LINES = re.compile(r"[^\S\n]*\S.*")
 _WINDOWS = re.compile(r"words:(?P<words>[0-9]{1,9})|windows:(?P<length>[0-9]{1,9})/(?P<step>[0-9]{1,9})")
 
 
@@ -54,13 +61,15 @@ def segmenter(spec: str) -> Callable[[Document], Document]:
         return _split_sentences
     if tags := selected_tags(spec):
         return partial(_select_tags, tags=tags)
+    if match := _AT_MOST.fullmatch(spec):
+        return partial(_cut_long, length=int(match["words"]))
     match = _WINDOWS.fullmatch(spec)
     length = int(match["words"] or match["length"]) if match else 0
     step = int(match["step"] or length) if match else 0
     if not 1 <= step <= length:
         raise UsageError(
             f"cannot segment by {spec!r}; use {', '.join(SEGMENTERS[:-1])} or {SEGMENTERS[-1]} "
-            "with 1 ≤ STEP ≤ N, such as words:100 or windows:150/75"
+            "with 1 ≤ STEP ≤ N, such as at-most:200, words:100 or windows:150/75"
         )
     return partial(_cut_windows, length=length, step=step)
 
@@ -98,6 +107,7 @@ class _Piece:
     """The old span that holds the new passage."""
     after: int
     """The old passage that the new one follows in the list of spans, and inherits part and language from."""
+    tag: str
 
 
 def _split_sentences(document: Document) -> Document:
@@ -105,11 +115,59 @@ def _split_sentences(document: Document) -> Document:
     spans = document.spans
     pieces: list[_Piece] = []
     for passage in document.of_kind(Kind.PASSAGE):
-        first = spans.start[passage]
-        sentences = sentence_spans(document.text_of(passage))
+        first, text, is_code = spans.start[passage], document.text_of(passage), _is_code(document, passage)
+        sentences = natural_pieces(text) if is_code else list(_short_sentences(text))
         if len(sentences) > 1:
-            pieces += [_Piece(first + start, first + end, passage, passage) for start, end in sentences]
-    return _rebuild(document, pieces, bytes(len(spans)), SENTENCE_TAG)
+            tag = CODE if is_code else SENTENCE_TAG
+            pieces += [_Piece(first + start, first + end, passage, passage, tag) for start, end in sentences]
+    return _rebuild(document, pieces, bytes(len(spans)))
+
+
+def _is_code(document: Document, passage: int) -> bool:
+    return document.labels[document.spans.tag[passage]] == CODE
+
+
+def _short_sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each sentence. One of more than `LONGEST` characters is cut at natural places."""
+    for start, end in sentence_spans(text):
+        if end - start <= LONGEST:
+            yield start, end
+        else:
+            yield from ((start + first, start + last) for first, last in natural_pieces(text[start:end]))
+
+
+def _cut_long(document: Document, *, length: int) -> Document:
+    """Turn each passage of more than `length` words into an element that holds several passages with the same tag."""
+    spans, words = document.spans, _Words(document.text)
+    pieces: list[_Piece] = []
+    for passage in document.of_kind(Kind.PASSAGE):
+        start, end = spans.start[passage], spans.end[passage]
+        if words.within(start, end) > length:
+            text, tag = document.text_of(passage), document.labels[spans.tag[passage]]
+            units = [match.span() for match in _LINES.finditer(text)] if tag == CODE else sentence_spans(text)
+            packed = _packed([(start + first, start + last) for first, last in units], words, length)
+            pieces += [_Piece(first, last, passage, passage, tag) for first, last in packed]
+    return _rebuild(document, pieces, bytes(len(spans)))
+
+
+def _packed(units: Sequence[tuple[int, int]], words: _Words, length: int) -> Iterator[tuple[int, int]]:
+    """Join neighbouring units, such as sentences, into pieces of at most `length` words, each as long as possible.
+
+    A unit of more words is cut between words.
+    """
+    pending: tuple[int, int] | None = None
+    for start, end in units:
+        if pending is not None:
+            if words.within(pending[0], end) <= length:
+                pending = (pending[0], end)
+                continue
+            yield pending
+        pending = (start, end)
+        if words.within(start, end) > length:
+            *whole, pending = words.windows(_Run(0, [], start, end, words.before(start), words.before(end)), length, length)
+            yield from whole
+    if pending is not None:
+        yield pending
 
 
 def _cut_windows(document: Document, *, length: int, step: int) -> Document:
@@ -121,12 +179,13 @@ def _cut_windows(document: Document, *, length: int, step: int) -> Document:
     for run in _runs(document, words, transparent):
         if len(run.passages) == 1 and run.last_word - run.first_word <= length:
             continue  # nothing to cut: the passage keeps its tag, its id and its marks
-        pieces += [_Piece(start, end, run.holder, run.passages[0]) for start, end in words.windows(run, length, step)]
+        tag = CODE if _is_code(document, run.passages[0]) else WINDOW_TAG
+        pieces += [_Piece(start, end, run.holder, run.passages[0], tag) for start, end in words.windows(run, length, step)]
         for passage in run.passages:
             vanished[passage] = True
             for ancestor in _ancestors(document.spans, passage, run.holder):
                 vanished[ancestor] = True
-    return _rebuild(document, pieces, vanished, WINDOW_TAG)
+    return _rebuild(document, pieces, vanished)
 
 
 @dataclass(slots=True)
@@ -192,18 +251,20 @@ class _Words:
 def _transparent_elements(document: Document, words: _Words) -> bytearray:
     """One flag per span: whether it is an element that consists only of passages of one part and one language.
 
+    The passages must all be code, or all be other text.
+
     A run of passages can continue across the border of such an element.
     """
     spans = document.spans
     transparent = bytearray(len(spans))
     words_in_passages = [0] * len(spans)
-    settings: list[set[tuple[int, int]]] = [set() for _ in range(len(spans))]
+    settings: list[set[tuple[int, int, bool]]] = [set() for _ in range(len(spans))]
     structured = bytearray(len(spans))
     for i in range(len(spans) - 1, 0, -1):  # children before parents
         kind, parent = spans.kind[i], spans.parent[i]
         if kind == Kind.PASSAGE:
             words_in_passages[i] = words.within(spans.start[i], spans.end[i])
-            settings[i] = {(spans.part[i], spans.language[i])}
+            settings[i] = {(spans.part[i], spans.language[i], _is_code(document, i))}
         elif kind in (Kind.SECTION, Kind.TITLE):
             structured[i] = True
         elif kind == Kind.ELEMENT:
@@ -224,7 +285,7 @@ def _runs(document: Document, words: _Words, transparent: Sequence[int]) -> Iter
         if kind == Kind.PASSAGE:
             holder = next(span for span in _ancestors(spans, i, -1) if not transparent[span])
             first_word, last_word = words.before(start), words.before(end)
-            if run is not None and _continues(spans, run, i, holder) and run.last_word == first_word:
+            if run is not None and _continues(document, run, i, holder) and run.last_word == first_word:
                 run.passages.append(i)
                 run.end, run.last_word = end, last_word
             else:
@@ -238,10 +299,11 @@ def _runs(document: Document, words: _Words, transparent: Sequence[int]) -> Iter
         yield run
 
 
-def _continues(spans: Spans, run: _Run, passage: int, holder: int) -> bool:
-    """Whether a passage has the holder, the part and the language of a run, and so may join it."""
-    first = run.passages[0]
-    return run.holder == holder and spans.part[passage] == spans.part[first] and spans.language[passage] == spans.language[first]
+def _continues(document: Document, run: _Run, passage: int, holder: int) -> bool:
+    """Whether a passage has the holder, the part and the language of a run, and is code if the run is."""
+    spans, first = document.spans, run.passages[0]
+    is_alike = spans.part[passage] == spans.part[first] and spans.language[passage] == spans.language[first]
+    return run.holder == holder and is_alike and _is_code(document, passage) == _is_code(document, first)
 
 
 def _ancestors(spans: Spans, span: int, until: int) -> Iterator[int]:
@@ -250,17 +312,16 @@ def _ancestors(spans: Spans, span: int, until: int) -> Iterator[int]:
         yield span
 
 
-def _rebuild(document: Document, pieces: Sequence[_Piece], vanished: Sequence[int], tag: str) -> Document:
+def _rebuild(document: Document, pieces: Sequence[_Piece], vanished: Sequence[int]) -> Document:
     """Return the document with new passages and without the vanished spans.
 
-    `vanished` has one flag per span. A reference from a vanished span moves to the span around it. `tag` is the tag of
-    the new passages.
+    `vanished` has one flag per span. A reference from a vanished span moves to the span around it.
     """
     if not pieces:
         return document
     old, new = document.spans, Spans()
-    labels = document.labels if tag in document.labels else (*document.labels, tag)
-    label = labels.index(tag)
+    labels = tuple(dict.fromkeys((*document.labels, *(piece.tag for piece in pieces))))
+    label = {tag: number for number, tag in enumerate(labels)}
     split = {piece.holder for piece in pieces if old.kind[piece.holder] == Kind.PASSAGE}
     number = [-1] * len(old)  # by old span: its new number; for a vanished span, the new number of the span around it
     span_ids: dict[int, str] = {}
@@ -281,7 +342,7 @@ def _rebuild(document: Document, pieces: Sequence[_Piece], vanished: Sequence[in
         while written < len(pieces) and pieces[written].after < limit and pieces[written].start <= start:
             piece = pieces[written]
             part, language = old.part[piece.after], old.language[piece.after]
-            piece_number = new.append(Kind.PASSAGE, label, number[piece.holder], piece.start, piece.end, part, language)
+            piece_number = new.append(Kind.PASSAGE, label[piece.tag], number[piece.holder], piece.start, piece.end, part, language)
             inherit(piece_number, piece.after)
             written += 1
 

@@ -77,7 +77,7 @@ class Place:
     """`start` and `end` (exclusive) count characters of the document's text nodes, joined without change."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Document:
     """A text with its tree of spans, metadata and references. Formats produce documents, and the index stores them."""
 
@@ -113,6 +113,12 @@ class Document:
     def language(self) -> str:
         """The code of the document's language; single spans may have another language."""
         return self.labels[self.spans.language[0]]
+
+    def __repr__(self) -> str:
+        passages = self.spans.kind.count(_PASSAGE)
+        described = [repr(self.title)] if self.title else []
+        counted = [f"{passages} passage{'' if passages == 1 else 's'}", f"{len(self.text)} characters"]
+        return f"Document({', '.join([repr(self.id), *described, *counted])})"
 
     def of_kind(self, kind: Kind) -> Iterator[int]:
         """The numbers of all spans of one kind, in reading order."""
@@ -274,6 +280,42 @@ class TreeBuilder:
             self._references.append((number, target))
         return number
 
+    def divided(
+        self,
+        text: str,
+        pieces: Sequence[tuple[int, int]],
+        tag: str,
+        *,
+        holder: str,
+        id: str = "",
+        part: str = "",
+        language: str = "",
+        marks: Sequence[tuple[str, int, int]] = (),
+        refs: Sequence[str] = (),
+    ) -> list[int]:
+        """Add a text as an element with the tag `holder` that holds one passage per piece.
+
+        Returns the numbers of the element and of its passages. A text of one piece becomes a passage alone. Pieces are
+        pairs of start and end (exclusive), in characters of the text. Id and references belong to the element. A mark
+        that crosses a border is divided too.
+        """
+        if len(pieces) == 1:
+            return [self.passage(text, tag, id=id, part=part, language=language, marks=marks, refs=refs)]
+        spans = self._spans
+        number = self.open(Kind.ELEMENT, holder, id=id, part=part, language=language)
+        self.text(text)
+        first, label = self._length - len(text), self._label(tag)
+        numbers = [number]
+        for start, end in pieces:
+            piece = spans.append(_PASSAGE, label, number, first + start, first + end, spans.part[number], spans.language[number])
+            numbers.append(piece)
+            clipped = [(name, max(begin, start), min(last, end)) for name, begin, last in marks]
+            self._add_marks(piece, first, [mark for mark in clipped if mark[1] < mark[2]])
+        for target in refs:
+            self.refer(target)
+        self.close()
+        return numbers
+
     def heading(self, level: int, text: str, tag: str = "", *, id: str = "", part: str = "", language: str = "") -> int:
         """Open a section with the title `text` and return the section's number.
 
@@ -301,6 +343,11 @@ class TreeBuilder:
     def next_span(self) -> int:
         """The number that the next span will get."""
         return len(self._spans)
+
+    @property
+    def innermost(self) -> int:
+        """The number of the innermost open span."""
+        return self._open[-1]
 
     def refer(self, target: str, span: int | None = None) -> None:
         """Add a reference to the span with the id `target`, from `span` or else from the innermost open span."""

@@ -71,7 +71,7 @@ def demonstrate() -> tuple[str, list[DemoComparison]]:
         build(folder, [str(corpus / "docs")])
         index = Index.open(folder)
         judgements = read_judgements(corpus / "qrels.txt")
-        facts = f"{index.documents} documents with {index.passages} passages"
+        facts = f"{len(index)} documents with {index.passages} passages"
         return facts, [_compare(index, topic, judgements) for topic in read_topics(corpus / "topics.tsv")[:DEMONSTRATED]]
 
 

@@ -18,7 +18,6 @@ from perikope.index.reader import Snapshot
 from perikope.query.topic import Topic
 from perikope.search.asking import Prepared
 from perikope.search.batch import PreparedTopic, prepare_topic
-from perikope.search.eligibility import by_documents, matching
 from perikope.search.naming import PassageNames, names_of, rows_of
 from perikope.search.options import SearchOptions
 from perikope.search.steps import Fetched, Search
@@ -45,36 +44,27 @@ class View:
         self._name_of_row: NDArray[np.object_] | None = None
         self._allowed = search.eligibility.allowed(self.matches)
         self._groups = search.eligibility.groups(self.matches)
-        self._matching: Mask | None = None
         self._order: Integers | None = None
 
-    def eligible(self, matching_only: bool) -> Mask | None:
-        """A mask of the passages that may be results; None means all passages.
+    def rank(self, score: Column, depth: Depth, model: Model | None) -> Ranking:
+        """The best passages by a score, in the order of a search with the same options, cut at `depth`.
 
-        With `matching_only`, only passages that contain a query term may be results.
+        `score` is the score of `model`, or a learned score if `model` is None.
         """
-        if not matching_only:
-            return self._allowed
-        if self._matching is None:
-            self._matching = matching(self.matches, self._allowed)
-        return self._matching
-
-    def rank(self, score: Column, depth: Depth, *, matching_only: bool) -> Ranking:
-        """The best passages by a score, in the order of a search with the same options, cut at `depth`."""
-        score, eligible = by_documents(self.matches, score, self.eligible(matching_only))
+        score, eligible = self.search.eligibility.results_by(self.matches, score, model, self._allowed)
         return cut_ranking(self.search, self.matches, score, depth, eligible, self._groups)
 
-    def judged_ranks(self, score: Column, depth: Depth, *, matching_only: bool) -> JudgedRanks:
+    def judged_ranks(self, score: Column, depth: Depth, model: Model | None) -> JudgedRanks:
         """The ranks of judged passages in the ranking that `rank` returns."""
         if self.search.eligibility.presentation != FLAT or depth.documents:
-            return find_ranks(self.rank(score, depth, matching_only=matching_only), self.judged)
+            return find_ranks(self.rank(score, depth, model), self.judged)
         if self._order is None:
             # Passages with equal scores are ordered by document id, then by position.
             document_order = self.matches.id_rank_of_document()[self.matches.document_of_passage]
             order = np.empty(document_order.size, np.int64)
             order[np.argsort(document_order, kind="stable")] = np.arange(document_order.size)
             self._order = order
-        score, eligible = by_documents(self.matches, score, self.eligible(matching_only))
+        score, eligible = self.search.eligibility.results_by(self.matches, score, model, self._allowed)
         return count_ranks(score.values, self.judged, self._order, eligible, depth.results)
 
     def names(self, ranking: Ranking) -> list[str]:

@@ -1,8 +1,8 @@
 """Conditions on one value of a metadata field, evaluated once per distinct value.
 
-A bound that is a date is compared with dates, a bound that is a number with numbers, and any other bound with texts. A
-value that cannot be compared with the bound does not satisfy the condition. Two dates are compared at the precision
-that both have: 2013 equals each of its days.
+A bound that is a date is compared with dates, a bound that is a number with numbers, and any other bound with texts,
+without regard to upper and lower case. A value that cannot be compared with the bound does not satisfy the condition.
+Two dates are compared at the precision that both have: 2013 equals each of its days.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from dataclasses import dataclass
-from math import isfinite, isnan, nan
+from math import inf, isfinite, isnan, nan
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perikope.core.arrays import Floats, Integers, Mask
+from perikope.index.facets import number_text
+from perikope.index.joined_texts import JoinedTexts
 from perikope.index.segments import Segment
 from perikope.patents.codes import LEVELS, Code, parse_code
 
@@ -49,7 +51,7 @@ class Condition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """The condition that a value equals this text."""
+    """The condition that a value equals this text exactly."""
 
     value: str
 
@@ -67,14 +69,23 @@ class Equal:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
-    """The condition that a value begins with this text. The empty text matches every value."""
+class SameValue:
+    """The condition that a value is the same as this text if upper and lower case do not count.
 
-    prefix: str
+    A number is the same however it is written, and a date is the same as each date inside it.
+    """
 
-    def keys(self, segment: Segment, field: str) -> range:
-        """The keys of the values that begin with the text; see `Condition.keys`."""
-        return segment.facets.beginning(segment.facets.keys(field), encoded(self.prefix))
+    value: str
+
+    def keys(self, segment: Segment, field: str) -> range | Integers:
+        """The keys of the values that are the same; see `Condition.keys`."""
+        number = _as_number(self.value)
+        found = [Wildcard(self.value).keys(segment, field)]
+        if number != self.value:
+            found.append(Equal(number).keys(segment, field))
+        if is_date(self.value):
+            found.append(Between(self.value, self.value).keys(segment, field))
+        return found[0] if len(found) == 1 else np.unique(np.concatenate([np.asarray(keys, np.int64) for keys in found]))
 
     @property
     def operator(self) -> str:
@@ -82,7 +93,53 @@ class Prefix:
         return "="
 
     def __str__(self) -> str:
-        return f"{quote(self.prefix)}*" if self.prefix else "*"
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """The condition that a value contains this text: as a whole, or at its beginning, its end or anywhere."""
+
+    text: str
+    before: bool = False
+    """Whether other text may stand before the text."""
+    after: bool = False
+    """Whether other text may stand after the text."""
+    exact: bool = False
+    """Whether upper and lower case count."""
+
+    def keys(self, segment: Segment, field: str) -> range | Integers:
+        """The keys of the values that contain the text; see `Condition.keys`."""
+        keys = segment.facets.keys(field)
+        if not self.text and (self.before or self.after):
+            return keys
+        # Only one spelling is possible, so that a binary search is enough.
+        if not self.before and (self.exact or self.text.casefold() == self.text.upper()):
+            return segment.facets.beginning(keys, encoded(self.text)) if self.after else segment.facets.find(keys, encoded(self.text))
+        return keys.start + self.among(segment.remember(joined_values, (field, self.exact)))
+
+    def among(self, texts: JoinedTexts) -> Integers:
+        """The numbers of the texts that contain the text; the texts are folded unless case counts."""
+        return texts.containing(encoded(self.text if self.exact else self.text.casefold()), before=self.before, after=self.after)
+
+    @property
+    def operator(self) -> str:
+        """The operator `=`; see `Condition.operator`."""
+        return "="
+
+    def __str__(self) -> str:
+        if not self.text:
+            return "*"
+        return f"{'*' * self.before}{quote(self.text) if self.exact else self.text}{'*' * self.after}"
+
+
+def joined_values(segment: Segment, key: tuple[str, bool]) -> JoinedTexts:
+    """The values of a metadata field, folded unless case counts. `key` is the field and whether case counts.
+
+    `Segment.remember` caches the result.
+    """
+    field, exact = key
+    return JoinedTexts.of(segment.facets.values, segment.facets.keys(field), fold=not exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +156,7 @@ class Between:
 
     def keys(self, segment: Segment, field: str) -> Integers:
         """The keys of the values between the bounds; see `Condition.keys`."""
-        values: _Values = segment.remember(_read_values, field)
+        values: FieldValues = segment.remember(read_values, field)
         inside = np.ones(len(values.keys), bool)
         if self.low is not None:
             sign, known = values.compare(segment, self.low)
@@ -199,12 +256,13 @@ def _read_date(value: bytes) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
+class FieldValues:
     """The values of a metadata field, read as numbers and as dates.
 
     All arrays are aligned with `keys`. `number` is NaN, and `precision` 0, for values that are no number or date.
     """
 
+    field: str
     keys: range
     number: Floats
     date: Integers
@@ -228,14 +286,23 @@ class _Values:
                 sign[dates] = np.sign(self.date[dates] // unit - date // unit)
                 known |= dates
             return sign, known
-        # Compared as texts: the values are sorted, so all values before the position of the bound are below it.
-        below = segment.facets.at_least(self.keys, wanted) - self.keys.start
-        sign = np.where(np.arange(len(self.keys)) < below, -1, 1).astype(np.int8)
-        sign[[key - self.keys.start for key in segment.facets.find(self.keys, wanted)]] = 0
-        return sign, np.ones(len(self.keys), bool)
+        texts: JoinedTexts = segment.remember(joined_values, (self.field, False))
+        return texts.compare(encoded(bound.casefold())), np.ones(len(self.keys), bool)
 
 
 _ALMOST_A_DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2}(\D.*)?)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}.*|\d{4}-\d{2}-\d{2}.*")
+
+
+_FRACTION = re.compile(r"-?(0|[1-9][0-9]{0,99})((\.[0-9]{1,99})?[eE][+-]?[0-9]{1,4}|\.[0-9]{1,99})")
+
+
+def _as_number(text: str) -> str:
+    """A number with a decimal point or an exponent, as the index writes it: `1.5` for `1.50` and `15e-1`.
+
+    Other texts are returned unchanged.
+    """
+    number = float(text) if _FRACTION.fullmatch(text) else inf
+    return number_text(number) if isfinite(number) else text
 
 
 def is_date(text: str) -> bool:
@@ -268,18 +335,23 @@ def compare(value: str, bound: str) -> int:
         unit = int(_UNITS[min(my_precision, their_precision)])
         return _order(my_date // unit, their_date // unit)
     my_number, their_number = _read_number(mine), _read_number(theirs)
-    return _order(mine, theirs) if isnan(my_number) or isnan(their_number) else _order(my_number, their_number)
+    if isnan(my_number) or isnan(their_number):
+        return _order(encoded(value.casefold()), encoded(bound.casefold()))
+    return _order(my_number, their_number)
 
 
 def _order(mine: Any, theirs: Any) -> int:
     return int(mine > theirs) - int(mine < theirs)
 
 
-def _read_values(segment: Segment, field: str) -> _Values:
+def read_values(segment: Segment, field: str) -> FieldValues:
+    """Read the values of a metadata field as numbers and as dates. `Segment.remember` caches the result."""
     keys = segment.facets.keys(field)
     values = [segment.facets.values[key] for key in keys]
     dates = np.array([_read_date(value) for value in values], np.int64).reshape(-1, 2)
-    return _Values(keys, np.array([_read_number(value) for value in values], np.float64), dates[:, 0], dates[:, 1].astype(np.int8))
+    return FieldValues(
+        field, keys, np.array([_read_number(value) for value in values], np.float64), dates[:, 0], dates[:, 1].astype(np.int8)
+    )
 
 
 @dataclass(frozen=True, slots=True)

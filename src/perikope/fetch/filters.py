@@ -1,10 +1,13 @@
 """Filters: conditions on the metadata of documents, evaluated once per distinct value.
 
-    field=value   field!=value   field=a|b|c   field=G06*   field<v  <=  >  >=   field=a..b   ipc=G06F   field~G06F
-    id=a|b
+    field=value   field!=value   field=a|b|c   field=G06*   field=*pump*   field<v  <=  >  >=   field=a..b
+    ipc=G06F   field~G06F   id=a|b   field="Exact Value"
 
 - `=` keeps documents with one of the values in the field. `!=` keeps documents with none of them, including those
-  without the field.
+  without the field. Upper and lower case are the same.
+- `*` before or after a value stands for any text. `*` alone matches every value.
+- A value in `"quotes"` is taken literally: case counts, and a date, a number or a code is only a text. Quotes also
+  protect characters that have a meaning here (`|`, `*`, `..`, quotes), in fields too.
 - `<`, `<=`, `>`, `>=` and `a..b` (both ends included) compare dates if the bound is a date, numbers if it is a number,
   else texts. If the bound is a date or a number, values that are neither do not match. `=` with a date is `a..a`:
   `date=2013` matches the whole year. A date is `2013`, `2013-04`, `2013-04-01`, `2013-04-01T12:30` or `20130401`. Two
@@ -12,7 +15,6 @@
   Time zones are ignored.
 - In the fields ipc, ipcr, cpc and ecla, and after `~` in any field, a value is a classification code and matches all
   codes inside it: `ipc=G06F` matches `G06F 17/30`, with any spacing.
-- Values and fields in `"quotes"` are taken literally.
 """
 
 from __future__ import annotations
@@ -21,14 +23,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, isfinite
 from typing import NoReturn, Protocol
 
 import numpy as np
 
 from perikope.core.arrays import Array, Bytes, Integers, Mask, Unsigned64
-from perikope.core.errors import UsageError, unknown
-from perikope.core.scanner import Scanner, excerpt
+from perikope.core.errors import unknown
+from perikope.core.scanner import Scanner
 from perikope.fetch.conditions import (
     Between,
     CodePrefix,
@@ -36,15 +37,16 @@ from perikope.fetch.conditions import (
     Condition,
     Equal,
     Inside,
-    Prefix,
+    SameValue,
+    Wildcard,
     compare,
     encoded,
     is_almost_a_date,
-    is_date,
     quote,
     read_codes,
 )
-from perikope.index.facets import metadata_pairs, number_text
+from perikope.index.facets import metadata_pairs
+from perikope.index.joined_texts import joined_ids
 from perikope.index.layout import ranges
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
@@ -141,14 +143,17 @@ class Negated:
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """The filter that keeps documents with these ids."""
+    """The filter that keeps documents with these ids, and documents whose ids match one of the patterns."""
 
     ids: frozenset[str]
+    patterns: tuple[Wildcard, ...] = ()
 
     def documents(self, segment: Segment) -> Mask:
         """The mask of documents with these ids; see `Filter.documents`."""
         chosen = np.zeros(segment.documents, bool)
-        chosen[_numbers_of(segment, self.ids)] = True
+        chosen[numbers_of(segment, self.ids)] = True
+        for pattern in self.patterns:
+            chosen[pattern.among(segment.remember(joined_ids, pattern.exact))] = True
         return chosen
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
@@ -156,25 +161,30 @@ class Ids:
         return []
 
     def __str__(self) -> str:
-        return f"id={'|'.join(map(quote, sorted(self.ids)))}"
+        return self.write("")
+
+    def write(self, negation: str) -> str:
+        """The filter in the notation of this module; `negation` is `!` for the opposite filter, else empty."""
+        return f"id{negation}={'|'.join([*map(quote, sorted(self.ids)), *map(str, self.patterns)])}"
 
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """The filter that keeps all documents except those with these ids."""
+    """The filter that keeps all documents except those with these ids, or with ids that match one of the patterns."""
 
     ids: frozenset[str]
+    patterns: tuple[Wildcard, ...] = ()
 
     def documents(self, segment: Segment) -> Mask:
         """The mask of documents with other ids; see `Filter.documents`."""
-        return ~Ids(self.ids).documents(segment)
+        return ~Ids(self.ids, self.patterns).documents(segment)
 
     def unknown_fields(self, known: frozenset[str]) -> list[str]:
         """An empty list, because ids are not metadata. See `Filter.unknown_fields`."""
         return []
 
     def __str__(self) -> str:
-        return f"id!={'|'.join(map(quote, sorted(self.ids)))}"
+        return Ids(self.ids, self.patterns).write("!")
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +311,7 @@ def _having(segment: Segment, keys: Iterable[Integers | range]) -> Mask:
     return having
 
 
-def _numbers_of(segment: Segment, ids: frozenset[str]) -> list[int]:
+def numbers_of(segment: Segment, ids: frozenset[str]) -> list[int]:
     """The numbers, in the segment, of the documents with these ids. Unknown ids are ignored."""
     names, codes = _hashed(ids)
     first, end = (np.searchsorted(segment["document_hash"], codes, side).astype(np.int64) for side in ("left", "right"))
@@ -320,12 +330,12 @@ def _hashed(ids: frozenset[str]) -> tuple[list[bytes], Unsigned64]:
 # The notation
 
 
-_HELP = "write field=value, field!=value, field=a|b, field=beginning*, field<value, field=from..to or field~G06F"
+_HELP = "write field=value, field!=value, field=a|b, field=beginning*, field=*part*, field<value, field=from..to or field~G06F"
+_QUOTES = "put a value that contains quotes, |, * or .. into quotes, with a \\ before each quote inside"
 _FIELD = re.compile(r"[^\"=!<>~]+")
 _OPERATOR = re.compile(r"!=|!~|<=|>=|=|<|>|~")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _PLAIN = re.compile(r"(?:(?!\.\.)[^\"|*])+")
-_FRACTION = re.compile(r"-?(0|[1-9][0-9]{0,99})((\.[0-9]{1,99})?[eE][+-]?[0-9]{1,4}|\.[0-9]{1,99})")
 
 
 def parse_filter(text: str) -> Filter:
@@ -333,6 +343,8 @@ def parse_filter(text: str) -> Filter:
 
     >>> print(parse_filter("year=2010..2013"), parse_filter("ipc=g06f 17|H04L"), parse_filter('by!="a|b"'))
     year="2010".."2013" ipc~G06F17|H04L by!="a|b"
+    >>> print(parse_filter("name=*pump"), parse_filter('name="Pump"*|pumps'))
+    name=*pump name="Pump"*|pumps
     """
     return _FilterParser(text).filter()
 
@@ -345,38 +357,49 @@ class _Value:
 
 
 class _FilterParser(Scanner):
-    """filter = field operator item { "|" item };  item = value [ ".." value | "*" ] | "*";  value = quoted | plain."""
+    """Grammar: filter = field operator item { "|" item };  value = quoted | plain.
+
+    item = value ".." value | ["*"] value ["*"] | "*".
+    """
 
     def filter(self) -> Filter:
         field = self.field()
-        operator = self.match(_OPERATOR) or self.fail(f"expected =, !=, <, <=, >, >= or ~ after the field; {_HELP}")
+        operator = self.match(_OPERATOR) or self.fail("expected =, !=, <, <=, >, >= or ~ after the field", _HELP)
         if self.peek() in ("=", "<", ">", "~", "!"):
-            self.fail("expected a value after the operator; put a value that begins with =, <, >, ~ or ! into quotes")
+            self.fail("expected a value after the operator", "put a value that begins with =, <, >, ~ or ! into quotes")
         if field == ID:
             return self.ids(operator)
         if operator[0] in "<>":
             return Where(field, (self.bound(operator),))
         read = self.code_item if operator.endswith("~") or field in CODE_FIELDS else self.item
-        tests = [test for _ in self.alternatives() for test in read(operator)]
+        tests = [read(operator) for _ in self.alternatives()]
         where = Where(field, tuple(dict.fromkeys(tests)))
         return Negated(where) if operator.startswith("!") else where
 
     def field(self) -> str:
         quoted = self.quoted()
         name = quoted.text if quoted else (self.match(_FIELD) or "").rstrip()
-        return name if name or quoted else self.fail(f"expected the name of a field; {_HELP}")
+        return name if name or quoted else self.fail("expected the name of a field", _HELP)
 
     def ids(self, operator: str) -> Filter:
         if operator not in ("=", "!="):
-            self.fail("ids can be compared with = and != only; write id=a|b or id!=a|b")
-        ids = frozenset([self.value().text for _ in self.alternatives()])
-        return Ids(ids) if operator == "=" else Without(ids)
+            self.fail("ids can be compared with = and != only", "write id=a|b, id!=a|b or id=beginning*")
+        ids: set[str] = set()
+        patterns: list[Wildcard] = []
+        for _ in self.alternatives():
+            before, value, after = self.affixed()
+            if before or after:
+                patterns.append(Wildcard(value.text, before, after, value.quoted))
+            else:
+                ids.add(value.text)
+        given = frozenset(ids), tuple(dict.fromkeys(patterns))
+        return Ids(*given) if operator == "=" else Without(*given)
 
     def bound(self, operator: str) -> Condition:
         value = self.value()
         bound = self.dated(value)
         if self.rest():
-            self.fail(f"{operator} takes one value; put a value that contains |, * or .. into quotes")
+            self.fail(f"{operator} takes one value", "put a value that contains |, * or .. into quotes")
         if operator.startswith("<"):
             return Between(high=bound, high_open=operator == "<")
         return Between(low=bound, low_open=operator == ">")
@@ -387,50 +410,54 @@ class _FilterParser(Scanner):
         while self.take("|"):
             yield
         if self.rest():
-            self.fail("unexpected character; put a value that contains quotes, |, * or .. into quotes, with a \\ before each quote inside")
+            self.fail("unexpected character", f"a * stands before or after a value only; {_QUOTES}")
 
-    def item(self, operator: str) -> list[Condition]:
-        if self.take("*"):
-            return [Prefix("")]
-        value = self.value()
-        if self.take("*"):
-            return [Prefix(value.text)]
+    def affixed(self) -> tuple[bool, _Value, bool]:
+        """A value, and whether a `*` stands before and after it. A `*` alone has an empty value."""
+        before = self.take("*")
+        if before and (not self.rest() or self.peek() == "|"):
+            return True, _Value("", self.at), True
+        return before, self.value(), self.take("*")
+
+    def item(self, operator: str) -> Condition:
+        before, value, after = self.affixed()
+        if before or after:
+            return Wildcard(value.text, before, after, value.quoted or not value.text)
         if self.take(".."):
-            return [self.between(value, self.value())]
-        if value.quoted:
-            return [Equal(value.text)]
-        tests: list[Condition] = [Equal(text) for text in dict.fromkeys([self.dated(value), _as_number(value.text)])]
-        return [*tests, Between(value.text, value.text)] if is_date(value.text) else tests
+            return self.between(value, self.value())
+        return Equal(value.text) if value.quoted else SameValue(self.dated(value))
 
-    def code_item(self, operator: str) -> list[Condition]:
-        if self.take("*"):
-            return [CodePrefix("") if operator.endswith("~") else Prefix("")]
-        value = self.value()
-        if self.take("*"):
-            return [CodePrefix(re.sub(r"\s", "", value.text).upper())]
-        if not operator.endswith("~") and self.take(".."):
-            return [self.between(value, self.value())]
-        if value.quoted and operator in ("=", "!="):
-            return [Equal(value.text)]
+    def code_item(self, operator: str) -> Condition:
+        is_code = operator.endswith("~")
+        before, value, after = self.affixed()
+        if before and is_code and value.text:
+            self.fail("a code cannot begin with *", "leave out the first *, or write = in place of ~", at=value.at)
+        if before and not is_code:
+            return Wildcard(value.text, before, after, value.quoted or not value.text)
+        if after:
+            return CodePrefix(re.sub(r"\s", "", value.text).upper())
+        if not is_code and self.take(".."):
+            return self.between(value, self.value())
+        if value.quoted and not is_code:
+            return Equal(value.text)
         code = parse_code(value.text)
         if code is None:
-            self.at = value.at
-            self.fail(f"{value.text!r} is not a classification code such as G06, G06F, G06F17, G06F17/30 or G*; or put it into quotes")
-        return [Inside(code)]
+            example = "write G06, G06F, G06F17, G06F17/30 or G*, or put it into quotes to match it literally"
+            self.fail(f"{value.text!r} is not a classification code", example, at=value.at)
+        return Inside(code)
 
     def dated(self, value: _Value) -> str:
         """The text of a value. Raises `UsageError` if an unquoted value looks like a date but is not a valid one."""
         if not value.quoted and is_almost_a_date(value.text):
-            self.at = value.at
-            self.fail(f"{value.text!r} is not a valid date; write 2013, 2013-04 or 2013-04-01, or put it into quotes to match it literally")
+            example = "write 2013, 2013-04 or 2013-04-01, or put it into quotes to match it literally"
+            self.fail(f"{value.text!r} is not a valid date", example, at=value.at)
         return value.text
 
     def between(self, low: _Value, high: _Value) -> Condition:
         for end in (low, high):
             self.dated(end)
         if compare(low.text, high.text) > 0:
-            self.at = low.at
-            self.fail("the range ends before it begins; swap its ends")
+            self.fail("the range ends before it begins", "swap its ends", at=low.at)
         return Between(low.text, high.text)
 
     def value(self) -> _Value:
@@ -439,13 +466,10 @@ class _FilterParser(Scanner):
         if quoted := self.quoted():
             return quoted
         if self.text.startswith('"', self.at):
-            self.fail('the quote is not closed; add a " at the end of the value')
+            self.fail("the quote is not closed", 'add a " at the end of the value')
         plain = (self.match(_PLAIN) or "").rstrip()
-        return (
-            _Value(plain, start)
-            if plain
-            else self.fail('expected a value; write "" for an empty text, and <= or >= for a range with one end')
-        )
+        advice = 'write "" for an empty text, and <= or >= for a range with one end'
+        return _Value(plain, start) if plain else self.fail("expected a value", advice)
 
     def quoted(self) -> _Value | None:
         self.space()
@@ -453,15 +477,6 @@ class _FilterParser(Scanner):
         text = self.match(_QUOTED)
         return None if text is None else _Value(re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL), start, True)
 
-    def fail(self, message: str) -> NoReturn:
-        """Raise `UsageError` with this message and the current position in the filter."""
-        raise UsageError(f"cannot read the filter {excerpt(self.text, self.at)} {self.location(self.at)}: {message}")
-
-
-def _as_number(text: str) -> str:
-    """A number with a decimal point or an exponent, as the index writes it: `1.5` for `1.50` and `15e-1`.
-
-    Other texts are returned unchanged.
-    """
-    number = float(text) if _FRACTION.fullmatch(text) else inf
-    return number_text(number) if isfinite(number) else text
+    def fail(self, message: str, advice: str, *, at: int | None = None) -> NoReturn:
+        """Raise `UsageError` with a message, a position in the filter and an advice; see `Scanner.error`."""
+        raise self.error(message, at, advice)

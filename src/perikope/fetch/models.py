@@ -160,7 +160,7 @@ def fetch_model(**functions: Callable[..., Any]) -> Callable[[Callable[..., Any]
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         own = "of_document" if "of_term" in functions else "by_frequency"
-        FETCH_MODELS.add(function.__name__, FetchDefinition(function.__name__, function, **{own: function}, **functions))
+        FETCH_MODELS.add(function.__name__, FetchDefinition(function.__name__, function, **{own: function}, **functions), function)
         return function
 
     return register

@@ -28,6 +28,7 @@ from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.patents.codes import CODE_FIELDS
 from perikope.query.code_terms import code_fields, split_code_term
+from perikope.query.group_terms import single_terms, terms_in
 from perikope.query.patent import PARTS
 from perikope.query.terms import Query
 
@@ -134,50 +135,69 @@ def _parts_of_score(
     There is one per word and code in the document and, if the model has a background, one for the document's length.
     """
     segment, local = snapshot.locate(document)
-    numbers = snapshot.look_up(query.terms).numbers[snapshot.segments.index(segment)]
     length = _lengths(segment, parts)[local : local + 1]
     listed = []
     for t, (name, weight) in enumerate(zip(query.terms, query.weights, strict=True)):
-        documents, frequencies = _postings(segment, name, int(numbers[t]), parts)
-        frequency = frequencies[documents == local]
-        if frequency.size:
-            label = f"code {name}" if split_code_term(name) else query.label(name)
-            added = model.contribution(frequency, length, terms.at(np.array([t])))
-            listed.append((f"{label} occurs {frequency[0]:g}×", float(weight * added[0])))
+        frequencies: dict[str, float] = {}
+        for single, number in zip(terms_in(name), _numbers(snapshot, segment, name), strict=True):
+            documents, of_documents = _postings(segment, single, number, parts)
+            if (frequency := of_documents[documents == local]).size:
+                frequencies[single] = float(frequency[0])
+        if frequencies:
+            labels = {single: f"code {name}" if split_code_term(name) else query.label(single) for single in frequencies}
+            added = model.contribution(np.array([sum(frequencies.values())]), length, terms.at(np.array([t])))
+            occurs = ", ".join(f"{labels[single]} occurs {times:g}×" for single, times in frequencies.items())
+            listed.append((occurs, float(weight * added[0])))
     seen = np.array(query.weights)[terms.document_frequency > 0]
     background = model.background(length, float(seen.sum()))
     return listed if background is None else [*listed, ("smoothing for length", float(background[0]))]
 
 
+def _numbers(snapshot: Snapshot, segment: Segment, name: str) -> list[int]:
+    """The numbers of the single terms of a term in a segment."""
+    numbers: list[int] = snapshot.look_up(terms_in(name)).numbers[snapshot.segments.index(segment)].tolist()
+    return numbers
+
+
 class PostingsOfTerms:
     """The postings of terms in some parts, and their statistics.
+
+    The document frequency of a group term is the largest of its single terms, see `query/group_terms.py`.
 
     Postings are kept in memory up to a limit, because a whole patent as a query has thousands of terms. The others are
     read again.
     """
 
     def __init__(self, snapshot: Snapshot, terms: Sequence[str], parts: Parts) -> None:
-        self._segments, self._terms, self._parts = snapshot.segments, terms, parts
-        self._numbers = snapshot.look_up(terms).numbers
+        self._segments, self._parts, self._singles = snapshot.segments, parts, single_terms(terms)
+        self._numbers = snapshot.look_up(self._singles).numbers
         self._kept: dict[tuple[int, int], tuple[Integers, Floats]] = {}
-        self.documents = np.zeros(len(terms), np.int64)
-        self.occurrences = np.zeros(len(terms))
+        documents = np.zeros(len(self._singles), np.int64)
+        occurrences = np.zeros(len(self._singles))
         held = 0
-        for i, t in product(range(len(self._segments)), range(len(terms))):
-            documents, frequency = self._read(i, t)
-            self.documents[t] += documents.size
-            self.occurrences[t] += float(frequency.sum())
-            held += documents.size
+        for i, single in product(range(len(self._segments)), range(len(self._singles))):
+            postings = self._read(i, single)
+            documents[single] += postings[0].size
+            occurrences[single] += float(postings[1].sum())
+            held += postings[0].size
             if held <= HELD:
-                self._kept[i, t] = documents, frequency
+                self._kept[i, single] = postings
+        number = {name: single for single, name in enumerate(self._singles)}
+        self._singles_of_term = [[number[single] for single in terms_in(term)] for term in terms]
+        self.documents = np.array([documents[singles].max() for singles in self._singles_of_term], np.int64)
+        self.occurrences = np.array([float(occurrences[singles].sum()) for singles in self._singles_of_term])
 
     def of(self, segment: int, term: int) -> tuple[Integers, Floats]:
         """The documents of a segment that contain a term, and the weighted frequency of the term in each."""
-        kept = self._kept.get((segment, term))
-        return self._read(segment, term) if kept is None else kept
+        postings = [self._kept.get((segment, single)) or self._read(segment, single) for single in self._singles_of_term[term]]
+        if len(postings) == 1:
+            return postings[0]
+        documents, position = np.unique(np.concatenate([one for one, _ in postings]), return_inverse=True)
+        frequencies: Floats = np.bincount(position, np.concatenate([one for _, one in postings]), documents.size).astype(np.float64)
+        return documents, frequencies
 
-    def _read(self, segment: int, term: int) -> tuple[Integers, Floats]:
-        return _postings(self._segments[segment], self._terms[term], int(self._numbers[segment][term]), self._parts)
+    def _read(self, segment: int, single: int) -> tuple[Integers, Floats]:
+        return _postings(self._segments[segment], self._singles[single], int(self._numbers[segment][single]), self._parts)
 
 
 def _postings(segment: Segment, name: str, term: int, parts: Parts) -> tuple[Integers, Floats]:

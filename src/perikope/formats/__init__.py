@@ -86,7 +86,7 @@ def reader(name: str, *, suffixes: tuple[str, ...], split: Splitter | None = Non
 
     def register(function: Reader) -> Reader:
         summary = (function.__doc__ or "").strip().partition("\n")[0]
-        FORMATS.add(name, Format(name, suffixes, function, summary, split))
+        FORMATS.add(name, Format(name, suffixes, function, summary, split), function)
         return function
 
     return register

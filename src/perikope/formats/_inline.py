@@ -91,6 +91,10 @@ class Inline:
 
         White space around the text is removed. With `keep`, the indentation of the first line stays.
         """
+        if not keep and not self._marks and not self._open:
+            run = Run("".join(self._pieces).strip(), [], list(self._refs))
+            self._clear()
+            return run
         still_open = self._open
         self._open = still_open.copy()
         while self._open:

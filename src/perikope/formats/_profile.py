@@ -21,8 +21,10 @@ from lxml import etree
 
 from perikope.core.composed_values import TEXTS, FilledText
 from perikope.core.configuration import Location, Table, free_table, parse_toml, read_text, table
+from perikope.core.errors import UsageError
 from perikope.core.options import option
 from perikope.core.parameters import Range
+from perikope.core.scanner import excerpt
 from perikope.core.values import Notation, Switch, Text, Whole
 from perikope.formats._patent_keys import PatentKeys
 from perikope.formats._source import language_or_nothing
@@ -60,6 +62,17 @@ LIFTED = frozenset((Role.SECTION, Role.ELEMENT, Role.HEADING))
 _TAG = re.compile(r"[^\W\d][\w.-]*")
 _GAP = re.compile(r"\{([\w:.-]+?)(:d)?\}")
 """A placeholder for an attribute in a citation: `{num}`, or `{num:d}` for a number without leading zeros."""
+
+
+class CitationText(FilledText):
+    """A text with placeholders for attributes. A brace that belongs to no placeholder is an error."""
+
+    def check(self, name: str, value: Any) -> str:
+        """Return the text unchanged."""
+        text = super().check(name, value)
+        if not {*"{}"}.isdisjoint(_GAP.sub("", text)):
+            raise UsageError(f"{name} has a brace without a name and its other brace: {excerpt(text)}; write {{num}} or {{num:d}}")
+        return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +131,19 @@ class ProfileKeys(Table):
         (), TEXTS, "Tags of passages that keep sections and elements inside them as lines; otherwise these follow the passage."
     )
     preformatted: tuple[str, ...] = option((), TEXTS, "Tags of passages whose white space is kept.")
+    code: tuple[str, ...] = option(
+        (),
+        TEXTS,
+        "Tags of passages of program code, which get the tag `code`. White space is kept, and long code is cut into several passages. "
+        "`listing/@language` if an attribute holds the programming language.",
+    )
     rows: tuple[str, ...] = option((), TEXTS, "Tags of table rows: each row is a passage, with a bar between its cells.")
     cells: tuple[str, ...] = option((), TEXTS, "Tags of the cells of table rows.")
+    header_cells: tuple[str, ...] = option(
+        (),
+        TEXTS,
+        "Tags of cells that name a column. The first rows of a table, if they have no other cells, become the title of the table.",
+    )
     notices: dict[str, re.Pattern[str]] = free_table(
         Pattern(), "Tags of passages, with a regular expression; a passage is skipped if the expression matches its whole text."
     )
@@ -132,7 +156,7 @@ class ProfileKeys(Table):
     breaks: tuple[str, ...] = option((), TEXTS, "Tags that begin a new line; in a table row they become a space.")
     parts: dict[str, str] = free_table(FilledText(), "Tags of XML elements that are a part of the document, with the name of the part.")
     citations: dict[str, str] = free_table(
-        FilledText(),
+        CitationText(),
         "Tags of passages, with the text by which people cite such a passage. `{num}` stands for its attribute `num`, "
         "and `{num:d}` for this attribute without leading zeros.",
     )
@@ -164,6 +188,11 @@ class Rule:
     filled: bool = False
     whole: bool = False
     preformatted: bool = False
+    code: bool = False
+    code_language_by: str = ""
+    """The attribute that holds the programming language of code."""
+    names_column: bool = False
+    """Whether a cell names a column."""
 
     def citation_of(self, element: Element) -> str:
         """The text by which people cite the passage of an element: `citation` with the attributes filled in.
@@ -206,6 +235,8 @@ class Profile:
     tags: Mapping[str, str]
     metadata: Mapping[str, Field]
     patent: PatentKeys
+    has_headers: bool
+    """Whether some cells name columns."""
 
     def fits(self, root: Element) -> bool:
         """Whether the profile describes the document with this root, by `roots` and `when`."""
@@ -271,8 +302,8 @@ def parse(content: Mapping[str, Any], name: str, path: object = None) -> Profile
     `name` is used if the content has no name. `path` is the file's path for error messages.
     """
     keys = ProfileKeys.read(content, Location(path, WHAT))
-    if not keys.passages and not keys.rows and not keys.preformatted:
-        raise keys.wrong("passages", "must list at least one tag, unless rows or preformatted does")
+    if not (keys.passages or keys.rows or keys.preformatted or keys.code):
+        raise keys.wrong("passages", "must list at least one tag, unless rows, preformatted or code does")
     if "patent" in keys.given and keys.walk == "general":
         raise keys.wrong("walk", 'must name a walk that reads [patent]: write walk = "patent"')
     name, rules = keys.name or name, _rules(keys)
@@ -293,6 +324,7 @@ def parse(content: Mapping[str, Any], name: str, path: object = None) -> Profile
         tags=keys.tags,
         metadata=keys.metadata,
         patent=keys.patent,
+        has_headers=bool(keys.header_cells),
     )
 
 
@@ -345,6 +377,12 @@ def _add_roles(keys: ProfileKeys, properties: _Properties) -> None:
         properties.add("leading_titles", path, role=Role.TITLE, leads=section)
     for path in keys.preformatted:
         properties.add("preformatted", path, role=Role.PASSAGE, preformatted=True)
+    for path in keys.code:
+        tag, _, attribute = path.partition("/@")
+        language_by = attribute_name(attribute) if attribute else ""
+        properties.add("code", tag, role=Role.PASSAGE, preformatted=True, code=True, code_language_by=language_by)
+    for path in keys.header_cells:
+        properties.add("header_cells", path, role=Role.CELL, names_column=True)
 
 
 def _add_inline(keys: ProfileKeys, properties: _Properties) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from perikope.document.pieces import CODE, natural_pieces
 from perikope.document.tree import Document, Kind, Place, TreeBuilder
+from perikope.formats._code import CODE_LANGUAGE, LONGEST_HEADER
 from perikope.formats._inline import Inline, Run
 from perikope.formats._profile import BLOCKS, LIFTED, Profile, Role, Rule
 from perikope.formats._source import Source, is_running_number, language_or_nothing
@@ -55,6 +58,7 @@ class _Traversal:
         self._held: list[str] = []
         self._with_blocks = _around_blocks(self._profile, self._root) if self._profile.semantic or self._profile.others else set()
         self._around: list[_Container] = []
+        self._code_languages: dict[str, None] = {}
         self._titles: dict[str, str] | None = None
         """Titles of elements by the ids of the elements; None until the first title is needed."""
 
@@ -73,6 +77,8 @@ class _Traversal:
         for span, target in links.references:
             self._builder.refer(target, span)
         self._builder.cites = list(links.cites)
+        if self._code_languages:
+            self._builder.metadata.setdefault(CODE_LANGUAGE, list(self._code_languages))
         document = self._source.finish(self._builder)
         known = set(document.span_ids.values())
         inside = tuple(reference for reference in document.references if reference[1] in known)
@@ -154,19 +160,20 @@ class _Traversal:
     def _container(self, element: Element, path: str, rule: Rule, leading: _LeadingTitle | None = None) -> None:
         self._flush()
         start = self._offset
-        kind = Kind.ELEMENT if rule.role in (Role.ELEMENT, Role.SEMANTIC) else Kind.SECTION
-        if kind is Kind.SECTION and self._is_hollow(element, rule):
+        is_section = rule.role not in (Role.ELEMENT, Role.SEMANTIC)
+        if is_section and self._is_hollow(element, rule):
             # A reference list without text, for example. An empty section can be neither a result nor a target.
             self._offset += _length(element)
             return
+        header = self._header_rows(element) if self._profile.has_headers and rule.role is Role.ELEMENT else []
         number = self._builder.open(
-            kind,
+            Kind.SECTION if is_section or header else Kind.ELEMENT,
             self._profile.tag_of(element),
             id=self._new_id(Block(element, rule, self._within()))[1],
             part=rule.part,
             language=self._profile.language_of(element),
         )
-        around = _Container(number, str(element.tag), path, kind is Kind.ELEMENT, name=self._around[-1].name)
+        around = _Container(number, str(element.tag), path, not is_section, name=self._around[-1].name, header=header)
         self._around.append(around)
         if rule.titled_by and (title := " ".join((element.get(rule.titled_by) or "").split())):
             self._builder.title(title)
@@ -211,6 +218,10 @@ class _Traversal:
         run = self._gathered(element, path)
         self._keeps_blocks = self._keeps_space = False
         block = Block(element, rule, self._within(), run.text, self._outline)
+        if element in self._around[-1].header:
+            self._take_header(block, run, path, start)
+            self._release()
+            return
         heading = self._walk.heading(block) if run.text else None
         if heading:
             self._add_heading(block, heading, self._labelled(run).text, path, start)
@@ -218,6 +229,43 @@ class _Traversal:
             self._add_passage(block, run, path, start)
         self._held.clear()
         self._release()
+
+    def _header_rows(self, table: Element) -> list[Element]:
+        """The rows at the top of a table all of whose cells name columns.
+
+        Empty if no row with text follows them, or if they are too long for the names of columns.
+        """
+        header: list[Element] = []
+        for row in filter(_has_text, self._inside_of(table, Role.ROW)):
+            cells = list(filter(_has_text, self._inside_of(row, Role.CELL)))
+            if not cells or not all(self._profile.rule(cell).names_column for cell in cells):
+                return header if sum(len(text_of(row)) for row in header) <= LONGEST_HEADER else []
+            header.append(row)
+        return []
+
+    def _inside_of(self, element: Element, role: Role) -> Iterator[Element]:
+        """Yield the elements with a role inside an element, except those inside other elements with a role."""
+        for child in element:
+            rule = self._profile.rule(child)
+            if rule.role is role:
+                yield child
+            elif rule.role is None:
+                yield from self._inside_of(child, role)
+
+    def _take_header(self, block: Block, run: Run, path: str, start: int) -> None:
+        """Read a header row of a table. The last one adds the title of the table."""
+        around = self._around[-1]
+        around.header.remove(block.element)
+        if not around.title:
+            around.title_from = start
+        around.title.append(run.text)
+        if id := self._new_id(block)[1]:
+            self._builder.hold(id, around.number)
+        for target in run.refs:
+            self._builder.refer(target, around.number)
+        if not around.header:
+            is_one_row = len(around.title) == 1
+            self._place(self._builder.title("\n".join(around.title)), path if is_one_row else around.path, around.title_from)
 
     def _add_heading(self, block: Block, heading: Heading, text: str, path: str, start: int) -> None:
         element = block.element
@@ -232,18 +280,26 @@ class _Traversal:
         citation = self._walk.citation(block) or around.name
         run = self._labelled(run)
         name, id = self._new_id(block)
-        span = self._builder.passage(
+        is_code = block.rule.code
+        tag = profile.tag_of(element)
+        spans = self._builder.divided(
             run.text,
-            profile.tag_of(element),
+            natural_pieces(run.text) if is_code else [(0, len(run.text))],
+            CODE if is_code else tag,
+            holder=tag,
             id=id,
             part=block.rule.part,
             language=profile.language_of(element),
             marks=run.marks,
             refs=run.refs,
         )
-        self._place(span, path, start)
-        if citation:
-            self._builder.citations[span] = citation
+        span = spans[0]
+        for each in spans:
+            self._place(each, path, start)
+            if citation:
+                self._builder.citations[each] = citation
+        if block.rule.code_language_by and (language := (element.get(block.rule.code_language_by) or "").strip().lower()):
+            self._code_languages[language] = None
         around.has_title = True
         for held in self._held:
             self._builder.hold(held, span)
@@ -517,6 +573,12 @@ class _Container:
     """The offset at which pending loose text begins, plus 1; 0 if there is no loose text."""
     name: str = ""
     """The name that people cite it by, such as `Figure 2`; empty if it has no name."""
+    header: list[Element] = field(default_factory=list)
+    """The header rows of a table that were not read yet."""
+    title: list[str] = field(default_factory=list)
+    """The texts of the header rows that were read."""
+    title_from: int = 0
+    """The offset at which the first header row begins."""
 
 
 def _is_there(text: str | None) -> bool:

@@ -1,5 +1,8 @@
 """HTML: headings open nested sections, blocks and loose text become passages, and marked boilerplate is left out.
 
+A table with a header is a section with the header rows as its title, so that every row has the names of its columns in
+its heading path. Long `pre` blocks are cut into several passages.
+
 The section of a heading ends at the next heading of the same level or above, or with the `section`, `article`, `aside`,
 `nav` or `main` around it. Hidden elements, buttons and other controls are left out.
 
@@ -11,15 +14,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from lxml import etree, html
 
 from perikope.core.errors import UnreadableFile
+from perikope.document.pieces import CODE, natural_pieces
 from perikope.document.tree import Document, Kind, TreeBuilder
 from perikope.formats import Source, reader
-from perikope.formats._inline import Inline, link_target
+from perikope.formats._code import CODE_LANGUAGE, LONGEST_HEADER
+from perikope.formats._inline import Inline, Run, link_target
 from perikope.formats._source import is_running_number, language_or_nothing
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -45,6 +50,8 @@ _BUTTONS = etree.XPath(f"descendant::button[not({' or '.join(f'ancestor::{tag}' 
 _PERHAPS_HIDDEN = etree.XPath("descendant::*[@hidden or @aria-hidden or @style][not(self::body or self::main)]")
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\s*(?:[;!]|$)", re.IGNORECASE)
 _METADATA = frozenset(("author", "description", "keywords", "date"))
+_CODE_CLASS = re.compile(r"(?:language|lang|highlight-source|highlight)-(?P<name>[\w+#-]+)", re.IGNORECASE)
+_NO_LANGUAGES = frozenset(("", "default", "none", "notranslate", "text", "plaintext"))
 
 
 @reader("html", suffixes=(".html", ".htm", ".xhtml"))
@@ -59,6 +66,8 @@ def read(source: Source) -> Iterator[Document]:
     page = _HtmlReader(source, builder, title_heading, _BOILERPLATE if roots[0].tag not in ("body", "html") else frozenset())
     for element in roots:
         page.read(element, next(filter(None, map(_language, element.iterancestors())), language))
+    if page.code_languages:
+        builder.metadata[CODE_LANGUAGE] = list(page.code_languages)
     yield source.finish(builder)
 
 
@@ -166,6 +175,39 @@ def _is_layout(table: html.HtmlElement) -> bool:
     return any(inner is not table for inner in table.iter("table", *_HEADINGS))
 
 
+def _header_rows(table: html.HtmlElement) -> list[html.HtmlElement]:
+    """The rows at the top of a table that name its columns: those in `thead`, else those with `th` cells only.
+
+    Empty if no row with text follows them, or if they are too long for the names of columns.
+    """
+    header: list[html.HtmlElement] = []
+    in_head = False
+    for row in filter(_has_words, table.iter("tr")):
+        is_in_head = next((parent.tag for parent in row.iterancestors()), "") == "thead"
+        if not is_in_head and (in_head or not _names_columns(row)):
+            length = sum(len(_collapsed(str(row.text_content()))) for row in header)
+            return header if length <= LONGEST_HEADER else []
+        header.append(row)
+        in_head = in_head or is_in_head
+    return []
+
+
+def _names_columns(row: html.HtmlElement) -> bool:
+    """Whether a row has `th` cells, and no other cell with text."""
+    cells = list(filter(_has_words, row.iterchildren("td", "th")))
+    return bool(cells) and all(cell.tag == "th" for cell in cells)
+
+
+def _code_language(block: html.HtmlElement) -> str:
+    """The programming language in a class of a `pre`, of the `code` in it, or of one of the two elements around it."""
+    parents = [parent for parent, _ in zip(block.iterancestors(), range(2), strict=False)]
+    for element in (block, *block.iterchildren("code"), *parents):
+        for name in (element.get("class") or "").split():
+            if (match := _CODE_CLASS.fullmatch(name)) and match["name"].lower() not in _NO_LANGUAGES:
+                return match["name"].lower()
+    return ""
+
+
 @dataclass(slots=True)
 class _Frame:
     """An open block, with the tag, language and id for the passage of the text directly inside it."""
@@ -176,6 +218,10 @@ class _Frame:
     is_element: bool = False
     first_span: int = 0
     """The number of the first span inside the block; a sectioning element closes the headings from there on."""
+    header: list[html.HtmlElement] = field(default_factory=list)
+    """The header rows of a table that were not read yet."""
+    title: list[str] = field(default_factory=list)
+    """The texts of the header rows that were read."""
 
 
 class _HtmlReader:
@@ -193,6 +239,7 @@ class _HtmlReader:
         self.whole: html.HtmlElement | None = None
         """The open row, heading or preformatted block, which inner blocks do not divide; None if there is none."""
         self.cells = 0
+        self.code_languages: dict[str, None] = {}
 
     def read(self, root: html.HtmlElement, language: str) -> None:
         """Add the content of one element of the page, whose language is `language`."""
@@ -256,7 +303,8 @@ class _HtmlReader:
         self.frames.append(frame)
         if tag in _CONTAINERS and not (tag == "table" and _is_layout(element)):
             frame.is_element, frame.id = True, ""
-            self.builder.open(Kind.ELEMENT, tag, id=self.claim(id), language=frame.language)
+            frame.header = _header_rows(element) if tag == "table" else []
+            self.builder.open(Kind.SECTION if frame.header else Kind.ELEMENT, tag, id=self.claim(id), language=frame.language)
             self.elements += 1
         elif tag in ("tr", "pre", *_HEADINGS) and not (tag == "tr" and self.in_layout_table):
             self.whole, self.cells = element, 0
@@ -307,13 +355,34 @@ class _HtmlReader:
     def flush(self) -> None:
         """Make a passage of the text collected since the last start or end of a block, if there is any."""
         run = self.inline.take(keep=self.in_pre)
-        self.whole = None
+        block, self.whole = self.whole, None
         if not run.text.strip(" |"):
             return
         frame = self.frames[-1]
         id, frame.id = self.claim(frame.id), ""
         self.section_id = ""
-        self.builder.passage(run.text, frame.tag, id=id, language=frame.language, marks=run.marks, refs=run.refs)
+        if block is not None and block.tag == "pre":
+            pieces = natural_pieces(run.text)
+            self.builder.divided(run.text, pieces, CODE, holder="pre", id=id, language=frame.language, marks=run.marks, refs=run.refs)
+            if language := _code_language(block):
+                self.code_languages[language] = None
+        elif not (block is not None and block.tag == "tr" and self.take_header(block, run, id)):
+            self.builder.passage(run.text, frame.tag, id=id, language=frame.language, marks=run.marks, refs=run.refs)
+
+    def take_header(self, row: html.HtmlElement, run: Run, id: str) -> bool:
+        """Whether a row is a header row. The last one adds the title of the table."""
+        table = next((frame for frame in reversed(self.frames) if frame.tag == "table"), None)
+        if table is None or row not in table.header:
+            return False
+        table.header.remove(row)
+        table.title.append(run.text)
+        if not table.header:
+            self.builder.title("\n".join(table.title))
+        for target in run.refs:
+            self.builder.refer(target)
+        if id:
+            self.builder.hold(id, self.builder.innermost)
+        return True
 
     def claim(self, id: str) -> str:
         """Reserve an id and return it; empty if another element has it, or if it has the form of a running number."""

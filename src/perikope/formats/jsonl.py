@@ -71,10 +71,7 @@ def read(source: Source) -> Iterator[Document]:
     with source.open() as stream:
         for number, line in _lines(stream, source):
             try:
-                record = _parse(line)
-                if is_of_beir := _is_of_beir(record):
-                    record = _from_beir(record, source)
-                document = None if is_of_beir and not record else _Record(source).build(record)
+                document = _document(_parse(line), source)
             except (_RecordError, InputError) as problem:
                 raise InputError(str(problem), path=source.path, line=number) from None
             empty = False
@@ -83,6 +80,34 @@ def read(source: Source) -> Iterator[Document]:
     # A chunk of a file may consist of blank lines.
     if empty and not source.first_line:
         raise UnreadableFile("holds no document; write one JSON object per line, or remove the file", path=source.path)
+
+
+def document_from(record: Mapping[str, object], language: str = "en") -> Document:
+    """Make a document from a dictionary with the keys of a line of JSON Lines. `language` is its default language.
+
+    Values that JSON can express are accepted, such as tuples for lists and dates in metadata.
+
+    >>> document_from({"id": "d1", "title": "Pumps", "passages": ["A magnet drives the rotor."]})
+    Document('d1', 'Pumps', 1 passage, 32 characters)
+    """
+    id = record.get("id", record.get("_id"))
+    known = f"document {id!r}" if isinstance(id, str) else "a document without an id"
+    try:
+        document = _document(orjson.loads(orjson.dumps({**record})), Source("", "", language))
+    except orjson.JSONEncodeError as error:
+        raise InputError(f"{known} cannot be expressed in JSON: {error}") from None
+    except _RecordError as problem:
+        raise InputError(f"{known}: {problem}") from None
+    if document is None:
+        raise InputError(f"{known} is empty; remove it or give it text")
+    return document
+
+
+def _document(record: object, source: Source) -> Document | None:
+    """The document of a parsed line; None for a line of a BEIR corpus without text."""
+    if is_of_beir := _is_of_beir(record):
+        record = _from_beir(record, source)
+    return None if is_of_beir and not record else _Record(source).build(record)
 
 
 class _RecordError(Exception):

@@ -193,7 +193,7 @@ class Strings:
         self.ends, self.data, self._name = ends, data, name
         typed = ends.dtype.kind == "u" and data.dtype == np.uint8
         if not typed or (int(ends[-1]) if ends.size else 0) != data.size or bool(np.any(ends[:-1] > ends[1:])):
-            raise self._damaged()
+            raise self.damaged()
 
     def __len__(self) -> int:
         return int(self.ends.size)
@@ -212,7 +212,8 @@ class Strings:
         try:
             return self[number].decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
-            raise self._damaged() from None
+            raise self.damaged() from None
 
-    def _damaged(self) -> IndexFormatError:
+    def damaged(self) -> IndexFormatError:
+        """Make the error for strings that cannot be read."""
         return IndexFormatError(f"{self._name} is damaged: restore the index from a copy or build it again")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from perikope.core import files
-from perikope.core.errors import IndexFormatError, InputError, UsageError
+from perikope.core.errors import IndexFormatError, InputError, UncommittedWarning, UsageError
 from perikope.core.locks import LOCK_FILE, take_lock
 from perikope.document.tree import Document
 from perikope.index import manifest as manifests
@@ -24,7 +26,7 @@ from perikope.index.merge import merge
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.index.tombstones import bury
-from perikope.index.writer import SegmentBuilder
+from perikope.index.writer import SegmentBuilder, encode_record
 from perikope.text.analysis import Analyzer, is_language, language_code
 
 MAX_SEGMENTS = 12
@@ -35,6 +37,13 @@ MAX_TOKENS = 1 << 31
 """The maximum number of tokens of a segment that is merged from several."""
 DEFAULT_MEMORY = 1 << 30
 """The default memory for adding documents, in bytes."""
+WAITING_CHARACTERS = 1 << 22
+"""Documents of one `add` wait in memory until they have this many characters. So a short `add` that fails has changed
+nothing. A longer one begins a segment of its own, which is dropped if it fails."""
+
+if not sys.warnoptions:
+    # Python ignores resource warnings by default, but this one is about lost documents. Options of the user count more.
+    warnings.simplefilter("default", UncommittedWarning)
 
 
 def create(folder: Path, analyzer: Analyzer, language: str) -> None:
@@ -60,7 +69,7 @@ def _check_free(folder: Path) -> None:
     """
     if (folder / manifests.FILE).exists():
         if manifests.load(folder).generation:
-            raise UsageError(f"{folder} is already an index: add to it (--append), or choose another folder")
+            raise UsageError(f"{folder} is already an index: add to it (--append, in Python Index.open), or choose another folder")
     elif folder.exists() and (not folder.is_dir() or any(map(_is_foreign, folder.iterdir()))):
         raise UsageError(f"{folder} exists and is not empty: choose another folder for the index")
 
@@ -69,10 +78,26 @@ def _is_foreign(path: Path) -> bool:
     return path.name != LOCK_FILE and not files.is_temporary(path.name)
 
 
+@dataclass(slots=True)
+class _Addition:
+    """The documents of one call of `IndexWriter.add`, so that they can be withdrawn if the call fails."""
+
+    ids: list[str] = field(default_factory=list)
+    replaced: list[int] = field(default_factory=list)
+    """The numbers of the documents that this call replaces."""
+    waiting: list[tuple[Document, bytes]] = field(default_factory=list)
+    """Accepted documents with their records, which the builder does not have yet."""
+    characters: int = 0
+    """The number of characters of the documents in `waiting`."""
+    first_segment: int | None = None
+    """The first segment that holds documents of this call only; None if the call has no segment of its own."""
+
+
 class IndexWriter:
     """Changes an index. It holds the lock of the index until it is closed.
 
-    Closing discards changes that were not committed. `memory` is the memory for adding documents in bytes, `wait` the
+    Closing discards changes that were not committed. A writer that is garbage-collected with such changes gives an
+    `UncommittedWarning`. `memory` is the memory for adding documents in bytes, `wait` the
     time to wait for the lock in seconds.
     """
 
@@ -100,6 +125,7 @@ class IndexWriter:
         self._builder = SegmentBuilder(snapshot.analyzer)
         self._stamp = secrets.token_hex(4)
         self._new: list[dict[str, Any]] = []
+        self._written = 0
         # The ids of documents added since the last commit, each with the file it came from.
         self._pending: dict[str, str] = {}
         # The numbers in the snapshot of the documents to delete.
@@ -109,6 +135,13 @@ class IndexWriter:
     def changed(self) -> bool:
         """Whether there are changes to commit."""
         return bool(self._new or len(self._builder) or self._deleted)
+
+    @property
+    def changes(self) -> str:
+        """The changes to commit in words, such as "2 documents added, 1 deleted"; empty if there are none."""
+        added, deleted = len(self._pending), len(self._deleted)
+        counts = [f"{added} document{'' if added == 1 else 's'} added"] if added else []
+        return ", ".join([*counts, *([f"{deleted} deleted"] if deleted else [])]) or ("documents added" if self.changed else "")
 
     @property
     def deleted(self) -> int:
@@ -121,30 +154,72 @@ class IndexWriter:
         If the index already has a document with the same id, this is an error; with `replace`, the old document is
         deleted. If several added documents have the same id, this is an error too; with `on_duplicate`, the first is
         added and the function is called with each of the others.
+
+        After an error, none of the documents of this call is added. Documents of earlier calls still are.
         """
         self._check_usable()
-        # `documents` may raise an error while it is read. Then the documents added so far must not be committed.
-        with self._all_or_nothing():
+        addition = _Addition()
+        try:
             for document in documents:
                 if on_duplicate is not None and isinstance(document, Document) and document.id in self._pending:
                     on_duplicate(document)
                     continue
-                self._add(document, replace)
-                if self._builder.memory > self.memory:
-                    self._flush()
+                self._accept(document, replace, addition)
+                if addition.characters >= WAITING_CHARACTERS:
+                    self._begin_segment(addition)
+                    self._store(addition)
+            self._store(addition)
+        except BaseException:
+            self._withdraw(addition)
+            raise
 
-    def _add(self, document: Document, replace: bool) -> None:
+    def _accept(self, document: Document, replace: bool, addition: _Addition) -> None:
+        """Check a document and put it into the addition. After an error nothing has changed."""
         if not isinstance(document, Document):
-            raise UsageError(f"cannot add a {type(document).__name__} to an index; add documents from perikope.read or a TreeBuilder")
+            raise UsageError(
+                f"cannot add a value of type {type(document).__name__} to an index; add documents from perikope.read or a TreeBuilder, or "
+                "dictionaries with the keys of JSON Lines"
+            )
         old = self.snapshot.find_document(document.id)
         if document.id in self._pending:
             raise InputError(_given_twice(document.id, self._pending[document.id], document.source))
         if old >= 0 and old not in self._deleted and not replace:
             raise InputError(_already_there(document.id))
-        if old >= 0:
+        record = encode_record(document)
+        if old >= 0 and old not in self._deleted:
             self._deleted.add(old)
+            addition.replaced.append(old)
         self._pending[document.id] = document.source
-        self._builder.add(document)
+        addition.ids.append(document.id)
+        addition.waiting.append((document, record))
+        addition.characters += len(document.text)
+
+    def _begin_segment(self, addition: _Addition) -> None:
+        """Let the documents of a long addition begin a new segment, so that they can be withdrawn with it."""
+        if addition.first_segment is None:
+            with self._all_or_nothing():
+                if len(self._builder):
+                    self._flush()
+            addition.first_segment = len(self._new)
+
+    def _store(self, addition: _Addition) -> None:
+        """Pass the waiting documents to the builder."""
+        with self._all_or_nothing():
+            for document, record in addition.waiting:
+                self._builder.add(document, record)
+                if self._builder.memory > self.memory:
+                    self._flush()
+        addition.waiting.clear()
+        addition.characters = 0
+
+    def _withdraw(self, addition: _Addition) -> None:
+        """Undo an addition that failed. Documents of earlier additions stay."""
+        for id in addition.ids:
+            del self._pending[id]
+        self._deleted.difference_update(addition.replaced)
+        if addition.first_segment is not None:
+            del self._new[addition.first_segment :]
+            self._builder = SegmentBuilder(self.snapshot.analyzer)
 
     def adopt(self, entries: Sequence[dict[str, Any]], *, replace: bool = False) -> None:
         """Add segments that other processes have written into the folder. `entries` are their manifest entries.
@@ -235,6 +310,23 @@ class IndexWriter:
             finally:
                 self._lock.release()
 
+    def __del__(self) -> None:
+        lock = getattr(self, "_lock", None)  # missing if the constructor failed
+        if lock is not None and lock.held:
+            self.warn_of_loss()
+            self.close()
+
+    def warn_of_loss(self) -> None:
+        """Give an `UncommittedWarning` if there are changes that closing would discard."""
+        if self.changes and not self._failed:
+            warnings.warn(
+                f"changes to {self.folder} were not committed and are lost ({self.changes}): call commit(), or make the changes in a "
+                "`with` block, which commits at its end",
+                UncommittedWarning,
+                stacklevel=3,
+                source=self,
+            )
+
     def segment_path(self, worker: str) -> Path:
         """A path for a new segment, different from all paths of other writers. `worker` ends the name of the file.
 
@@ -268,7 +360,9 @@ class IndexWriter:
             raise
 
     def _flush(self) -> None:
-        self._new.append(self._builder.write(self.segment_path(f"w{len(self._new)}")))
+        path = self.segment_path(f"w{self._written}")
+        self._written += 1
+        self._new.append(self._builder.write(path))
         self._builder = SegmentBuilder(self.snapshot.analyzer)
 
     def _with_tombstones(self) -> list[dict[str, Any]]:
@@ -353,8 +447,8 @@ class IndexWriter:
 
 def _already_there(id: str) -> str:
     return (
-        f"document {id!r} is already in the index: replace it (--replace), or change one of the two ids; if the id is the path of a "
-        "file inside the indexed folder, index the folder that contains both files"
+        f"document {id!r} is already in the index: replace it (--replace, in Python replace=True), or change one of the two ids; "
+        "if the id is the path of a file inside the indexed folder, index the folder that contains both files"
     )
 
 

@@ -48,20 +48,6 @@ class Statistics:
     The length of a document counts all its languages, so its average does too, even if terms are counted by language.
     """
 
-    def at(self, terms: Integers) -> Statistics:
-        """The statistics of some of the terms; `terms` are indices into the arrays."""
-        return Statistics(
-            of_terms(self.documents, terms),
-            of_terms(self.tokens, terms),
-            of_terms(self.passages, terms),
-            of_terms(self.passage_tokens, terms),
-            self.document_frequency[terms],
-            self.collection_frequency[terms],
-            self.passage_frequency[terms],
-            self.passage_collection_frequency[terms],
-            self.length_of_documents,
-        )
-
 
 Value = TypeVar("Value", int, float)
 

@@ -295,6 +295,11 @@ class Segment:
         rows = np.flatnonzero(self["id.span"][first:end] == span - int(self["document.first_span"][document]))
         return self._ids.text(first + int(rows[0])) if rows.size else None
 
+    def span_ids(self, document: int) -> dict[int, str]:
+        """The ids of a document's spans, by the number of the span in the document; spans without an id are missing."""
+        first, end = self._slice("document.first_id", document)
+        return {span: self._ids.text(row) for span, row in zip(self["id.span"][first:end].tolist(), range(first, end), strict=True)}
+
     def span_namer(self, document: int) -> Callable[[int], str | None]:
         """A function from the number of a span in the document to the id of the span, or to None if it has no id.
 

@@ -72,12 +72,14 @@ class SegmentBuilder:
             + self._facets.memory
         )  # fmt: skip
 
-    def add(self, document: Document) -> None:
-        """Add one document."""
+    def add(self, document: Document, record: bytes | None = None) -> None:
+        """Add one document. Pass its `encode_record` if you have it, so that it is not made again."""
+        if record is None:
+            record = encode_record(document)
         self.document_ids.append(document.id.encode("utf-8", "surrogatepass"))
         self._document_source.append(self._source(document))
         self._text.append(document.text.encode("utf-8", "surrogatepass"))
-        self._records.append(_record(document))
+        self._records.append(record)
         self._facets.add(document.metadata)
         self._id_counts.append(len(document.span_ids))
         for span, name in document.span_ids.items():
@@ -253,8 +255,11 @@ def _spread(values: Array, parent: Array, first_span: Array, first_token: Array,
     return of_token
 
 
-def _record(document: Document) -> bytes:
-    """The record of a document as JSON: all stored data except text and tree. Empty if there is no such data."""
+def encode_record(document: Document) -> bytes:
+    """The record of a document as JSON: all stored data except text and tree. Empty if there is no such data.
+
+    Raises `InputError` if the metadata have a value that JSON cannot express.
+    """
     record: dict[str, object] = {}
     if document.metadata:
         record["metadata"] = document.metadata
@@ -268,7 +273,12 @@ def _record(document: Document) -> bytes:
         record["places"] = [[span, place.path, place.start, place.end] for span, place in document.places.items()]
     if document.citations:
         record["citations"] = list(document.citations.items())
-    return orjson.dumps(record) if record else b""
+    try:
+        return orjson.dumps(record) if record else b""
+    except TypeError as error:
+        raise InputError(
+            f"the metadata of document {document.id!r} cannot be stored: {error}; use text, numbers, dates, lists, or dictionaries of these"
+        ) from None
 
 
 def _by_frequency(occurrences: Array, by_name: Array) -> Array:

@@ -29,12 +29,12 @@ import numpy as np
 
 from perikope.browse.structure import DocumentOutline, read_spans
 from perikope.core.arrays import Integers, Integers32, Mask
-from perikope.core.errors import UsageError
 from perikope.core.names import running_number
 from perikope.document.tree import Kind
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
 from perikope.kernels.structure import derive_structure
+from perikope.query.publications import find_publication
 from perikope.search.facade import Index
 
 FORWARD = ("order", "structural", "internal", "external")
@@ -95,12 +95,8 @@ class DocumentGraph:
 
 
 def graph_of(index: Index, document: str) -> DocumentGraph:
-    """The graph of a document, given by its id; raises `UsageError` if the index has no such document."""
-    snapshot = index.snapshot
-    number = snapshot.find_document(document)
-    if number < 0:
-        raise UsageError(f"there is no document {document!r} in {index.folder}")
-    return read_graph(snapshot, number)
+    """The graph of a document, given by its id or publication number; see `find_publication`."""
+    return read_graph(index.snapshot, find_publication(index.snapshot, document))
 
 
 def read_graph(snapshot: Snapshot, number: int) -> DocumentGraph:

@@ -22,14 +22,21 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class Word(_Node):
-    """A word, given by its terms (`en:pump`): one term per language, or all terms of a wildcard.
+    """A word, given by its terms (`en:pump`): one per language, all terms of a wildcard, near terms or synonyms.
 
     The word matches if any of its terms matches. A word without terms never matches.
     """
 
     terms: tuple[str, ...]
     written: str = field(default="", compare=False)
-    """The word as written in the query: a wildcard without its star, or the first of several terms in braces."""
+    """The word as written in the query: a wildcard without its star, or the first of several terms in braces.
+
+    Empty for a synonym that the query does not contain.
+    """
+    scored: tuple[tuple[str, float], ...] = field(default=(), compare=False)
+    """The terms and groups that count in scores, with weights; empty if each of `terms` counts with weight 1."""
+    reasons: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    """Terms that are not of the word as written, each with the reason why they stand for it."""
 
 
 @dataclass(frozen=True, slots=True)

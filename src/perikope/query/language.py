@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from perikope.core.errors import UsageError
 from perikope.index.reader import Snapshot
-from perikope.query.code_terms import with_codes
-from perikope.query.syntax import Fallback, automatic, terms_of
-from perikope.query.terms import Query, parse_boolean, parse_query
+from perikope.query.syntax import terms_of
 from perikope.text.analysis import SNOWBALL, language_code, words
 
 ALL = "all"
@@ -47,22 +45,13 @@ class Searched:
     """The languages; stop words of the first one are left out in all of them."""
     by_language: bool
     """Whether the collection is counted by language."""
-    fallback: Fallback | None = None
-    """The other languages, in which words are looked up that no text in `languages` has; None for none."""
+    fallback: tuple[str, ...] = ()
+    """The other languages, in which words are looked up that no text in `languages` has; empty if there are none."""
 
     @property
     def detected(self) -> str:
         """The language that the words of the query show; empty if it was given or is unclear."""
-        return self.languages[0] if self.fallback is not None else ""
-
-    def read(self, snapshot: Snapshot, text: str, syntax: str) -> Query:
-        """Parse a text as a query in these languages. Raises `UsageError` if no term is left."""
-        if syntax == "words":
-            query = with_codes(parse_query(text, snapshot.analyzer, self.languages, self.fallback), snapshot)
-        else:
-            written = automatic(text) if syntax == "automatic" else text
-            query = parse_boolean(written, snapshot.analyzer, self.languages, snapshot.terms_with_prefix, self.fallback)
-        return replace(query, languages=self.languages) if self.by_language else query
+        return self.languages[0] if self.fallback else ""
 
 
 def check_language(snapshot: Snapshot, language: str) -> None:
@@ -86,17 +75,13 @@ def searched_languages(snapshot: Snapshot, text: str, language: str = "", syntax
     found = language_of(snapshot, words(_OPERATORS.sub(" ", text) if syntax != "words" else text))
     if not found:
         return Searched(tuple(snapshot.languages), by_language=True)
-    return Searched(with_unstated(snapshot, found), by_language=True, fallback=fallback_from(snapshot, found))
+    searched = with_unstated(snapshot, found)
+    return Searched(searched, by_language=True, fallback=tuple(code for code in snapshot.languages if code not in searched))
 
 
-def fallback_from(snapshot: Snapshot, language: str) -> Fallback:
-    """The languages of the index in which a word is looked up if no text in `language` has it."""
-
-    def has(terms: Sequence[str]) -> bool:
-        return bool(terms) and bool(snapshot.look_up(terms).counts[0].any())
-
-    searched = with_unstated(snapshot, language)
-    return Fallback(tuple(code for code in snapshot.languages if code not in searched), has)
+def contains_any(snapshot: Snapshot, terms: Sequence[str]) -> bool:
+    """Whether a document contains one of the terms."""
+    return bool(terms) and bool(snapshot.look_up(terms).counts[0].any())
 
 
 def has_several_languages(snapshot: Snapshot) -> bool:
@@ -130,11 +115,9 @@ def evidence_of(snapshot: Snapshot, query_words: Sequence[str]) -> dict[str, flo
 
 def note_on_language(snapshot: Snapshot, text: str, searched: Searched) -> str:
     """A sentence that says in which language a query was searched, if other languages have some of its words."""
-    if searched.fallback is None:
-        return ""
-    chosen, others = searched.languages[0], searched.fallback.languages
+    chosen = searched.languages[0]
     content = [word for word in words(text) if snapshot.analyzer.term(word, chosen) is not None]
-    holding = [code for code in others if searched.fallback.has(terms_of_words(snapshot, content, code))]
+    holding = [code for code in searched.fallback if contains_any(snapshot, terms_of_words(snapshot, content, code))]
     if not holding:
         return ""
     *first, last = holding

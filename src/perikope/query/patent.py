@@ -139,7 +139,7 @@ def load_patent(snapshot: Snapshot, patent: str | os.PathLike[str] | Document) -
         return _of_file(path)
     if os.path.dirname(path) and parse_publication(path) is None:
         raise InputError("there is no such file; give the file of a patent, or a publication number", path=path)
-    return of_index(snapshot, find_publication(snapshot, path))
+    return of_index(snapshot, find_publication(snapshot, path, or_file=True))
 
 
 def pasted(claims: str) -> Patent:

@@ -1,14 +1,15 @@
-"""Parse publication numbers in common spellings, and find the documents that they name.
+"""Find documents by their ids, and by publication numbers in common spellings.
 
-Examples are `EP1000000A1`, `EP-1000000-A1`, `EP 1 000 000 A1`, `US 6,530,116 B2` and `WO 78/00001`. A number without a
-kind code (`EP1000000`) names the latest publication of the patent.
+Every option and command that takes the id of a document finds the document here. Examples of publication numbers are
+`EP1000000A1`, `EP-1000000-A1`, `EP 1 000 000 A1`, `US 6,530,116 B2` and `WO 78/00001`. A number without a kind code
+(`EP1000000`) names the latest publication of the patent.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -16,6 +17,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from perikope.core.errors import UsageError
+from perikope.index.joined_texts import JoinedTexts, joined_ids
 from perikope.index.reader import Snapshot
 
 if TYPE_CHECKING:
@@ -61,30 +63,68 @@ def parse_publication(text: str) -> PatentNumber | None:
     return patent_number(country, number, kind)
 
 
-def find_publication(snapshot: Snapshot, text: str) -> int:
-    """The number, in the index, of the document with this id or publication number.
+def documents_named(snapshot: Snapshot, text: str) -> list[int]:
+    """The numbers, in the index, of the documents that a text names.
 
-    Raises `UsageError` if there is none; the message suggests similar names.
+    A document that has the text as its id takes precedence, then the documents with this publication number, then those
+    whose id differs only in upper and lower case. A number without a kind code names all publications of the patent.
     """
     for id in dict.fromkeys((text, text.strip(), unquote(text))):
         if (document := snapshot.find_document(id)) >= 0:
-            return document
+            return [document]
     wanted = parse_publication(text)
-    if wanted is None:
-        raise UsageError(
-            f"{text!r} is neither a file, nor a document in {snapshot.folder}, nor a publication number such as EP1000000A1"
-            f"{_suggestion(snapshot, text.strip())}"
-        )
-    for documents in (_exact(snapshot, wanted), _of_patent(snapshot, wanted) if not wanted.kind else []):
-        if documents:
-            return max(documents, key=lambda document: _recency(snapshot, document))
-    other = _of_patent(snapshot, wanted)
-    if other:
+    documents = [] if wanted is None else _exact(snapshot, wanted) or ([] if wanted.kind else _of_patent(snapshot, wanted))
+    return documents or _by_folded_id(snapshot, text.strip())
+
+
+def find_publication(snapshot: Snapshot, text: str, *, or_file: bool = False) -> int:
+    """The number, in the index, of the document with this id or publication number; see `documents_named`.
+
+    A number without a kind code names the latest publication. Raises `UsageError` if there is no document, or if
+    several ids differ only in case; the message suggests names. `or_file` says that the text could have been a file.
+    """
+    documents = documents_named(snapshot, text)
+    wanted = parse_publication(text)
+    if len(documents) == 1:
+        return documents[0]
+    if documents and wanted is not None:
+        return max(documents, key=lambda document: _recency(snapshot, document))
+    if documents:
+        raise _several(snapshot, text, documents)
+    if or_file and wanted is None:
+        what = f"{text!r} is neither a file, nor a document in {snapshot.folder}, nor a publication number such as EP1000000A1"
+        raise UsageError(what + similar_names(snapshot, text))
+    if wanted is not None and (other := _of_patent(snapshot, wanted)):
         ids = ", ".join(sorted(snapshot.document_id(document) for document in other))
         raise UsageError(
             f"there is no {wanted.written} in {snapshot.folder}, but these publications of {wanted.patent}: {ids}; give one of them"
         )
-    raise UsageError(f"there is no {wanted.written} in {snapshot.folder}{_suggestion(snapshot, wanted.written)}")
+    named = wanted.written if or_file and wanted is not None else f"document {text!r}"
+    raise UsageError(f"there is no {named} in {snapshot.folder}{similar_names(snapshot, text)}")
+
+
+def id_named(snapshot: Snapshot, text: str) -> str:
+    """The id of the only document that a text names; raises `UsageError` if there is none or if there are several."""
+    documents = documents_named(snapshot, text)
+    if len(documents) > 1:
+        raise _several(snapshot, text, documents)
+    return snapshot.document_id(find_publication(snapshot, text))
+
+
+def _several(snapshot: Snapshot, text: str, documents: Iterable[int]) -> UsageError:
+    ids = ", ".join(map(repr, sorted(map(snapshot.document_id, documents))))
+    return UsageError(f"{text!r} names several documents in {snapshot.folder}: {ids}; give the id of one of them")
+
+
+def _by_folded_id(snapshot: Snapshot, text: str) -> list[int]:
+    """The numbers of the documents whose id is this text if upper and lower case do not count."""
+    folded = text.casefold().encode("utf-8", "surrogatepass")
+    numbers = []
+    for base, segment in zip(snapshot.first_document.tolist(), snapshot.segments, strict=False):
+        texts: JoinedTexts = segment.remember(joined_ids, False)
+        found = texts.containing(folded, before=False, after=False)
+        numbers += [base + number for number in found[segment.alive[found]].tolist()]
+    return numbers
 
 
 def _exact(snapshot: Snapshot, wanted: PatentNumber) -> list[int]:
@@ -127,7 +167,10 @@ def _recency(snapshot: Snapshot, document: int) -> tuple[str, int, str]:
     return date if isinstance(date, str) else "", stage, id
 
 
-def _suggestion(snapshot: Snapshot, wanted: str) -> str:
+def similar_names(snapshot: Snapshot, text: str) -> str:
+    """The names of documents that are most similar to a text, as the end of a message; empty if there are none."""
+    number = parse_publication(text)
+    wanted = number.written if number else text.strip()
     near = difflib.get_close_matches(wanted, set(_alike(snapshot, wanted)), _SUGGESTED, 0.5)
     return f"; similar names: {', '.join(near)}" if near else ""
 

@@ -5,7 +5,7 @@
     same    = not { "SAME" not }
     not     = { "NOT" | "-" | "+" } near                     a plus sign changes nothing
     near    = primary { ( "NEAR/n" | "ADJ/n" ) primary }
-    primary = "(" query ")" | '"' phrase '"' | word [ "*" ] | "{" term { "|" term } "}"
+    primary = "(" query ")" | '"' phrase '"' | word [ "*" | "~" [ "1" | "2" ] ] | "{" term { "|" term } "}"
 
 Operators are written in capitals; in quotes, they are words. A word that the tokeniser splits (`self-portrait`) is a
 phrase. A stop word between other words of a phrase matches any word at its position, as does `*`. Other stop words are
@@ -13,18 +13,27 @@ left out. Braces contain terms of the index, in one language (`{en:pump}`) or in
 
 A wildcard matches the terms of the index that begin with the given letters, and the term of the word itself. Terms are
 stems, unless the index was made without a stemmer. `generation*` may therefore match less than `generat*`.
+
+A fuzzy word (`pumpp~1`) matches the terms of the index that are at most that many edits away (`query/spelling.py`). A
+tilde alone allows 1 edit in words of up to four letters, and 2 edits in longer words. In scores, all terms of a fuzzy
+word count as one word.
+
+Synonyms (`query/variants.py`) apply to single words, to phrases as a whole and to the single words of other phrases.
+Wildcards, fuzzy words and terms in braces have no synonyms.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from perikope.core.errors import UsageError
 from perikope.core.scanner import Scanner, excerpt
-from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word
+from perikope.query.boolean import And, Near, Not, Or, Phrase, QueryTree, Same, Word, words_of
+from perikope.query.spelling import MAX_EDITS, edits_of
+from perikope.query.variants import NONE, Variants, one_word, side_by_side, synonym, with_synonyms
 from perikope.text.analysis import Analyzer, fold, language_code, word_spans, words
 
 MAX_LENGTH = 100_000
@@ -34,9 +43,9 @@ MAX_DEPTH = 100
 MAX_WORDS = 1024
 """Maximum number of words of a query."""
 MAX_EXPANSION = 500
-"""Maximum number of terms that a wildcard may match."""
+"""Maximum number of terms that a wildcard or a fuzzy word may match, and of terms of a word with its synonyms."""
 MAX_TERMS = 10_000
-"""Maximum number of terms of a query, including the terms of wildcards."""
+"""Maximum number of terms of a query, including the terms of wildcards, fuzzy words and synonyms."""
 MAX_DISTANCE = 1_000_000
 """Maximum distance of NEAR and ADJ, in words."""
 
@@ -46,35 +55,22 @@ Expand = Callable[[str, int], tuple[int, list[str]]]
 There are no names if the number is above the maximum.
 """
 
-
-@dataclass(frozen=True, slots=True)
-class Fallback:
-    """Languages in which a word is looked up if no text in the searched languages has it."""
-
-    languages: tuple[str, ...]
-    has: Callable[[Sequence[str]], bool]
-    """Whether the index has at least one of these terms."""
-
-    def terms(self, word: str, analyzer: Analyzer, found: Sequence[str]) -> list[str]:
-        """The terms of a word in these languages, unless the index has one of the terms that were found before."""
-        return [] if self.has(found) else terms_of(word, analyzer, self.languages)
-
-
 _QUOTES = '"“”„'
 _SPECIAL = f"(){{}}{_QUOTES}"
 _LEXEME = re.compile(rf"[^\s{re.escape(_SPECIAL)}]+")
 _KEYWORD = re.compile(rf"\s*([+-]*)([{_QUOTES}]|[^\s{_QUOTES}]+)")
 _TERM = re.compile(r"((?:[^|}\\]|\\.)*)([|}])", re.DOTALL)
+_EDITS = re.compile(r"~([0-9]*)")
 _DISTANCE = re.compile(r"(NEAR|ADJ)(?:/(.*))?")
 _LEVEL = {"OR": 1, "AND": 2, "SAME": 3, "NEAR": 4, "ADJ": 4}
 _JOIN: dict[str, Callable[[tuple[QueryTree, ...]], QueryTree]] = {"OR": Or, "AND": And, "SAME": Same}
 
 
-def parse_tree(text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand, fallback: Fallback | None = None) -> QueryTree:
+def parse_tree(text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand, variants: Variants = NONE) -> QueryTree:
     """Parse a Boolean query into a tree over terms of the index.
 
-    Each word becomes one term per language. Stop words of the first language are left out in all languages. `fallback`
-    adds the terms of words that no text in these languages has.
+    Each word becomes one term per language. Stop words of the first language are left out in all languages. `variants`
+    finds near terms and synonyms.
 
     >>> def nothing(prefix, most): return 0, []
     >>> print(parse_tree('"state of the art" pumps OR NOT valve', Analyzer(), ["en"], nothing))
@@ -84,7 +80,7 @@ def parse_tree(text: str, analyzer: Analyzer, languages: Sequence[str], expand: 
         raise UsageError(f"the query has {len(text)} characters; shorten it to at most {MAX_LENGTH}")
     if not text.strip():
         raise UsageError("the query is empty; give at least one word")
-    parser = _QueryParser(text, analyzer, [language_code(language) for language in languages], expand, fallback)
+    parser = _QueryParser(text, analyzer, [language_code(language) for language in languages], expand, variants)
     parsed = parser.expression(0, 1)
     parser.end()
     if parsed.tree is None:
@@ -118,6 +114,18 @@ def terms_of(word: str, analyzer: Analyzer, languages: Sequence[str]) -> list[st
     """The terms of a word, one per language in which it is not a stop word."""
     terms = ((code, analyzer.term(word, code)) for code in languages)
     return [f"{code}:{term}" for code, term in terms if term is not None]
+
+
+def terms_or_fallback(word: str, analyzer: Analyzer, languages: Sequence[str], variants: Variants) -> list[str]:
+    """The terms of a word in the searched languages and, if no document contains one, in the languages of the fallback.
+
+    The latter are left out if no document contains them either.
+    """
+    terms = terms_of(word, analyzer, languages)
+    if variants.fallback and not variants.known(terms):
+        others = terms_of(word, analyzer, variants.fallback)
+        terms += others if variants.known(others) else []
+    return terms
 
 
 def _closing_quote(text: str, opening: int, braces: bool = False) -> int:
@@ -162,9 +170,9 @@ class _Operator(NamedTuple):
 class _QueryParser(Scanner):
     """Parses a query by the grammar in the module docstring, and counts its words and terms."""
 
-    def __init__(self, text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand, fallback: Fallback | None) -> None:
+    def __init__(self, text: str, analyzer: Analyzer, languages: Sequence[str], expand: Expand, variants: Variants) -> None:
         super().__init__(text)
-        self.analyzer, self.languages, self.expand, self.fallback = analyzer, languages, expand, fallback
+        self.analyzer, self.languages, self.expand, self.variants = analyzer, languages, expand, variants
         self.words = 0
         self.terms = 0
 
@@ -237,8 +245,12 @@ class _QueryParser(Scanner):
             return inner
         if mark in _QUOTES:
             end = _closing_quote(self.text, start, braces=True)
-            phrase = self.phrase(start + 1, end)
             self.at = end + 1
+            if distance := re.match(r"~[0-9]+", self.text[self.at :]):
+                raise self.error(f"write NEAR or ADJ between words for a distance, such as pump NEAR/{distance[0][1:]} shaft,", self.at)
+            if parsed := self.synonymous(start + 1, end):
+                return parsed
+            phrase = self.phrase(start + 1, end)
             if not phrase:
                 raise self.error("the phrase contains no word", start)
             return self.side_by_side(phrase, start)
@@ -248,21 +260,37 @@ class _QueryParser(Scanner):
         lexeme = _LEXEME.match(self.text, start)
         if lexeme is None:
             raise self.error("unexpected character", start)
-        cut = self.cut(start, lexeme.end())
         self.at = lexeme.end()
+        if parsed := self.synonymous(start, lexeme.end()):
+            return parsed
+        cut = self.cut(start, lexeme.end())
         if not cut:
             raise self.error("expected a word", start)
         return self.side_by_side(cut, start)
 
     def side_by_side(self, phrase: list[Word | None], start: int) -> _Parsed:
         """A phrase or a single word, without stop words at its ends. The tree is None if there are only stop words."""
-        while phrase and phrase[0] is None:
-            phrase = phrase[1:]
-        while phrase and phrase[-1] is None:
-            phrase = phrase[:-1]
-        if len(phrase) > 1:
-            return _Parsed(Phrase(tuple(phrase)), 2, start)
-        return _Parsed(phrase[0] if phrase else None, 1, start)
+        tree = side_by_side(phrase) if any(phrase) else None
+        return _Parsed(tree, 2 if isinstance(tree, Phrase) else 1, start)
+
+    def synonymous(self, start: int, end: int) -> _Parsed | None:
+        """The words from `start` to `end` or their synonyms; None if the words together have no synonyms."""
+        piece = self.text[start:end]
+        if self.variants.synonyms is None or any(mark in piece for mark in "*~{"):
+            return None
+        written = words(piece)
+        match = self.variants.synonyms.of(written) if written else None
+        if match is None:
+            return None
+        tree = with_synonyms(written, match, self.terms_of, adjacent=True)
+        for word, _ in words_of(tree) if tree is not None else ():
+            self.count(word.terms, start)
+        return _Parsed(tree, 3, start)
+
+    def terms_of(self, word: str) -> list[str] | None:
+        """The terms of a word in the searched languages; None for a stop word of the first language."""
+        is_stop_word = self.analyzer.term(word, self.languages[0]) is None
+        return None if is_stop_word else terms_or_fallback(word, self.analyzer, self.languages, self.variants)
 
     def phrase(self, start: int, end: int) -> list[Word | None]:
         """The words between quotation marks; None for a stop word or a separate star."""
@@ -291,22 +319,61 @@ class _QueryParser(Scanner):
                 word_at[position] = (position, "")
             else:
                 raise self.error("a * must be at the end of a word", start + position)
-        return [self.word(word, last in wild, start + first) if word else None for first, (last, word) in sorted(word_at.items())]
+        edits = self.edits(piece, start, word_at, ended)
 
-    def word(self, word: str, wild: bool, position: int) -> Word | None:
-        if wild:
-            return self.wildcard(word, position)
-        if self.analyzer.term(word, self.languages[0]) is None:
+        def read(first: int, last: int, word: str) -> Word | None:
+            if last in wild:
+                return self.wildcard(word, start + first)
+            return self.fuzzy(word, edits[last], start + first) if last in edits else self.word(word, start + first)
+
+        return [read(first, last, word) if word else None for first, (last, word) in sorted(word_at.items())]
+
+    def edits(self, piece: str, start: int, word_at: dict[int, tuple[int, str]], ended: Collection[int]) -> dict[int, int]:
+        """The numbers of edits of fuzzy words, by the ends of the words; 0 if no number is written.
+
+        A tilde is an ordinary character, unless it follows a word and ends it. The number is removed from `word_at`.
+        """
+        edits: dict[int, int] = {}
+        for mark in _EDITS.finditer(piece):
+            if mark.start() in ended:
+                end_of_next, _ = word_at.get(mark.start() + 1, (mark.end(), ""))
+                if end_of_next != mark.end():  # as in "a~b", or "a~1b"
+                    continue
+                if mark[1] and not 1 <= int(mark[1]) <= MAX_EDITS:
+                    raise self.error(f"a fuzzy word has 1 to {MAX_EDITS} edits: write ~, ~1 or ~2 after the word,", start + mark.start())
+                word_at.pop(mark.start() + 1, None)
+                edits[mark.start()] = int(mark[1] or 0)
+        return edits
+
+    def word(self, word: str, position: int) -> Word | None:
+        """A word of a phrase or a single word, with its near terms or its synonyms of one word."""
+        terms = self.terms_of(word)
+        if terms is None:
             return None
-        terms = terms_of(word, self.analyzer, self.languages)
-        if self.fallback is not None:
-            terms += self.fallback.terms(word, self.analyzer, terms)
-        return self.counted(terms, position, word)
+        others = self.variants.stand_ins(word, terms)
+        match = self.variants.synonyms.of([word]) if self.variants.synonyms is not None else None
+        if match is not None:
+            alone = [entry[0] for entry in match.entries if len(entry) == 1]
+            replaced = {term: synonym(term, entry, word) for entry in alone for term in self.terms_of(entry) or ()}
+            terms, others = ([], replaced) if replaced and not match.keeps else (terms, {**others, **replaced})
+        made = one_word(terms, others, word)
+        self.count(made.terms, position)
+        return made
+
+    def fuzzy(self, word: str, edits: int, position: int) -> Word:
+        own = terms_of(word, self.analyzer, self.languages)
+        near = [term for code in self.languages for term in self.variants.near(word, code, edits or edits_of(word) or 1)]
+        if len(near) > MAX_EXPANSION:
+            message = f"write ~1, or more letters of the word: {word}~ matches {len(near)} terms, more than {MAX_EXPANSION},"
+            raise self.error(message, position)
+        made = one_word(own, dict.fromkeys(near, f"near {word}"), word)
+        self.count(made.terms, position)
+        return made
 
     def wildcard(self, word: str, position: int) -> Word:
         terms: dict[str, None] = {}
         count = 0
-        for languages in (self.languages, self.fallback.languages if self.fallback is not None else ()):
+        for languages in (self.languages, self.variants.fallback):
             for code in languages if not count else ():
                 more, begin_so = self.expand(f"{code}:{fold(word)}", MAX_EXPANSION)
                 count += more
@@ -334,13 +401,17 @@ class _QueryParser(Scanner):
         raise self.error("the brace is not closed", start)
 
     def counted(self, terms: list[str], position: int, written: str = "") -> Word:
+        self.count(terms, position)
+        return Word(tuple(terms), written)
+
+    def count(self, terms: Sequence[str], position: int) -> None:
+        """Count a word and its terms. Too many are an error."""
         self.words += 1
         self.terms += len(terms)
         if self.words > MAX_WORDS:
             raise self.error(f"shorten the query, which has more than {MAX_WORDS} words,", position)
         if self.terms > MAX_TERMS:
-            raise self.error(f"use fewer wildcards: the query matches more than {MAX_TERMS} terms", position)
-        return Word(tuple(terms), written)
+            raise self.error(f"use fewer wildcards, fuzzy words or synonyms: the query matches more than {MAX_TERMS} terms", position)
 
     def joined(self, name: str, operands: Sequence[_Parsed]) -> _Parsed:
         """Join operands by AND, OR or SAME. Operands with only stop words are left out."""

@@ -7,22 +7,40 @@ query that fetches documents, a query that scores passages, and conditions on do
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from perikope.core.errors import UsageError, unknown
-from perikope.fetch.filters import Filter, Ids, SharedCodes, Without, codes_of, known_fields, mask, parse_filter, unknown_fields
+from perikope.fetch.filters import (
+    Filter,
+    Ids,
+    SharedCodes,
+    Without,
+    codes_of,
+    known_fields,
+    mask,
+    numbers_of,
+    parse_filter,
+    unknown_fields,
+)
+from perikope.fetch.nearest_values import notes_on_filter
 from perikope.fetch.prior_art import PatentQuery, Restriction, patent_query
 from perikope.index.reader import Snapshot
 from perikope.patents.codes import CODE_FIELDS
-from perikope.query.code_terms import code_fields, codes_in, without_codes
-from perikope.query.language import check_language, note_on_language, searched_languages
+from perikope.query.code_terms import code_fields, codes_in, with_codes, without_codes
+from perikope.query.language import Searched, check_language, contains_any, note_on_language, searched_languages
 from perikope.query.patent import Claims, Forms, Patent
-from perikope.query.terms import Query
+from perikope.query.publications import documents_named, find_publication, similar_names
+from perikope.query.spelling import near_terms
+from perikope.query.synonyms import Synonyms
+from perikope.query.syntax import automatic
+from perikope.query.terms import Query, parse_boolean, parse_query
 from perikope.query.topic import Topic
-from perikope.search.options import SearchOptions
+from perikope.query.variants import Variants
+from perikope.search.options import OPTIONS, PATENTS, SearchOptions
+from perikope.text.analysis import language_code
 
 if TYPE_CHECKING:
     from perikope.document.tree import Document
@@ -33,6 +51,9 @@ Asked = str | Topic | PatentQuery
 
 TRANSLATE_KEY = "PERIKOPE_TRANSLATE_KEY"
 """The name of the environment variable with the API key of the translation server."""
+
+_LISTED = 3
+"""The largest number of unknown ids that a note names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +76,31 @@ class Prepared:
     """The patent that the query was made from; None if there is no patent."""
 
     @property
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, with that on the language."""
+        return (*self.notes, self.language_note) if self.language_note else self.notes
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The query that fetches documents and, if it is another one, the query that scores passages."""
+        return (self.fetch,) if self.browse is None else (self.fetch, self.browse)
+
+    @property
     def scoring(self) -> Query:
         """The query that scores passages, before any expansion."""
         return without_codes(self.browse or self.fetch)
+
+
+def check_about_patents(query: Asked, given: Mapping[str, Any]) -> None:
+    """Raise `UsageError` if an option for patents is given with a text or a finished patent query.
+
+    The option would have no effect.
+    """
+    about_patents = [name for name in given if name in OPTIONS and OPTIONS[name].group == PATENTS]
+    if about_patents and isinstance(query, (str, PatentQuery)):
+        raise UsageError(
+            f"{about_patents[0]} applies to patents only; search with a topic that has a patent, or pass the option to patent_query"
+        )
 
 
 def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
@@ -74,15 +117,38 @@ def with_options_of(topic: Topic, options: SearchOptions) -> SearchOptions:
     return combined.updated({"filter": (*options.filter, *added)}) if added else combined
 
 
-def read_query(snapshot: Snapshot, text: str, language: str = "", syntax: str = "words") -> Query:
+def read_query(snapshot: Snapshot, text: str, options: SearchOptions) -> Query:
     """Parse a text as a query in the languages that `searched_languages` chooses.
 
-    Raises `UsageError` if no term is left.
+    Raises `UsageError` if no term is left, or if the index has no text in the language of the options.
     """
     if not isinstance(text, str):
         raise UsageError(f"the query must be text, not {type(text).__name__}")
-    check_language(snapshot, language)
-    return searched_languages(snapshot, text, language, syntax).read(snapshot, text, syntax)
+    check_language(snapshot, options.language)
+    return _read_in(snapshot, text, searched_languages(snapshot, text, options.language, options.syntax), options)
+
+
+def _read_in(snapshot: Snapshot, text: str, searched: Searched, options: SearchOptions) -> Query:
+    """Parse a text as a query in the given languages."""
+    variants = variants_of(snapshot, searched, options)
+    if options.syntax == "words":
+        query = with_codes(parse_query(text, snapshot.analyzer, searched.languages, variants), snapshot)
+    else:
+        written = automatic(text) if options.syntax == "automatic" else text
+        query = parse_boolean(written, snapshot.analyzer, searched.languages, snapshot.terms_with_prefix, variants)
+    return replace(query, text=text, languages=searched.languages if searched.by_language else ())
+
+
+def variants_of(snapshot: Snapshot, searched: Searched, options: SearchOptions) -> Variants:
+    """What may stand for the words of a query: synonyms, near terms, and terms in other languages."""
+    codes = [language_code(language) for language in searched.languages]
+    return Variants(
+        Synonyms(options.synonyms, snapshot.analyzer, codes) if options.synonyms else None,
+        options.fuzzy,
+        partial(near_terms, snapshot),
+        partial(contains_any, snapshot),
+        searched.fallback,
+    )
 
 
 def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prepared:
@@ -91,18 +157,18 @@ def read_asked(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Prep
     For a topic, `options` must be the result of `with_options_of`.
     """
     if isinstance(asked, PatentQuery):
-        prepared = _of_patent(asked)
+        prepared = _of_patent(asked, options)
     elif isinstance(asked, Topic) and (asked.patent or asked.claims):
         patent = read_patent(snapshot, asked.patent or None, asked.claims, options, asked.family)
         # If a topic has words and a patent, the words fetch documents and the claims of the patent score passages.
-        prepared = _of_patent(patent)
+        prepared = _of_patent(patent, options)
         if asked.query:
-            fetch = read_query(snapshot, asked.query, options.language, options.syntax)
+            fetch = read_query(snapshot, asked.query, options)
             prepared = replace(prepared, fetch=fetch, notes=(*prepared.notes, *_notes_on_codes(snapshot, asked.query, options.syntax)))
     else:
         return _of_text(snapshot, asked.query if isinstance(asked, Topic) else asked, options)
     if options.browse_query:
-        prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options.language, options.syntax))
+        prepared = replace(prepared, browse=read_query(snapshot, options.browse_query, options))
     return prepared
 
 
@@ -113,8 +179,8 @@ def _of_text(snapshot: Snapshot, text: str, options: SearchOptions) -> Prepared:
     both = f"{text}\n{options.browse_query}" if options.browse_query else text
     searched = searched_languages(snapshot, both, options.language, options.syntax)
     return Prepared(
-        searched.read(snapshot, text, options.syntax),
-        searched.read(snapshot, options.browse_query, options.syntax) if options.browse_query else None,
+        _read_in(snapshot, text, searched, options),
+        _read_in(snapshot, options.browse_query, searched, options) if options.browse_query else None,
         notes=_notes_on_codes(snapshot, text, options.syntax),
         language=searched.detected,
         language_note=note_on_language(snapshot, both, searched),
@@ -141,8 +207,10 @@ def _has_document(snapshot: Snapshot, condition: Filter) -> bool:
     return any(bool((segment.alive & mask(segment, condition)).any()) for segment in snapshot.segments)
 
 
-def _of_patent(query: PatentQuery) -> Prepared:
-    return Prepared(query.fetch, query.browse, query.filters, query.notes, patent=query.patent)
+def _of_patent(query: PatentQuery, options: SearchOptions) -> Prepared:
+    unused = [name for name in ("synonyms", "fuzzy") if getattr(options, name)]
+    notes = [f"the option {name} applies to queries in words; the words of the patent are searched as they are" for name in unused]
+    return Prepared(query.fetch, query.browse, query.filters, (*query.notes, *notes), patent=query.patent)
 
 
 def read_patent(
@@ -177,10 +245,11 @@ def _translator(given: str | Translator | None) -> Translator | None:
 
 
 def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, ...]:
-    """The conditions on documents that the options set. Raises `UsageError` for a field that no document has."""
-    filters: list[Filter] = [parse_filter(given) if isinstance(given, str) else given for given in options.filter]
-    if options.ids is not None:
-        filters.append(_with_ids(options.ids))
+    """The conditions on documents that the options set. Raises `UsageError` for a field that no document has.
+
+    Ids of documents may be publication numbers in any spelling; see `documents_named`.
+    """
+    filters: list[Filter] = [_with_known_ids(snapshot, condition) for condition in _given_conditions(options)]
     if options.shares_codes_with:
         filters += _sharing_codes(snapshot, options.shares_codes_with, options.code_level)
     for condition in filters:
@@ -189,24 +258,53 @@ def conditions_of(snapshot: Snapshot, options: SearchOptions) -> tuple[Filter, .
     return tuple(filters)
 
 
+def notes_on_conditions(snapshot: Snapshot, options: SearchOptions, conditions: Iterable[Filter]) -> tuple[str, ...]:
+    """Notes on values and ids that the options ask for and no document has. `conditions` are those of the options."""
+    notes = [note for condition in conditions for note in notes_on_filter(snapshot, condition)]
+    for condition in _given_conditions(options):
+        if isinstance(condition, (Ids, Without)):
+            notes += _notes_on_ids(snapshot, condition)
+    return tuple(dict.fromkeys(notes))
+
+
+def _given_conditions(options: SearchOptions) -> list[Filter]:
+    """The conditions of the options `filter` and `ids`, as given."""
+    filters: list[Filter] = [parse_filter(given) if isinstance(given, str) else given for given in options.filter]
+    return filters if options.ids is None else [*filters, _with_ids(options.ids)]
+
+
 def _with_ids(ids: Iterable[str]) -> Ids:
     """The condition that a document has one of these ids, which may be percent-encoded."""
-    listed = frozenset(ids)
-    return Ids(listed | frozenset(map(unquote, listed)))
+    return Ids(frozenset(ids))
+
+
+def _unknown_ids(snapshot: Snapshot, condition: Ids | Without) -> list[str]:
+    """The ids of a condition that no document has exactly, sorted."""
+    known = {segment.document_id(number) for segment in snapshot.segments for number in numbers_of(segment, condition.ids)}
+    return sorted(condition.ids - known)
+
+
+def _with_known_ids(snapshot: Snapshot, condition: Filter) -> Filter:
+    """The condition with the ids of the documents that its ids name; other conditions are returned unchanged."""
+    if not isinstance(condition, (Ids, Without)) or not (missing := _unknown_ids(snapshot, condition)):
+        return condition
+    named = {snapshot.document_id(number) for text in missing for number in documents_named(snapshot, text)}
+    return replace(condition, ids=condition.ids | named) if named else condition
+
+
+def _notes_on_ids(snapshot: Snapshot, condition: Ids | Without) -> list[str]:
+    """A note on the ids of a condition that name no document, if there are any."""
+    missing = [text for text in _unknown_ids(snapshot, condition) if not documents_named(snapshot, text)]
+    if missing and len(condition.ids) > _LISTED:
+        listed = ", ".join(map(repr, missing[:_LISTED])) + " …" * (len(missing) > _LISTED)
+        return [f"{len(missing)} of {len(condition.ids)} ids are not in {snapshot.folder}: {listed}"]
+    return [f"no document has the id {text!r}{similar_names(snapshot, text)}" for text in missing]
 
 
 def _sharing_codes(snapshot: Snapshot, document: str, level: str) -> list[Filter]:
     """The conditions of the option `shares_codes_with`: a shared code, and an id other than that of the document."""
-    number = snapshot.find_document(document)
-    if number < 0:  # percent-encoded, as in names of passages
-        document = unquote(document)
-        number = snapshot.find_document(document)
-    if number < 0:
-        raise UsageError(f"there is no document {document!r} in {snapshot.folder}; shares_codes_with needs the id of an indexed document")
-    segment, local = snapshot.locate(number)
-    codes = codes_of(segment.metadata(local))
+    segment, local = snapshot.locate(find_publication(snapshot, document))
+    id, codes = segment.document_id(local), codes_of(segment.metadata(local))
     if not codes:
-        raise UsageError(
-            f"document {document!r} has no classification codes in the fields {', '.join(CODE_FIELDS)}; leave shares_codes_with out"
-        )
-    return [SharedCodes(CODE_FIELDS, codes, level), Without(frozenset([document]))]
+        raise UsageError(f"document {id!r} has no classification codes in the fields {', '.join(CODE_FIELDS)}; leave shares_codes_with out")
+    return [SharedCodes(CODE_FIELDS, codes, level), Without(frozenset([id]))]

@@ -1,12 +1,13 @@
-"""Search one index for many topics."""
+"""Search one index for many queries or topics, in several threads."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, Unpack
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from perikope.core.errors import InputError, UsageError
 from perikope.core.names import encode
@@ -15,8 +16,7 @@ from perikope.index.reader import Snapshot
 from perikope.patents.translation import TranslationError
 from perikope.query.language import language_name
 from perikope.query.topic import Topic
-from perikope.search.asking import Prepared
-from perikope.search.facade import Index
+from perikope.search.asking import Asked, Prepared, check_about_patents
 from perikope.search.fetching import documents_of
 from perikope.search.keywords import SearchKeywords
 from perikope.search.options import SearchOptions
@@ -24,10 +24,15 @@ from perikope.search.recipes import Recipe, load_recipe, resolve_options
 from perikope.search.results import Results
 from perikope.search.steps import Search, search_for
 
+if TYPE_CHECKING:
+    from perikope.search.facade import Index
+
+R = TypeVar("R")
+
 Run = Mapping[str, Mapping[str, float]]
 """Scores by topic id and then by name of the passage or document."""
 
-NOTHING_FOUND = "no passage contains a word of the query and satisfies all conditions"
+NOTHING_FOUND = "no passage matches the query and satisfies all conditions"
 """The message about a topic that has no results."""
 
 
@@ -67,15 +72,88 @@ def prepare_topic(snapshot: Snapshot, topic: Topic, options: SearchOptions) -> P
     `options` are for all topics; an error in them is raised. An error in the topic or in its own options becomes the
     `problem` of the result, so that the search for other topics can continue.
     """
+    ready = _prepare(snapshot, topic, options)
+    return PreparedTopic(topic, None, ready.why) if isinstance(ready, _Refused) else PreparedTopic(topic, ready)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A query that cannot be searched for."""
+
+    why: str
+
+
+def _prepare(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> tuple[Search, Prepared] | _Refused:
+    """The search for a query, and the query in terms of the index. An error in `options` is raised."""
     try:
-        search = search_for(snapshot, topic, options)
+        search = search_for(snapshot, asked, options)
     except UsageError as error:
         Search(snapshot, options)
-        return PreparedTopic(topic, None, str(error))
+        return _Refused(str(error))
     try:
-        return PreparedTopic(topic, (search, search.prepare(topic)))
+        return search, search.prepare(asked)
     except (UsageError, InputError, TranslationError) as error:
-        return PreparedTopic(topic, None, str(error))
+        return _Refused(str(error))
+
+
+def _search_all(
+    snapshot: Snapshot,
+    queries: Iterable[Asked],
+    options: SearchOptions,
+    recipe: Recipe | None,
+    threads: int | None,
+    finish: Callable[[Prepared, Results], R],
+) -> Iterator[tuple[Asked, R | _Refused]]:
+    """Yield each query with `finish` of its prepared form and its results, in the order of the queries."""
+
+    def search(asked: Asked) -> R | _Refused:
+        ready = _prepare(snapshot, asked, options)
+        if isinstance(ready, _Refused):
+            return ready
+        chosen, prepared = ready
+        for complaint in chosen.complaints(prepared, recipe):
+            warnings.warn(complaint, stacklevel=2)
+        return finish(prepared, chosen.run(prepared))
+
+    return in_parallel(search, queries, threads or usable_cores())
+
+
+def search_many(
+    snapshot: Snapshot,
+    queries: Iterable[Asked] | Mapping[str, str],
+    given: Mapping[str, Any],
+    *,
+    threads: int | None,
+    on_problem: Callable[[str], None] | None,
+    recipe: Recipe | None,
+    options: SearchOptions | None,
+) -> Iterator[tuple[Asked, Results]]:
+    """Yield each query with its results; see `Index.search_many`. Wrong options raise an error at once."""
+    if isinstance(queries, (str, Topic)) or not isinstance(queries, Iterable):
+        raise UsageError("search_many takes several queries, such as a list of texts or topics; use search for a single one")
+    chosen = resolve_options(recipe, given, options)
+    Search(snapshot, chosen)  # raises an error if the options do not fit the index
+    asked = (Topic(id, text) for id, text in queries.items()) if isinstance(queries, Mapping) else queries
+    return _many(_search_all(snapshot, _checked(asked, given), chosen, recipe, threads, lambda prepared, results: results), on_problem)
+
+
+def _checked(queries: Iterable[Asked], given: Mapping[str, Any]) -> Iterator[Asked]:
+    for asked in queries:
+        check_about_patents(asked, given)
+        yield asked
+
+
+def _many(
+    outcomes: Iterator[tuple[Asked, Results | _Refused]], on_problem: Callable[[str], None] | None
+) -> Iterator[tuple[Asked, Results]]:
+    for number, (asked, outcome) in zip(count(1), outcomes, strict=False):
+        if not isinstance(outcome, _Refused):
+            yield asked, outcome
+            continue
+        name = f"topic {asked.qid}" if isinstance(asked, Topic) else f"query {number}"
+        if on_problem is None:
+            raise UsageError(f"{name}: {outcome.why}")
+        on_problem(f"{name}: {outcome.why}")
 
 
 def notes_on_topics(asked: Iterable[PreparedTopic]) -> str:
@@ -115,30 +193,31 @@ def search_topics(
     followed = load_recipe(recipe) if recipe else None
     chosen = resolve_options(followed, given, options)
     k = chosen.k
+    in_common = _notes_in_common(index.snapshot, chosen)
+    if on_note is not None:
+        for note in in_common:
+            on_note(note)
     if document_ranking:
         chosen = chosen.updated({"k": 1})
 
-    def search(topic: Topic) -> tuple[list[Any], str, tuple[str, ...], str]:
-        asked = prepare_topic(index.snapshot, topic, chosen)
-        if asked.problem:
-            return [], asked.problem, (), ""
-        for complaint in asked.search.complaints(asked.prepared, followed):
-            warnings.warn(complaint, stacklevel=2)
-        results = asked.search.run(asked.prepared)
+    def finish(prepared: Prepared, results: Results) -> tuple[list[Any], tuple[str, ...], str]:
         if document_ranking:
-            ranking = [(encode(id), score) for id, score in results.document_ranking(document_ranking, k)]
+            ranking: list[Any] = [(encode(id), score) for id, score in results.document_ranking(document_ranking, k)]
         else:
             ranking = ranking_of(results)
-        return ranking, "" if ranking else NOTHING_FOUND, asked.prepared.notes, asked.prepared.language
+        return ranking, prepared.notes, prepared.language
 
     searched: Counter[str] = Counter()
-    for topic, (ranking, problem, notes, language) in in_parallel(search, topics, threads or usable_cores()):
-        searched[language] += 1
-        if problem:
-            on_problem(f"topic {topic.qid}: {problem}")
+    for topic, outcome in _search_all(index.snapshot, topics, chosen, followed, threads, finish):
+        assert isinstance(topic, Topic)
+        ranking, notes, language = ([], (), "") if isinstance(outcome, _Refused) else outcome
+        searched[language] += not isinstance(outcome, _Refused)
+        if not ranking:
+            on_problem(f"topic {topic.qid}: {outcome.why if isinstance(outcome, _Refused) else NOTHING_FOUND}")
         if on_note is not None:
             for note in notes:
-                on_note(f"topic {topic.qid}: {note}")
+                if note not in in_common:
+                    on_note(f"topic {topic.qid}: {note}")
         yield topic.qid, ranking
     if on_note is not None and any(searched):
         on_note(_note_on_languages(searched))
@@ -146,6 +225,14 @@ def search_topics(
 
 def _note_on_languages(searched: Counter[str]) -> str:
     """A sentence that counts topics by the language that was detected and searched; empty text for no such language."""
-    counted = [f"{count} in {language_name(code)}" for code, count in sorted(searched.items()) if code]
+    counted = [f"{number} in {language_name(code)}" for code, number in sorted(searched.items()) if code]
     others = [f"{searched['']} in all languages or in the given one"] if searched[""] else []
     return f"topics were searched in their languages: {', '.join([*counted, *others])}; --language sets the language of all topics"
+
+
+def _notes_in_common(snapshot: Snapshot, options: SearchOptions) -> tuple[str, ...]:
+    """Notes on conditions that hold for all topics; none if only the options of a topic make a valid search."""
+    try:
+        return Search(snapshot, options).notes
+    except UsageError:
+        return ()

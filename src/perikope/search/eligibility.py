@@ -9,6 +9,7 @@ import numpy as np
 
 from perikope.browse.languages import in_searched_languages
 from perikope.browse.matches import Matches
+from perikope.browse.models import Model
 from perikope.browse.models.content import fetch_score
 from perikope.browse.ranking import Presentation, Ranking, rank
 from perikope.browse.satisfaction import satisfied
@@ -17,6 +18,7 @@ from perikope.browse.structure import Units
 from perikope.browse.tags import tags_of_elements
 from perikope.core.arrays import Integers, Mask
 from perikope.core.errors import UsageError, unknown
+from perikope.document.pieces import CODE
 from perikope.fetch.filters import known_parts, known_tags, passage_mask
 from perikope.fetch.groups import groups_of
 from perikope.index.reader import Snapshot
@@ -25,6 +27,8 @@ from perikope.search.options import SearchOptions
 
 NO_WORDS = "fetch score of the document: no passage contains a word of the query"
 """The label of the score by which `by_documents` ranks."""
+NOTHING_TO_COMPARE = "fetch score of the document: the model gives all passages the same score, 0"
+"""The label of the score by which `told_apart` ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +47,30 @@ class Eligibility:
     """Whether only passages that satisfy the query may be results."""
     across: bool
     """Whether a match of the query may span several passages."""
+    keep_unmatched: bool
+    """Whether rows with score 0 may be results of a model in which this score means that the query does not match."""
     presentation: Presentation
     """How results are grouped, and which results are left out."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: SearchOptions) -> Eligibility:
         """The rules that the options set. Raises `UsageError` for unknown parts or tags, or options that conflict."""
-        parts, tags = frozenset(options.part) or None, frozenset(options.tag) or None
-        for kind, given, known in (("part", parts, known_parts), ("tag of passages", tags, known_tags)):
-            for name in sorted(given or ()):
-                names = known(snapshot)
-                # A usual part of patents may be missing if the documents have another one of the parts.
-                is_usual = kind == "part" and name in PARTS and not frozenset(options.part).isdisjoint(names)
-                if name not in names and not is_usual:
-                    raise (
-                        unknown(kind, name, names)
-                        if names
-                        else UsageError(f"no document in {snapshot.folder} has a {kind}; leave out the option")
-                    )
+        parts, tags = frozenset(options.part) or None, _passage_tags(snapshot, options)
+        for name in sorted(parts or ()):
+            known = known_parts(snapshot)
+            # A usual part of patents may be missing if the documents have another one of the parts.
+            if name not in PARTS or frozenset(options.part).isdisjoint(known):
+                _refuse_unknown(snapshot, "part", name, known)
         if options.elements and tags is not None:
-            raise UsageError("tag restricts passages, not elements; to restrict elements, write elements=['sec', 'p'] or --elements=sec,p")
+            raise UsageError(
+                "tag and without_tag restrict passages, not elements; to restrict elements, write elements=['sec', 'p'] or --elements=sec,p"
+            )
         element_tags = tags_of_elements(snapshot, options.elements) if isinstance(options.elements, tuple) else None
-        if options.drop_unmatched and not options.no_overlap:
-            raise UsageError("drop_unmatched needs no_overlap (--no-overlap); add no_overlap, or leave drop_unmatched out")
-        presentation = Presentation(options.no_overlap, options.group_by_document, options.drop_unmatched, options.one_per)
+        presentation = Presentation(options.no_overlap, options.group_by_document, options.one_per)
         units: Units = "elements" if options.elements else "passages"
         must_match = options.must_match or options.across_passages
-        return cls(snapshot, units, element_tags, parts, tags, must_match, options.across_passages, presentation)
+        across, keep = options.across_passages, options.keep_unmatched
+        return cls(snapshot, units, element_tags, parts, tags, must_match, across, keep, presentation)
 
     def allowed(self, matches: Matches) -> Mask | None:
         """The mask of rows that may be results with any model; None if all rows may be results."""
@@ -79,6 +80,23 @@ class Eligibility:
             in_searched_languages(matches),
         ]
         return reduce(np.logical_and, given) if (given := [mask for mask in masks if mask is not None]) else None
+
+    def results_by(self, matches: Matches, score: Column, model: Model | None, allowed: Mask | None) -> tuple[Column, Mask | None]:
+        """The score by which rows are ranked, and the mask of rows that may be results; None if all rows may be.
+
+        `score` is the score of `model`, or a learned score if `model` is None. `allowed` is the result of
+        `allowed(matches)`.
+        """
+        unmatched = model.unmatched if model is not None else ""
+        eligible = matching(matches, allowed) if unmatched == "no term" else allowed
+        if not matches.term_of_occurrence.size:
+            score, eligible = by_documents(matches, score, eligible)
+        elif unmatched != "score 0" and (model is None or not model.context_free):
+            score = told_apart(matches, score, eligible)
+        if unmatched != "score 0" or self.keep_unmatched:
+            return score, eligible
+        above_zero = score.values != 0
+        return score, above_zero if eligible is None else eligible & above_zero
 
     def rank(self, matches: Matches, score: Column, k: int, eligible: Mask | None, groups: Integers | None) -> Ranking:
         """The best `k` of the eligible rows, grouped as the options say.
@@ -113,19 +131,46 @@ class Eligibility:
         return allowed
 
 
-def by_documents(matches: Matches, score: Column, eligible: Mask | None) -> tuple[Column, Mask | None]:
-    """The score and the eligible rows, unless the query consists of codes, which no passage contains.
+def _passage_tags(snapshot: Snapshot, options: SearchOptions) -> frozenset[str] | None:
+    """The tags of passages that may be results; None for all tags. Raises `UsageError` for an unknown tag."""
+    if not options.tag and not options.without_tag:
+        return None
+    known = known_tags(snapshot)
+    for name in sorted({*options.tag, *options.without_tag}):
+        # Code can be left out of an index that has none.
+        if name != CODE or name in options.tag:
+            _refuse_unknown(snapshot, "tag of passages", name, known)
+    return frozenset(options.tag or ("", *known)) - frozenset(options.without_tag)
 
-    Then no score tells passages apart. Documents are ranked by their fetch scores, each with its first eligible row.
+
+def _refuse_unknown(snapshot: Snapshot, kind: str, name: str, known: list[str]) -> None:
+    if name not in known:
+        raise unknown(kind, name, known) if known else UsageError(f"no document in {snapshot.folder} has a {kind}; leave out the option")
+
+
+def by_documents(matches: Matches, score: Column, eligible: Mask | None) -> tuple[Column, Mask | None]:
+    """The score and the eligible rows for a query of codes, which no passage contains.
+
+    If no score tells passages apart, documents are ranked by their fetch scores, each with its first eligible row.
     """
-    if matches.term_of_occurrence.size:
-        return score, eligible
     rows = np.arange(matches.passages) if eligible is None else np.flatnonzero(eligible)
     if not rows.size or np.ptp(score.values[rows]) > 0:
         return score, eligible
     first = np.zeros(matches.passages, bool)
     first[rows[np.unique(matches.document_of_passage[rows], return_index=True)[1]]] = True
     return fetch_score(matches).at(matches.document_of_passage).named(NO_WORDS), first
+
+
+def told_apart(matches: Matches, score: Column, eligible: Mask | None) -> Column:
+    """The score of a model that compares rows with each other, or the fetch score of the document if all scores are 0.
+
+    All scores are 0 if there is only one eligible row, or if all are equal. A result with score 0 would look like no
+    match.
+    """
+    values = score.values if eligible is None else score.values[eligible]
+    if values.any() or not values.size:
+        return score
+    return fetch_score(matches).at(matches.document_of_passage).named(NOTHING_TO_COMPARE)
 
 
 def matching(matches: Matches, allowed: Mask | None) -> Mask:

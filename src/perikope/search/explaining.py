@@ -12,8 +12,8 @@ from perikope.core.errors import UsageError
 from perikope.core.names import is_element_path, split_name
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
+from perikope.query.publications import find_publication
 from perikope.search.asking import Asked, Prepared
-from perikope.search.eligibility import by_documents
 from perikope.search.options import SearchOptions
 from perikope.search.steps import Search, search_for
 
@@ -24,11 +24,9 @@ _LISTED = 5
 def find_document(snapshot: Snapshot, document: str) -> tuple[int, Segment, int]:
     """The number of a document in the index, its segment, and its number in the segment.
 
-    Raises `UsageError` if no document has this id.
+    The document is given by its id or publication number; see `find_publication`.
     """
-    number = snapshot.find_document(document)
-    if number < 0:
-        raise UsageError(f"there is no document {document!r} in {snapshot.folder}; check the id")
+    number = find_publication(snapshot, document)
     return number, *snapshot.locate(number)
 
 
@@ -41,7 +39,7 @@ def find_span(snapshot: Snapshot, document: str, passage: str) -> tuple[Segment,
         return segment, local, segment.span_of("passage.span", local, segment.passages_of(local).start + ids.index(passage)) - first
     if is_element_path(passage):
         return segment, local, DocumentOutline(segment, local).find(passage)
-    raise _no_passage(document, passage, ids)
+    raise _no_passage(segment.document_id(local), passage, ids)
 
 
 def explain(snapshot: Snapshot, asked: Asked, passage: str, options: SearchOptions) -> Node:
@@ -52,6 +50,7 @@ def explain(snapshot: Snapshot, asked: Asked, passage: str, options: SearchOptio
     search = search_for(snapshot, asked, options)
     options, prepared = search.options, search.prepare(asked)
     number, segment, local = find_document(snapshot, document)
+    document = segment.document_id(local)
     ids = _passage_ids(segment, local)
     if is_element_path(id) and (options.elements or id not in ids):
         of_elements = Search(snapshot, options.updated({"elements": options.elements or True}))
@@ -103,7 +102,7 @@ def _explain_row(search: Search, matches: Matches, row: int) -> Node:
 
 def _score(search: Search, matches: Matches) -> Column:
     """The score by which a search ranks the rows of the matches."""
-    return by_documents(matches, search.model.score(matches), search.eligible(matches, search.model))[0]
+    return search.results_by(matches, search.model, search.model.score(matches))[0]
 
 
 def _passage_ids(segment: Segment, local: int) -> list[str]:

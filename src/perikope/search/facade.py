@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Unpack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Unpack
 
 from perikope.browse.signals import Node
 from perikope.core.errors import UsageError
@@ -15,19 +17,31 @@ from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
 from perikope.index.reader import Snapshot
+from perikope.index.stored import stored_document
 from perikope.query.patent import Claims
+from perikope.query.publications import find_publication, parse_publication
 from perikope.query.terms import Query
-from perikope.search.asking import Asked, read_patent, read_query
+from perikope.search.asking import Asked, check_about_patents, read_patent, read_query
 from perikope.search.explaining import explain, find_span
 from perikope.search.hits import Hit
 from perikope.search.keywords import PatentKeywords, SearchKeywords
-from perikope.search.options import OPTIONS, PATENTS, SearchOptions, patent_options, with_signature
+from perikope.search.options import SearchOptions, patent_options, with_signature
 from perikope.search.recipes import Recipe, load_recipe, resolve_options
 from perikope.search.results import Results
-from perikope.search.steps import count_documents, search_for
+from perikope.search.steps import allowed_documents, count_documents, search_for
 from perikope.text.analysis import Analyzer
 
+if TYPE_CHECKING:
+    from perikope.build.indexing import BuildReport
+
 __all__ = ["Hit", "Index", "Results"]
+
+Given = Document | Mapping[str, Any]
+"""A document to add: a `Document`, or a dictionary with the keys of a line of JSON Lines."""
+
+
+Conditions = str | Filter | Sequence[str | Filter]
+"""Conditions on documents, such as `year>=2010`; see the option `filter` of a search."""
 
 
 class Index:
@@ -35,11 +49,13 @@ class Index:
 
     >>> import tempfile
     >>> index = Index.create(tempfile.mkdtemp())
-    >>> from perikope.document.tree import TreeBuilder
-    >>> builder = TreeBuilder("d1", title="Pumps"); _ = builder.passage("A magnet drives the rotor.")
-    >>> index.add([builder.build()]); index.commit()
+    >>> index.add({"id": "d1", "title": "Pumps", "passages": ["A magnet drives the rotor."]})
+    >>> index.commit()
     >>> [(hit.document, hit.path, hit.text) for hit in index.search("rotor of a pump")]
     [('d1', ('Pumps',), 'A magnet drives the rotor.')]
+
+    A `with` block commits the changes and closes the index at its end. If the block raises an error, it discards the
+    changes instead, and a note on the error says so.
     """
 
     def __init__(self, folder: str | PathLike[str], *, memory: int = DEFAULT_MEMORY, wait: float = 0.0) -> None:
@@ -51,7 +67,7 @@ class Index:
         self.folder = Path(folder)
         self.memory = memory
         self.wait = wait
-        self._snapshot = Snapshot.open(self.folder)
+        self._snapshot: Snapshot | None = Snapshot.open(self.folder)
         self._writer: IndexWriter | None = None
 
     @classmethod
@@ -81,43 +97,117 @@ class Index:
     @property
     def snapshot(self) -> Snapshot:
         """The snapshot that is searched: the segments of one commit, opened for reading."""
+        if self._snapshot is None:
+            raise UsageError(f"the index {self.folder} was closed; open it again with Index.open({str(self.folder)!r})")
         return self._snapshot
 
     @property
     def languages(self) -> list[str]:
         """The languages of the documents; the main language of the index is first."""
-        return list(self._snapshot.languages)
+        return list(self.snapshot.languages)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of the text analysis: stemmer and stop words."""
-        return dict(self._snapshot.manifest.analysis)
+        return dict(self.snapshot.manifest.analysis)
 
-    @property
-    def documents(self) -> int:
+    def __len__(self) -> int:
         """The number of documents."""
-        return self._snapshot.totals.documents
+        return self.snapshot.totals.documents
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self.snapshot.find_document(id) >= 0
+
+    def get(self, id: str) -> Document | None:
+        """The document with this id, as it was added; None if the index has no such document.
+
+        A patent may be named by its publication number in any spelling, such as `EP 1 000 000 A1`.
+        """
+        snapshot = self.snapshot
+        number = snapshot.find_document(id)
+        if number < 0 and parse_publication(id) is not None:
+            with suppress(UsageError):
+                number = find_publication(snapshot, id)
+        return stored_document(*snapshot.locate(number)) if number >= 0 else None
+
+    def documents(self, filter: Conditions = ()) -> Iterator[Document]:
+        """The documents of the index one by one, as they were added; with `filter`, those that satisfy all conditions.
+
+        The documents are those of the moment of the call, even if the index changes before the last one is read.
+        """
+        snapshot = self.snapshot
+        numbers = allowed_documents(snapshot, SearchOptions.of({"filter": filter})).nonzero()[0].tolist()
+        return (stored_document(*snapshot.locate(number)) for number in numbers)
 
     @property
     def passages(self) -> int:
         """The number of passages in all documents."""
-        return self._snapshot.totals.passages
+        return self.snapshot.totals.passages
 
     @property
     def fingerprint(self) -> str:
         """A checksum of the content, as eight hexadecimal digits; it changes when the content changes."""
-        return self._snapshot.manifest.fingerprint
+        return self.snapshot.manifest.fingerprint
 
-    def add(self, documents: Document | Iterable[Document], *, replace: bool = False) -> None:
+    def add(self, documents: Given | Iterable[Given], *, replace: bool = False) -> None:
         """Add documents, which become searchable with `commit`.
 
-        With `replace`, a new document replaces an indexed document with the same id.
+        A document is a `Document` (from `perikope.read` or a `TreeBuilder`), or a dictionary with the keys of a line of
+        JSON Lines. With `replace`, a new document replaces an indexed document with the same id. After an error, none
+        of the given documents is added; documents of earlier calls still are.
         """
-        self._write().add([documents] if isinstance(documents, Document) else documents, replace=replace)
+        self._write().add(self._made(documents), replace=replace)
+
+    def _made(self, given: Given | Iterable[Given]) -> Iterable[Document]:
+        """The given documents. Dictionaries become documents when they are read."""
+        # Formats, processes and HTTP are imported where they are needed: a search needs none of them.
+        from perikope.formats.jsonl import document_from
+
+        if isinstance(given, (str, bytes, PathLike)):
+            raise UsageError(f"cannot add {str(given)!r}, which is no document; read files with perikope.read: index.add(perikope.read(…))")
+        listed = [given] if isinstance(given, (Document, Mapping)) else given
+        if not isinstance(listed, Iterable):
+            raise UsageError(f"cannot add a value of type {type(given).__name__} to an index; add a document, or several as an iterable")
+        language = self.snapshot.manifest.language
+        return (document_from(item, language) if isinstance(item, Mapping) else item for item in listed)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete documents by id, and return the number of deleted documents. They stay searchable until `commit`."""
         return self._write().delete([ids] if isinstance(ids, str) else ids)
+
+    def sync(
+        self,
+        paths: str | PathLike[str] | Iterable[str | PathLike[str]],
+        *,
+        format: str = "auto",
+        language: str | None = None,
+        languages: Sequence[str] = (),
+        segment: str = "markup",
+        workers: int = 1,
+    ) -> BuildReport:
+        """Make the index equal to files and folders: read what is new or changed, delete what is gone, and commit.
+
+        Documents that were not read from files stay. Files that cannot be read are left out, with a warning; the report
+        lists them. The keywords are options of `perikope index`, with the same meaning. `workers` is the number of
+        processes that read; more than one needs `if __name__ == "__main__":` in a script.
+        """
+        from perikope.build.indexing import BuildOptions, build
+
+        _ = self.snapshot  # raises an error if the index was closed
+        if self._writer is not None and self._writer.changes:
+            raise UsageError(f"{self.folder} has uncommitted changes ({self._writer.changes}); commit() or rollback() them before sync()")
+        self.rollback()
+        listed = [paths] if isinstance(paths, (str, PathLike)) else paths
+        options = BuildOptions(
+            format=format, language=language, languages=tuple(languages), segment=segment, sync=True,
+            memory=self.memory, workers=workers, wait=self.wait,
+        )  # fmt: skip
+        report = build(str(self.folder), [str(fspath(path)) for path in listed], options)
+        self.refresh()
+        if report.skipped:
+            first = "; ".join(str(problem) for problem in report.skipped[:3])
+            warnings.warn(f"{len(report.skipped)} files could not be read completely: {first}", stacklevel=2)
+        return report
 
     def commit(self) -> None:
         """Write all changes since the last commit to disk, and search the new documents from now on."""
@@ -131,11 +221,30 @@ class Index:
             self._writer.close()
             self._writer = None
 
+    def close(self) -> None:
+        """Release the files of the index. Results of earlier searches can still be read.
+
+        Changes since the last commit are discarded, with a warning; `rollback` discards them without one.
+        """
+        if self._writer is not None:
+            self._writer.warn_of_loss()
+        self.rollback()
+        self._snapshot = None
+
     def __enter__(self) -> Index:
+        _ = self.snapshot  # raises an error if the index was closed
         return self
 
-    def __exit__(self, *details: object) -> None:
-        self.rollback()
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if error is None:
+                self.commit()
+            elif self._writer is not None:
+                changes = f" ({self._writer.changes})" if self._writer.changes else ""
+                error.add_note(f"The index {self.folder} was rolled back to its last commit{changes}.")
+        finally:
+            self.rollback()
+            self.close()
 
     def compact(self) -> None:
         """Commit, then merge the segments. This removes the text of deleted documents from the disk."""
@@ -144,19 +253,21 @@ class Index:
 
     def refresh(self) -> bool:
         """Open the last commit, even if another process made it. Returns whether the index has changed."""
+        shown = self.snapshot
         latest = Snapshot.open(self.folder)
-        changed = latest.manifest.generation != self._snapshot.manifest.generation
+        changed = latest.manifest.generation != shown.manifest.generation
         if changed:
             self._show(latest)
         return changed
 
     def _show(self, snapshot: Snapshot) -> None:
         """Replace the snapshot with a later one, which takes over the loaded query encoders."""
-        snapshot.query_encoders.update(self._snapshot.query_encoders)
+        snapshot.query_encoders.update(self.snapshot.query_encoders)
         self._snapshot = snapshot
 
     def _write(self) -> IndexWriter:
         if self._writer is None:
+            _ = self.snapshot  # raises an error if the index was closed
             self._writer = IndexWriter(self.folder, memory=self.memory, wait=self.wait)
         return self._writer
 
@@ -183,7 +294,7 @@ class Index:
         `translator` translates text in a language that is not searched: a function of text, source and target language,
         or the URL of a LibreTranslate server. The `notes` of the query say what could not be done as requested.
         """
-        return read_patent(self._snapshot, patent, claims, SearchOptions.of(given), family)
+        return read_patent(self.snapshot, patent, claims, SearchOptions.of(given), family)
 
     @with_signature()
     def search(
@@ -198,13 +309,47 @@ class Index:
         Restrictions (`filter`, `part`, `must_match` …) leave out documents and passages; they never change a score. The
         conditions of a patent query apply in addition to the given restrictions.
         """
-        self._check_about_patents(query, given)
+        check_about_patents(query, given)
         chosen = load_recipe(recipe) if recipe else None
-        search = search_for(self._snapshot, query, resolve_options(chosen, given, options))
+        search = search_for(self.snapshot, query, resolve_options(chosen, given, options))
         prepared = search.prepare(query)
         for complaint in search.complaints(prepared, chosen):
             warnings.warn(complaint, stacklevel=2)
         return search.run(prepared)
+
+    @with_signature()
+    def search_many(
+        self,
+        queries: Iterable[Asked] | Mapping[str, str],
+        *,
+        threads: int | None = None,
+        on_problem: Callable[[str], None] | None = None,
+        recipe: str | Recipe = "",
+        options: SearchOptions | None = None,
+        **given: Unpack[SearchKeywords],
+    ) -> Iterator[tuple[Asked, Results]]:
+        """Search for many queries in several threads, and yield pairs of a query and its results, in the given order.
+
+        `queries` are texts, topics or patent queries, or a dictionary from ids to texts, which become topics. `threads`
+        is the number of queries that are searched for at the same time, by default the number of usable cores; it does
+        not change the results. Recipe, options and keywords are the same as in `search`.
+
+        A query that cannot be searched for, such as an empty text, raises an error. With `on_problem`, the function
+        gets the message instead, and the query is left out. A query without results has empty results.
+
+        >>> import tempfile
+        >>> index = Index.create(tempfile.mkdtemp())
+        >>> index.add({"id": "d1", "passages": ["A magnet drives the rotor."]}); index.commit()
+        >>> for query, results in index.search_many(["rotor", "?", "valve"], on_problem=print):
+        ...     print(query, len(results))
+        rotor 1
+        query 2: the query is empty; give at least one word
+        valve 0
+        """
+        from perikope.search.batch import search_many
+
+        chosen = load_recipe(recipe) if recipe else None
+        return search_many(self.snapshot, queries, given, threads=threads, on_problem=on_problem, recipe=chosen, options=options)
 
     @with_signature()
     def explain(
@@ -220,30 +365,19 @@ class Index:
 
         Recipe, options and keywords are the same as in `search`.
         """
-        return explain(self._snapshot, query, passage, resolve_options(load_recipe(recipe) if recipe else None, given, options))
-
-    def _check_about_patents(self, query: Asked, given: Mapping[str, Any]) -> None:
-        """Raise `UsageError` if an option for patents is given with a text or a finished patent query.
-
-        The option would have no effect.
-        """
-        about_patents = [name for name in given if name in OPTIONS and OPTIONS[name].group == PATENTS]
-        if about_patents and isinstance(query, (str, PatentQuery)):
-            raise UsageError(
-                f"{about_patents[0]} applies to patents only; search with a topic that has a patent, or pass the option to patent_query"
-            )
+        return explain(self.snapshot, query, passage, resolve_options(load_recipe(recipe) if recipe else None, given, options))
 
     def place(self, document: str, passage: str) -> tuple[str, Place | None]:
         """The file that a passage was read from, and the location of the passage in this file.
 
         The file is named as in the index. The location is None if it was not recorded.
         """
-        segment, local, span = find_span(self._snapshot, document, passage)
+        segment, local, span = find_span(self.snapshot, document, passage)
         return segment.source(local)[0], segment.places(local).get(span)
 
     def count(
         self,
-        filter: str | Filter | Sequence[str | Filter] = (),
+        filter: Conditions = (),
         *,
         ids: str | Sequence[str] | None = None,
         shares_codes_with: str = "",
@@ -251,7 +385,7 @@ class Index:
     ) -> int:
         """The number of documents that satisfy all given conditions, which have the same meaning as in `search`."""
         given = {"filter": filter, "ids": ids, "shares_codes_with": shares_codes_with, "code_level": code_level}
-        return count_documents(self._snapshot, SearchOptions.of(given))
+        return count_documents(self.snapshot, SearchOptions.of(given))
 
     def check_query(self, query: str | PatentQuery, *, language: str = "", syntax: str = "words") -> Query:
         """Translate a query into terms of the index. Raises `UsageError` if no term is left.
@@ -261,7 +395,9 @@ class Index:
         if isinstance(query, PatentQuery):
             return query.fetch
         options = SearchOptions.of({"language": language, "syntax": syntax})
-        return read_query(self._snapshot, query, options.language, options.syntax)
+        return read_query(self.snapshot, query, options)
 
     def __repr__(self) -> str:
-        return f"Index({str(self.folder)!r}, {self.documents} documents, {self.passages} passages)"
+        if self._snapshot is None:
+            return f"Index({str(self.folder)!r}, closed)"
+        return f"Index({str(self.folder)!r}, {len(self)} documents, {self.passages} passages)"

@@ -20,6 +20,7 @@ from perikope.fetch.parts import fetch_parts
 from perikope.fetch.search import fetch, in_order
 from perikope.index.reader import Snapshot
 from perikope.query.code_terms import split_code_term
+from perikope.query.group_terms import SEPARATOR
 from perikope.query.terms import Query
 
 
@@ -39,7 +40,7 @@ class Fetching:
         positive = query.positive
         if not positive.terms:  # wildcards that match no term
             return Candidates(np.zeros(0, np.int64), np.zeros(0))
-        if self.parts or any(map(split_code_term, positive.terms)):
+        if self.parts or any(SEPARATOR in term or split_code_term(term) for term in positive.terms):
             return fetch_parts(self.snapshot, positive, self.model, most, self.parts, self.filter)
         return fetch(self.snapshot, positive, self.model, most, self.filter)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,14 @@ from perikope.core.names import passage_name
 from perikope.document.tree import Place
 from perikope.index.reader import Snapshot
 from perikope.index.segments import Segment
+from perikope.query.group_terms import single_terms
 from perikope.query.terms import Query
 from perikope.search.context import titles_above
+from perikope.search.views import hit_html, hit_text
 from perikope.text.analysis import Analyzer, language_code, word_spans
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Hit:
     """One result: a passage or an element, with its text, heading path, neighbours and source file."""
 
@@ -67,6 +69,17 @@ class Hit:
     def name(self) -> str:
         """The name of the hit in run files: `document#passage`."""
         return passage_name(self.document, self.passage)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The hit as a dictionary that can be written as JSON, with the same keys as `perikope search --json`."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return hit_text(self)
+
+    def _repr_html_(self) -> str:
+        """The hit as a notebook shows it."""
+        return hit_html(self)
 
 
 def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float) -> Hit:
@@ -139,7 +152,7 @@ def _around(segment: Segment, local: int, matches: Matches, row: int, candidate:
 
 def _highlights(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each word of a text whose term is in the query."""
-    query_terms = set(query.terms)
+    query_terms = set(single_terms(query.terms))
     starts, ends = word_spans(text)
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         if f"{language}:{analyzer.term(text[start:end], language)}" in query_terms:

@@ -5,7 +5,7 @@ Generated from `SearchOptions` by `python scripts/make_options.py`. Edit the dec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
@@ -56,15 +56,24 @@ class PatentKeywords(TypedDict, total=False):
 class SearchKeywords(PatentKeywords, total=False):
     """All options of a search."""
 
-    model: str | Model
+    model: str | Model | Callable[..., object]
     """Model that scores passages; see `perikope models`."""
     browse_query: str
     """Score passages with this query. The main query then only fetches documents."""
     syntax: Literal["words", "boolean", "automatic"]
     """
     How queries are read. words: as plain words. boolean: with AND, OR, NOT, NEAR/5, ADJ/2, SAME, parentheses,
-    "phrases", pump*, +word and -word; adjacent words are joined by AND. automatic: keywords, phrases, +word and
-    -word become a Boolean query.
+    "phrases", pump*, pumpp~1, +word and -word; adjacent words are joined by AND. automatic: keywords, phrases,
+    +word and -word become a Boolean query.
+    """
+    synonyms: str | Sequence[str]
+    """
+    Also search for synonyms of the query's words, by the rules in this file: plane, aeroplane or colour => color,
+    one rule per line (Solr's format). A word and its synonyms count as one word.
+    """
+    fuzzy: int
+    """
+    Number of typing mistakes to allow in words that no document contains. Words of up to four letters may have one.
     """
     browse_expand: str
     """Expand the query that scores passages with words of the best passages, then score again: bo1 or rm3."""
@@ -84,7 +93,7 @@ class SearchKeywords(PatentKeywords, total=False):
     Also score passages of the documents whose vectors in this store are nearest to the query. Their number is at
     most the value of the option documents; see `perikope encode`.
     """
-    rescore: str | Model
+    rescore: str | Model | Callable[..., object]
     """
     Rank the fetched documents again by a mixture of their fetch score and the score of this model for the whole
     document.
@@ -99,8 +108,8 @@ class SearchKeywords(PatentKeywords, total=False):
     filter: str | Filter | Sequence[str | Filter]
     """
     Search only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b,
-    name=The*, kind!=A1, id=d1|d2, codes~G06. A value "in quotes" is taken literally. Several conditions must all
-    hold.
+    name=*pump*, kind!=A1, id=d1|d2, codes~G06. Upper and lower case are the same, except in a value "in quotes",
+    which is taken literally. Several conditions must all hold.
     """
     ids: str | Sequence[str] | None
     """Search only documents with these ids. An empty list allows no document."""
@@ -110,6 +119,8 @@ class SearchKeywords(PatentKeywords, total=False):
     """Return only passages in this part of a document, such as claims, or in any of several parts."""
     tag: str | Sequence[str]
     """Return only passages with this tag, or with any of several tags."""
+    without_tag: str | Sequence[str]
+    """Leave out passages with this tag, or with any of several tags. The tag code stands for program code."""
     must_match: bool
     """Return only passages that satisfy the Boolean query or, for a query of plain words, contain all of its words."""
     across_passages: bool
@@ -125,10 +136,10 @@ class SearchKeywords(PatentKeywords, total=False):
     """
     no_overlap: bool
     """Leave out results that overlap a better result."""
-    drop_unmatched: bool
+    keep_unmatched: bool
     """
-    With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is returned
-    as one result.
+    With prox, prox_h or prox_hw: also return passages with score 0, which do not match the query. With no-overlap,
+    a document that matches nowhere is returned as one result.
     """
     group_by_document: bool | Literal["", "fetch", "score"]
     """

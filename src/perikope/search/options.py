@@ -15,7 +15,21 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from perikope.core.options import Option, Options, declared, option, schema_of
 from perikope.core.parameters import Range
-from perikope.core.values import Conditions, Names, NamesOrAll, NamesOrNone, Notation, Numbers, OneOf, Real, Service, Switch, Text, Whole
+from perikope.core.values import (
+    Conditions,
+    Lines,
+    Names,
+    NamesOrAll,
+    NamesOrNone,
+    Notation,
+    Numbers,
+    OneOf,
+    Real,
+    Service,
+    Switch,
+    Text,
+    Whole,
+)
 from perikope.patents.codes import LEVELS
 
 if TYPE_CHECKING:
@@ -53,7 +67,7 @@ class SearchOptions(Options):
     syntax: Literal["words", "boolean", "automatic"] = option(
         "words", OneOf(SYNTAXES),
         'How queries are read. words: as plain words. boolean: with AND, OR, NOT, NEAR/5, ADJ/2, SAME, parentheses, "phrases", pump*, '
-        "+word and -word; adjacent words are joined by AND. automatic: keywords, phrases, +word and -word become a Boolean query.",
+        "pumpp~1, +word and -word; adjacent words are joined by AND. automatic: keywords, phrases, +word and -word become a Boolean query.",
         group=QUERY, surfaces=BOTH,
     )  # fmt: skip
     language: str = option(
@@ -61,6 +75,17 @@ class SearchOptions(Options):
         "Language to search, such as en, or all for all languages as one collection. Without it, the language of the query is "
         "searched or, if the query does not show its language, every language of the index.",
         group=QUERY, metavar="CODE|all", surfaces=BOTH,
+    )  # fmt: skip
+    synonyms: tuple[str, ...] = option(
+        (), Lines("perikope.query.synonyms:read_synonyms", "perikope.query.synonyms:check_synonyms"),
+        "Also search for synonyms of the query's words, by the rules in this file: plane, aeroplane or colour => color, one rule per line "
+        "(Solr's format). A word and its synonyms count as one word.",
+        group=QUERY, metavar="FILE", surfaces=[RECIPE],
+    )  # fmt: skip
+    fuzzy: int = option(
+        0, Whole(Range(0, 2)),
+        "Number of typing mistakes to allow in words that no document contains. Words of up to four letters may have one.",
+        group=QUERY, metavar="N", surfaces=BOTH,
     )  # fmt: skip
     browse_expand: str = option(
         "", _EXPANSION, "Expand the query that scores passages with words of the best passages, then score again: bo1 or rm3.",
@@ -116,8 +141,9 @@ class SearchOptions(Options):
             parser="perikope.fetch.filters:parse_filter", object_type="perikope.fetch.filters:Filter", marker="unknown_fields",
             example="date<2013-04-01",
         ),
-        "Search only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b, name=The*, "
-        'kind!=A1, id=d1|d2, codes~G06. A value "in quotes" is taken literally. Several conditions must all hold.',
+        "Search only documents whose metadata satisfy this condition: ipc=G06F, date<2013-04-01, year=2010..2012, by=a|b, name=*pump*, "
+        'kind!=A1, id=d1|d2, codes~G06. Upper and lower case are the same, except in a value "in quotes", which is taken literally. '
+        "Several conditions must all hold.",
         group=RESTRICTIONS, metavar="CONDITION", surfaces=BOTH,
     )  # fmt: skip
     ids: tuple[str, ...] | None = option(
@@ -142,6 +168,10 @@ class SearchOptions(Options):
         (), Names(), "Return only passages with this tag, or with any of several tags.",
         group=RESTRICTIONS, metavar="NAME", restricts=True, surfaces=BOTH,
     )  # fmt: skip
+    without_tag: tuple[str, ...] = option(
+        (), Names(), "Leave out passages with this tag, or with any of several tags. The tag code stands for program code.",
+        group=RESTRICTIONS, metavar="NAME", restricts=True, surfaces=BOTH,
+    )  # fmt: skip
     must_match: bool = option(
         False, Switch(), "Return only passages that satisfy the Boolean query or, for a query of plain words, contain all of its words.",
         group=RESTRICTIONS, surfaces=BOTH,
@@ -159,9 +189,10 @@ class SearchOptions(Options):
         group=RESULTS, metavar="[TAG,…]", surfaces=[RECIPE],
     )  # fmt: skip
     no_overlap: bool = option(False, Switch(), "Leave out results that overlap a better result.", group=RESULTS, surfaces=[RECIPE])
-    drop_unmatched: bool = option(
+    keep_unmatched: bool = option(
         False, Switch(),
-        "With no-overlap: leave out documents in which all scores are 0. Without this option, such a document is returned as one result.",
+        "With prox, prox_h or prox_hw: also return passages with score 0, which do not match the query. With no-overlap, a document that "
+        "matches nowhere is returned as one result.",
         group=RESULTS, surfaces=[RECIPE],
     )  # fmt: skip
     group_by_document: Literal["", "fetch", "score"] = option(

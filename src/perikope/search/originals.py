@@ -15,6 +15,7 @@ from perikope.formats import sources
 from perikope.formats._traversal import front_of
 from perikope.formats._xml import XmlDocument, trees, whole_text
 from perikope.formats.xml import walk_for
+from perikope.query.publications import find_publication
 from perikope.search.facade import Index
 
 
@@ -42,6 +43,7 @@ def open_original(index: Index, passage: str, path: str | PathLike[str], *, form
     document, name = split_name(passage)
     if not name:
         raise UsageError(f"{passage!r} names no passage; write the name as document#passage")
+    document = index.snapshot.document_id(find_publication(index.snapshot, document))
     source, place = index.place(document, name)
     if place is None:
         raise UsageError(f"{passage} has no recorded location in its file; only passages of XML files have one")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import overload
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -18,13 +19,23 @@ from perikope.core.names import split_name
 from perikope.document.tree import Place
 from perikope.index.reader import Snapshot
 from perikope.query.language import has_several_languages
+from perikope.query.terms import Query
 from perikope.search import naming
 from perikope.search.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words
 from perikope.search.hits import Hit, read_hit
+from perikope.search.suggestions import Suggestions, suggest
+from perikope.search.views import results_html, results_text
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 
 class Results(Sequence[Hit]):
-    """The hits of one search, best first."""
+    """The hits of one search, best first.
+
+    Results read the snapshot that was searched. They stay as they are if the index changes or is closed.
+    """
 
     def __init__(
         self,
@@ -38,11 +49,12 @@ class Results(Sequence[Hit]):
         *,
         is_complete: bool = True,
         notes: tuple[str, ...] = (),
+        queries: tuple[Query, ...] = (),
     ) -> None:
         """Results of a ranking.
 
         `eligible` is the mask of rows of the matches that may be results; None if all rows may be results. For
-        `group_of_document` see `perikope.browse.ranking.rank`.
+        `group_of_document` see `perikope.browse.ranking.rank`. `queries` are the queries whose words are corrected.
         """
         self._snapshot = snapshot
         self.matches = matches
@@ -53,8 +65,17 @@ class Results(Sequence[Hit]):
         self.group_of_document = group_of_document
         self.is_complete = is_complete
         """Whether `matches` contain all candidates; False if they contain only the documents of the best passages."""
-        self.notes = notes
-        """Sentences for the user: what could not be done as requested, and which language was searched."""
+        self._notes, self._queries = notes, queries
+
+    @cached_property
+    def suggestions(self) -> Suggestions:
+        """The words of the query that no document contains, with near words of the index; found when first used."""
+        return suggest(self._snapshot, self._queries)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the user about what could not be done as requested, and about words that may be misspelt."""
+        return (*self._notes, self.suggestions.note) if self.suggestions else self._notes
 
     def __len__(self) -> int:
         return len(self.ranking)
@@ -75,6 +96,32 @@ class Results(Sequence[Hit]):
             raise IndexError(number)
         number %= len(self)
         return read_hit(self._snapshot, self.matches, int(self.ranking.rows[number]), number + 1, float(self.ranking.scores[number]))
+
+    def __repr__(self) -> str:
+        return results_text(self, self.notes)
+
+    def _repr_html_(self) -> str:
+        """The hits as a notebook shows them."""
+        return results_html(self, self.notes)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The hits as dictionaries that can be written as JSON, with the same keys as `perikope search --json`."""
+        return [hit.to_dict() for hit in self]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The hits as a pandas data frame: one row per hit, with a column `metadata.NAME` for each metadata field.
+
+        pandas must be installed.
+        """
+        from perikope.search.frames import to_pandas
+
+        return to_pandas(list(self))
+
+    def to_polars(self) -> polars.DataFrame:
+        """The hits as a polars data frame, with the same columns as `to_pandas`. polars must be installed."""
+        from perikope.search.frames import to_polars
+
+        return to_polars(list(self))
 
     def names(self) -> list[tuple[str, float]]:
         """The name (`document#passage`) and score of each hit, as in a run file."""

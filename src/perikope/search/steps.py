@@ -12,7 +12,7 @@ A caller may stop after any step. For example, tuning and learning rank the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -36,8 +36,8 @@ from perikope.query.code_terms import without_codes
 from perikope.query.language import check_language
 from perikope.query.terms import Query
 from perikope.query.topic import Topic
-from perikope.search.asking import Asked, Prepared, conditions_of, read_asked, with_options_of
-from perikope.search.eligibility import Eligibility, by_documents, matching
+from perikope.search.asking import Asked, Prepared, conditions_of, notes_on_conditions, read_asked, with_options_of
+from perikope.search.eligibility import Eligibility
 from perikope.search.fetching import Fetching
 from perikope.search.options import OPTIONS, SearchOptions
 from perikope.search.recipes import Recipe, RecipeWarning
@@ -79,6 +79,8 @@ class Search:
         self.model = parse_model(options.model)
         self.rescore_model = parse_model(options.rescore) if options.rescore else None
         self.conditions = conditions_of(snapshot, options)
+        self.notes = notes_on_conditions(snapshot, options, self.conditions)
+        """Sentences for the user about conditions that no document satisfies."""
         self.fetch_model = parse_fetch_model(options.fetch)
         self.parts = options.fetch_parts or {}
         check_parts(snapshot, self.parts)
@@ -100,7 +102,8 @@ class Search:
 
     def prepare(self, asked: Asked) -> Prepared:
         """Translate the query into terms of the index. Raises `UsageError` if no term is left."""
-        return read_asked(self.snapshot, asked, self.options)
+        prepared = read_asked(self.snapshot, asked, self.options)
+        return replace(prepared, notes=(*self.notes, *prepared.notes)) if self.notes else prepared
 
     def candidates(self, prepared: Prepared) -> Fetched:
         """Choose the documents whose passages are scored, with expansion, vectors and rescoring as the options say."""
@@ -128,8 +131,8 @@ class Search:
         if not self.options.browse_expand:
             return matches
         expander, chosen = parse_expansion(self.options.browse_expand), model or self.model
-        eligible = self.eligible(matches, chosen)
-        best = rank(matches, chosen.score(matches), expander.depth, matches.id_rank_of_document(), allowed=eligible)
+        score, eligible = self.results_by(matches, chosen, chosen.score(matches))
+        best = rank(matches, score, expander.depth, matches.id_rank_of_document(), allowed=eligible)
         expansion = expand_from_passages(self.snapshot, matches, best, expander)
         return self._join(fetched.query.expanded(expansion), fetched.candidates)
 
@@ -137,7 +140,7 @@ class Search:
         """Score the rows with a model, and rank the best `k` of them. The default is the model of the options."""
         chosen = model or self.model
         signals = chosen.signals(matches)
-        score, eligible = by_documents(matches, chosen.combine(signals), self.eligible(matches, chosen))
+        score, eligible = self.results_by(matches, chosen, chosen.combine(signals))
         groups = self.eligibility.groups(matches)
         return RankedMatches(signals, score, eligible, groups, self.eligibility.rank(matches, score, self.options.k, eligible, groups))
 
@@ -145,7 +148,7 @@ class Search:
         """The hits of a ranking. Their texts are read from the index when a hit is used."""
         return Results(
             self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, ranked.groups,
-            is_complete=complete, notes=(*prepared.notes, *([prepared.language_note] if prepared.language_note else [])),
+            is_complete=complete, notes=prepared.all_notes, queries=prepared.queries,
         )  # fmt: skip
 
     def run(self, prepared: Prepared) -> Results:
@@ -180,10 +183,12 @@ class Search:
         conditions = (*self.conditions, *prepared.filters)
         return Fetching(self.snapshot, self.fetch_model, self.parts, All(conditions) if conditions else None)
 
-    def eligible(self, matches: Matches, model: Model) -> Mask | None:
-        """The mask of rows that may be results of a model; None if all rows may be results."""
-        allowed = self.eligibility.allowed(matches)
-        return matching(matches, allowed) if model.matching_only else allowed
+    def results_by(self, matches: Matches, model: Model, score: Column) -> tuple[Column, Mask | None]:
+        """The score by which rows are ranked, and the mask of rows that may be results of a model; None if all may be.
+
+        `score` is the score of the model; see `Eligibility.results_by`.
+        """
+        return self.eligibility.results_by(matches, score, model, self.eligibility.allowed(matches))
 
     def _join(self, query: Query, candidates: Candidates) -> Matches:
         return join(self.snapshot, query, candidates, units=self.eligibility.units, tags=self.eligibility.element_tags)
@@ -221,9 +226,13 @@ def search_for(snapshot: Snapshot, asked: Asked, options: SearchOptions) -> Sear
 
 def count_documents(snapshot: Snapshot, options: SearchOptions, filters: tuple[Filter, ...] = ()) -> int:
     """The number of documents that satisfy the conditions of the options and the given filters."""
+    return int(allowed_documents(snapshot, options, filters).sum())
+
+
+def allowed_documents(snapshot: Snapshot, options: SearchOptions, filters: tuple[Filter, ...] = ()) -> Mask:
+    """The mask of documents that satisfy the conditions of the options and the given filters, by document number."""
     conditions = (*conditions_of(snapshot, options), *filters)
-    fetching = Fetching(snapshot, parse_fetch_model(options.fetch), {}, All(conditions) if conditions else None)
-    return int(fetching.allowed().sum())
+    return Fetching(snapshot, parse_fetch_model(options.fetch), {}, All(conditions) if conditions else None).allowed()
 
 
 @cache

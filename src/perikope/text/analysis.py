@@ -95,8 +95,13 @@ def words(text: str) -> list[str]:
     >>> words("Don't over-heat the cœur: 3.5 °C")
     ['Don', 't', 'over', 'heat', 'the', 'cœur', '3', '5', 'C']
     """
+    if text.isascii():  # five times faster for short texts
+        return _ASCII_WORD.findall(text)
     starts, ends = word_spans(text)
     return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+_ASCII_WORD = re.compile("[0-9A-Za-z]+")
 
 
 def fold(word: str) -> str:
@@ -184,11 +189,14 @@ class Analyzer:
             rule = self._rules[language] = self._make_rule(language)
         return rule(word)
 
-    def _make_rule(self, language: str) -> Callable[[str], str | None]:
+    def stopwords_of(self, language: str) -> frozenset[str]:
+        """The stop words of a language, in the form of `fold`."""
         if self.stopwords == "default":
-            stop = default_stopwords(language)
-        else:
-            stop = frozenset(fold(word) for word in self.stopwords) if self.stopwords != "none" else frozenset()
+            return default_stopwords(language)
+        return frozenset(fold(word) for word in self.stopwords) if self.stopwords != "none" else frozenset()
+
+    def _make_rule(self, language: str) -> Callable[[str], str | None]:
+        stop = self.stopwords_of(language)
         # Porter's algorithm is for English; other languages get their Snowball stemmer.
         algorithm = "porter" if self.stemmer == "porter" and language == "en" else SNOWBALL.get(language)
         if self.stemmer == "none" or algorithm is None:

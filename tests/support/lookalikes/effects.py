@@ -36,6 +36,7 @@ from perikope.search.options import SearchOptions
 CARMEL: dict[str, Any] = {"fetch": "bm25(k1=0.6,b=0.2)", "documents": 1500, "k": 1000}
 BEIGBEDER: dict[str, Any] = {
     "documents": 1500, "k": 1500, "syntax": "automatic", "elements": True, "no_overlap": True, "group_by_document": "fetch",
+    "keep_unmatched": True,
 }  # fmt: skip
 QSF = {
     "qsf_v": "qsf_v(alpha=0.8)",

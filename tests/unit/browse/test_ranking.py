@@ -38,7 +38,7 @@ def plain(results, fetched, id_rank, presentation):
     remaining = list(range(len(results)))
     if presentation.no_overlap:
         nothing = {document for document in range(len(fetched)) if all(row[3] == 0 for row in results if row[0] == document)}
-        remaining = [i for i in remaining if results[i][3] != 0 or (results[i][0] in nothing and not presentation.drop_unmatched)]
+        remaining = [i for i in remaining if results[i][3] != 0 or (results[i][0] in nothing)]
         chosen = []
         for i in sorted(remaining, key=lambda i: (-results[i][3], i)):
             tokens = {(results[i][0], x) for x in range(results[i][1], results[i][2])}
@@ -57,7 +57,7 @@ def plain(results, fetched, id_rank, presentation):
 @settings(max_examples=300)
 @given(
     rows=rows(),
-    presentation=st.builds(Presentation, st.booleans(), st.sampled_from(["", "score", "fetch"]), st.booleans()),
+    presentation=st.builds(Presentation, st.booleans(), st.sampled_from(["", "score", "fetch"])),
     k=st.sampled_from([1, 2, 5, 100]),
 )
 def test_rank(rows, presentation, k):
@@ -88,7 +88,7 @@ def test_what_may_not_be_found_hides_nothing():
 @given(
     rows=rows(),
     groups=st.lists(st.sampled_from([-1, 3, 5]), min_size=4, max_size=4),
-    presentation=st.builds(Presentation, st.booleans(), st.sampled_from(["", "score", "fetch"]), st.booleans(), st.just("family")),
+    presentation=st.builds(Presentation, st.booleans(), st.sampled_from(["", "score", "fetch"]), st.just("family")),
     k=st.integers(1, 30),
 )
 def test_of_each_group_only_the_first_document_has_results(rows, groups, presentation, k):

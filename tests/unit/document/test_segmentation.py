@@ -148,8 +148,54 @@ def test_mixed_content_and_titles_are_left_alone_and_end_a_run() -> None:
     )
 
 
+def with_code() -> Document:
+    builder = TreeBuilder("d1")
+    builder.passage("One two. Three four five. Six.", id="p1")
+    builder.passage("def f(a):\n    return a\n\nf(1)", "code", id="c1", marks=[("b", 4, 5)])
+    builder.passage("Seven")
+    return builder.build()
+
+
+def test_at_most_cuts_long_passages_between_sentences_and_code_between_lines() -> None:
+    assert segmenter("at-most:3")(with_code()).outline() == (
+        "section document language=en\n"
+        "  element p #p1\n"
+        "    passage p 'One two.'\n"
+        "    passage p 'Three four five.'\n"
+        "    passage p 'Six.'\n"
+        "  element code #c1\n"
+        "    passage code 'def f(a):'\n"
+        "      mark b 'f'\n"
+        "    passage code '    return a'\n"
+        "    passage code 'f(1)'\n"
+        "  passage p 'Seven'\n"
+    )
+    assert segmenter("at-most:30")(with_code()) == with_code()
+
+
+def test_code_has_no_sentences_and_is_not_mixed_with_other_text() -> None:
+    assert passages(segmenter("sentences")(with_code())) == ["One two.", "Three four five.", "Six.", passages(with_code())[1], "Seven"]
+    document = segmenter("words:4")(with_code())
+    tags = [(document.labels[document.spans.tag[i]], document.text_of(i)) for i in document.of_kind(Kind.PASSAGE)]
+    assert tags == [
+        ("w", "One two. Three four"), ("w", "five. Six."), ("code", "def f(a):\n    return"), ("code", "a\n\nf(1)"),
+        ("p", "Seven"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("tag", ["code", "p", "li", "tr"])
+@pytest.mark.parametrize(("spec", "longest"), [("sentences", 1500), ("at-most:50", 200), ("words:50", 200), ("windows:50/25", 200)])
+def test_every_segmenter_that_cuts_limits_the_length_of_every_passage(spec: str, longest: int, tag: str) -> None:
+    builder = TreeBuilder("d1")
+    builder.passage("abc " * 12_000, tag)
+    cut = passages(segmenter(spec)(builder.build()))
+    assert max(map(len, cut)) <= longest
+    if spec != "windows:50/25":
+        assert " ".join(cut).split() == ["abc"] * 12_000
+
+
 def test_a_segmenter_can_be_sent_to_another_process() -> None:
-    for spec in ("markup", "sentences", "tags:p", "words:3", "windows:3/2"):
+    for spec in ("markup", "at-most:3", "sentences", "tags:p", "words:3", "windows:3/2"):
         copied = pickle.loads(pickle.dumps(segmenter(spec)))
         assert copied(manual()) == segmenter(spec)(manual())
 
@@ -158,10 +204,10 @@ def test_a_segmenter_can_be_sent_to_another_process() -> None:
     "spec",
     ["", "word:3", "words", "words:", "words:0", "words:-1", "words:1.5", "words:٣", "words:3/2", "words: 3", "WORDS:3",
      "windows:3", "windows:3/0", "windows:3/4", "windows:0/0", "windows:3/2/1", "words:" + "9" * 5000, "sentences:2", "markup ",
-     "tags", "tags:", "tags:p,", "tags:p, item"],
+     "tags", "tags:", "tags:p,", "tags:p, item", "at-most", "at-most:0", "at-most:3/2"],
 )  # fmt: skip
 def test_a_wrong_name_is_answered_with_the_valid_forms(spec: str) -> None:
-    with pytest.raises(UsageError, match=r"markup, sentences, tags:TAG,…, words:N or windows:N/STEP with 1 ≤ STEP ≤ N"):
+    with pytest.raises(UsageError, match=r"markup, at-most:N, sentences, tags:TAG,…, words:N or windows:N/STEP with 1 ≤ STEP ≤ N"):
         segmenter(spec)
 
 
@@ -199,7 +245,7 @@ def documents(draw: st.DrawFn) -> Document:
     return builder.build()
 
 
-specs = st.sampled_from(["markup", "sentences"]) | st.builds("words:{}".format, st.integers(1, 9))
+specs = st.sampled_from(["markup", "sentences"]) | st.builds("{}:{}".format, st.sampled_from(["words", "at-most"]), st.integers(1, 9))
 windows = st.integers(1, 9).flatmap(lambda length: st.builds(f"windows:{length}/{{}}".format, st.integers(1, length)))
 
 

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perikope.browse.models import parse_model
 from perikope.browse.signals import fact
 from perikope.evaluation.depth import Depth
 from perikope.evaluation.figures import RECALL_POINTS, precision_curve, quick
@@ -29,11 +30,14 @@ def test_a_measure_by_places_is_the_measure_by_names(data, documents):
     view = looking.view(looking.prepare(Topic("q", "pump rotor valve"), SearchOptions.of(options)))
     # Few values, so that many are equal.
     values = data.draw(st.lists(st.integers(-1, 2), min_size=view.matches.passages, max_size=view.matches.passages))
-    score, matching_only = fact("score", np.array(values, np.float64)), data.draw(st.booleans())
+    score, model = (
+        fact("score", np.array(values, np.float64)),
+        data.draw(st.sampled_from([None, *map(parse_model, ("bm25", "prox", "qsf_v"))])),
+    )
     depth = Depth(data.draw(st.integers(1, 20)), data.draw(st.sampled_from([0, 0, 2, 4])))
-    ranked = view.names(view.rank(score, depth, matching_only=matching_only))
-    assert ranked == names_of(index.snapshot, view.matches, view.rank(score, depth, matching_only=matching_only).rows)
-    places = view.judged_ranks(score, depth, matching_only=matching_only)
+    ranked = view.names(view.rank(score, depth, model))
+    assert ranked == names_of(index.snapshot, view.matches, view.rank(score, depth, model).rows)
+    places = view.judged_ranks(score, depth, model)
     for name in MEASURED:
         measure = parse_measure(name)
         by_places = quick(measure, view.judged)

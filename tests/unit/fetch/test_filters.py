@@ -6,7 +6,7 @@ import pytest
 
 from perikope.core.errors import UsageError
 from perikope.document.tree import Kind, TreeBuilder
-from perikope.fetch.conditions import Between, CodePrefix, Equal, Inside, Prefix, compare
+from perikope.fetch.conditions import Between, CodePrefix, Equal, Inside, SameValue, Wildcard, compare
 from perikope.fetch.filters import (
     All,
     Ids,
@@ -65,6 +65,26 @@ def found(snapshot, filter):
         ("year=*", "iso month year plain time"),
         ("year!=*", "without"),
         ("by.name = Ada*", "iso"),
+        # Upper and lower case are the same, unless the value is in quotes.
+        ("by.name=ada*", "iso"),
+        ('by.name="ada"*', ""),
+        ('by.name="Ada"*', "iso"),
+        ("by.name=*CO", "iso"),
+        ('by.name=*"CO"', ""),
+        ("by.name=*da*", "iso"),
+        ('by.name=*"| co"', ""),
+        ('by.name=*"| Co"', "iso"),
+        ("by.name=ada", ""),
+        ("year=Unknown", "time"),
+        ('year="Unknown"', ""),
+        ("year!=UNKNOWN", "iso month year plain without"),
+        ("year=*13*", "iso"),
+        ("year=*NOW*|999", "plain time"),
+        ("ipc=*17/30", "iso"),
+        ("ipc=*rmep", "month"),
+        ("year>U", "time"),
+        ("year>UNKNOWN", ""),
+        ("year>=UNKNOWN", "time"),
         ('by.name="Ada | Co"', "iso"),
         (r'name="5\" pipe"', "plain"),
         ('"by.name"="Ada | Co"', "iso"),
@@ -119,6 +139,10 @@ def found(snapshot, filter):
         # The document's own id.
         ("id=iso|time|nothing", "iso time"),
         ("id!=iso|time", "month year plain without"),
+        ("id=*T*", "month time without"),
+        ("id=*O|plain", "iso plain"),
+        ('id="T"*', ""),
+        ("id!=*t*|iso", "year plain"),
         ("absent=1", ""),
         ("absent!=1", "iso month year plain time without"),
     ],
@@ -130,27 +154,32 @@ def test_documents_that_a_filter_keeps(snapshot, filter, ids):
 @pytest.mark.parametrize(
     ("text", "filter"),
     [
-        ("a=b", Where("a", (Equal("b"),))),
-        (" a = b c ", Where("a", (Equal("b c"),))),
-        ("a=b|b", Where("a", (Equal("b"),))),
-        ("a=1.0", Where("a", (Equal("1.0"), Equal("1")))),
-        ("a=007", Where("a", (Equal("007"),))),
+        ("a=b", Where("a", (SameValue("b"),))),
+        (" a = b c ", Where("a", (SameValue("b c"),))),
+        ("a=b|b", Where("a", (SameValue("b"),))),
+        ("a=1.0", Where("a", (SameValue("1.0"),))),
+        ("a=007", Where("a", (SameValue("007"),))),
         ('a="x*"', Where("a", (Equal("x*"),))),
-        ('a="x"*', Where("a", (Prefix("x"),))),
+        ('a="x"*', Where("a", (Wildcard("x", after=True, exact=True),))),
         ('a=""', Where("a", (Equal(""),))),
         ('a="1..2"|3..4', Where("a", (Equal("1..2"), Between("3", "4")))),
         ("a<b", Where("a", (Between(high="b", high_open=True),))),
         ("a>=b", Where("a", (Between(low="b"),))),
-        ("a!=b*", Negated(Where("a", (Prefix("b"),)))),
+        ("a!=b*", Negated(Where("a", (Wildcard("b", after=True),)))),
+        ("a=*b|*B*", Where("a", (Wildcard("b", before=True), Wildcard("B", before=True, after=True)))),
+        ('a= * "b" *', Where("a", (Wildcard("b", True, True, True),))),
+        ("a=*|b", Where("a", (Wildcard("", True, True, True), SameValue("b")))),
         ("ipc=G06*", Where("ipc", (CodePrefix("G06"),))),
-        ("ipc=*", Where("ipc", (Prefix(""),))),
+        ("ipc=*", Where("ipc", (Wildcard("", True, True, True),))),
         ("ipc~*", Where("ipc", (CodePrefix(""),))),
         ('ipc=g06f 17|"x"', Where("ipc", (Inside(parse_code("G06F17")), Equal("x")))),
         ("a~g06f 17*|h04", Where("a", (CodePrefix("G06F17"), Inside(parse_code("H04"))))),
-        ("a=b=c", Where("a", (Equal("b=c"),))),
+        ("a=b=c", Where("a", (SameValue("b=c"),))),
         ("id=a b", Ids(frozenset(["a b"]))),
+        ("id=a|b*", Ids(frozenset(["a"]), (Wildcard("b", after=True),))),
+        ('id!=*"a"', Without(frozenset(), (Wildcard("a", before=True, exact=True),))),
         ('id!="a|b"|c', Without(frozenset(["a|b", "c"]))),
-        (r'"a=\"\\"=b', Where('a="\\', (Equal("b"),))),
+        (r'"a=\"\\"=b', Where('a="\\', (SameValue("b"),))),
     ],
 )
 def test_filters_as_they_are_written(text, filter):
@@ -162,38 +191,39 @@ def test_filters_as_they_are_written(text, filter):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "at the end: expected the name of a field"),
-        ("=a", "at '=a' (character 1): expected the name of a field"),
-        ("year", "at the end: expected =, !=, <, <=, >, >= or ~ after the field"),
-        ("year!2013", "at '!2013' (character 5): expected =, !="),
-        ("year==2013", "at '=2013' (character 6): expected a value after the operator"),
-        ("year=", 'at the end: expected a value; write "" for an empty text'),
-        ("year=a||b", "at '|b' (character 8): expected a value"),
-        ("year=a|", "at the end: expected a value"),
+        ("", "expected the name of a field at the end; write field=value"),
+        ("=a", "expected the name of a field at '=a' (character 1)"),
+        ("year", "expected =, !=, <, <=, >, >= or ~ after the field at the end"),
+        ("year!2013", "expected =, !=, <, <=, >, >= or ~ after the field at '!2013' (character 5)"),
+        ("year==2013", "expected a value after the operator at '=2013' (character 6); put a value"),
+        ("year=", 'expected a value at the end; write "" for an empty text'),
+        ("year=a||b", "expected a value at '|b' (character 8)"),
+        ("year=a|", "expected a value at the end"),
         ('year="a', "the quote is not closed"),
-        ('year=5" pipe', "unexpected character; put a value that contains quotes, |, * or .. into quotes"),
-        ("year=a*b", "at 'b' (character 8): unexpected character"),
+        ('year=5" pipe', "; a * stands before or after a value only; put a value that contains quotes, |, * or .. into quotes"),
+        ("year=a*b", "unexpected character at 'b' (character 8); a * stands before or after a value only"),
+        ("year=**", "expected a value"),
         ("year=..2013", "expected a value"),
-        ("year=2010..", "at the end: expected a value"),
-        ("year=2013..2010", "at '2013..2010' (character 6): the range ends before it begins"),
+        ("year=2010..", "expected a value at the end"),
+        ("year=2013..2010", "the range ends before it begins at '2013..2010' (character 6); swap its ends"),
         ("date=2013-05..2013-04-30", "the range ends before it begins"),
-        ("year<1|2", "at '|2' (character 7): < takes one value"),
+        ("name=b..A", "the range ends before it begins"),
+        ("year<1|2", "< takes one value at '|2' (character 7)"),
         ("year<1*", "< takes one value"),
         ("year>=1..2", ">= takes one value"),
-        (
-            "ipc=pump",
-            "at 'pump' (character 5): 'pump' is not a classification code such as G06, G06F",
-        ),
+        ("ipc=pump", "'pump' is not a classification code at 'pump' (character 5); write G06, G06F"),
         ("tag~pump", "'pump' is not a classification code"),
+        ("tag~*G06", "a code cannot begin with *"),
         ("tag~G06..G07", "unexpected character"),
+        ("date=2013-4-1", "'2013-4-1' is not a valid date at '2013-4-1' (character 6); write 2013"),
         ("id<3", "ids can be compared with = and != only"),
-        ("id=a*", "unexpected character"),
+        ("id=a*b", "unexpected character"),
     ],
 )
 def test_errors_point_at_what_is_wrong(text, complaint):
     with pytest.raises(UsageError) as error:
         parse_filter(text)
-    assert str(error.value).startswith(f"cannot read the filter {text!r} at ")
+    assert str(error.value).startswith(f"cannot read {text!r}: ")
     assert complaint in str(error.value)
 
 

@@ -223,3 +223,49 @@ def test_entities_from_outside_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("SECRET", encoding="utf-8")
     page = f'<!DOCTYPE html [<!ENTITY x SYSTEM "file://{tmp_path}/secret"><!ENTITY y "{"z" * 99}">]><p>a &x; &y;</p>'
     assert "SECRET" not in load(tmp_path, page).text
+
+
+@pytest.mark.parametrize(
+    ("table", "title", "rows"),
+    [
+        ("<tr><th>A<th>B<tr><td>1<td>2", ["A | B"], ["1 | 2"]),
+        ("<tr><td><th>A<th>B<tr><th>r<td>1<td>2", ["| A | B"], ["r | 1 | 2"]),
+        ("<thead><tr><td>A<td>B<tbody><tr><th>x<th>y<tr><td>1<td>2", ["A | B"], ["x | y", "1 | 2"]),
+        ("<thead><tr><th colspan=2>AB<tr><th>a<th>b<tbody><tr><td>1<td>2", ["AB\na | b"], ["1 | 2"]),
+        ("<caption>C</caption><tr><th>A<tr><td>1", ["A"], ["C", "1"]),
+        ("<tr><th>A<th>B", [], ["A | B"]),
+        ("<tr><th>k<td>v<tr><th>l<td>w", [], ["k | v", "l | w"]),
+        ("<tr><td>A<td>B<tr><td>1<td>2", [], ["A | B", "1 | 2"]),
+        ("<tr><th> <tr><td>1<td>2", [], ["1 | 2"]),
+        (f"<tr><th>{'long ' * 101}<tr><td>1", [], ["long " * 100 + "long", "1"]),
+    ],
+)
+def test_rows_have_the_header_of_their_table_as_title(table: str, title: list[str], rows: list[str], tmp_path: Path) -> None:
+    document = load(tmp_path, f"<table id=t>{table}</table>")
+    assert (titles(document), passages(document)) == (title, rows)
+    kind = Kind.SECTION if title else Kind.ELEMENT
+    assert [document.labels[document.spans.tag[span]] for span in document.of_kind(kind) if span] == ["table"]
+
+
+def test_a_reference_to_a_header_row_leads_to_its_table(tmp_path: Path) -> None:
+    document = load(tmp_path, "<p><a href='#h'>x</a><table><tr id=h><th>A<tr><td>1</table>")
+    [(_, target)] = document.references
+    assert document.span_ids == {next(span for span in document.of_kind(Kind.SECTION) if span): target}
+
+
+def test_a_layout_table_with_headers_is_no_section(tmp_path: Path) -> None:
+    page = "<table><tr><th>side</th><th>top</th></tr><tr><td><table><tr><th>A<tr><td>1</table></td><td><h2>H</h2>x</td></tr></table>"
+    assert paths(load(tmp_path, page)) == {"side": "", "top": "", "1": "A", "x": "H"}
+
+
+def test_long_preformatted_text_is_cut_at_natural_places_and_named_code(tmp_path: Path) -> None:
+    lines = "\n".join(f"step {number}" if number % 9 else "\nnext" for number in range(900))
+    page = f"<pre id=x>{lines}</pre><div class='highlight-python3 notranslate'><div class=highlight><pre>a\n  b</pre></div></div>"
+    page += "<pre><code class='language-rust ignore'>c</code></pre><pre class=language-none>d</pre>"
+    document = load(tmp_path, page)
+    found = [document.text_of(i) for i in document.of_kind(Kind.PASSAGE) if document.labels[document.spans.tag[i]] == "code"]
+    assert "\n\n".join(found[:-3]) == lines.strip("\n")
+    assert found[-3:] == ["a\n  b", "c", "d"]
+    assert max(map(len, found)) <= 1500
+    assert document.span_ids == {next(document.of_kind(Kind.ELEMENT)): "x"}
+    assert document.metadata["code_language"] == ["python3", "rust"]

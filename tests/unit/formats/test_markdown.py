@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from perikope.core.errors import UnreadableFile
 from perikope.document.tree import Document, Kind
-from perikope.formats import read
-from perikope.formats.markdown import front_matter
+from perikope.formats import Source, read
+from perikope.formats._simple_inline import simple_inline
+from perikope.formats.markdown import _PARSER, _MarkdownReader
+from tests.support.growth import is_linear
 from tests.support.trees import check_tree, passages, titles
 
 
@@ -68,21 +72,6 @@ def test_marks_cover_their_words_only(tmp_path: Path) -> None:
     assert marks == [("it", "b"), ("b", "b"), ("code", "c d"), ("b", "e f")]
 
 
-@pytest.mark.parametrize(
-    ("text", "values", "rest"),
-    [
-        ("---\na: b: c\nquoted: \"x\"\nempty:\n# note\n---\ntext", {"a": "b: c", "quoted": "x"}, "text"),
-        ("---\ntags:\n  - a\n  - 'b'\n...\ntext", {"tags": ["a", "b"]}, "text"),
-        ("---\nlist: []\nurl: http://x.y/z\n---", {"list": [], "url": "http://x.y/z"}, ""),
-        ("---\na: b\ntext", {}, "---\na: b\ntext"),
-        ("---\nprose without a key\n---\n", {}, "---\nprose without a key\n---\n"),
-        (" ---\na: b\n---\n", {}, " ---\na: b\n---\n"),
-    ],
-)  # fmt: skip
-def test_front_matter(text: str, values: dict[str, object], rest: str) -> None:
-    assert front_matter(text) == (values, rest)
-
-
 def test_a_careless_language_in_front_matter_is_kept_as_metadata(tmp_path: Path) -> None:
     document = load(tmp_path, "---\nlanguage: English\nid: mine\n---\ntext")
     assert (document.id, document.language, document.metadata) == ("mine", "en", {"language": "English"})
@@ -122,3 +111,86 @@ def test_hostile_nesting_is_refused_and_not_cut_off(text: str, tmp_path: Path) -
 @pytest.mark.parametrize("text", ["[" * 20_000 + "x", "![" * 5_000 + "x", "*a **b " * 3_000, "a" + "`" * 9_999 + "x"])
 def test_hostile_inline_content_is_read(text: str, tmp_path: Path) -> None:
     assert load(tmp_path, text).text
+
+
+def test_a_table_is_a_section_with_its_header_as_title(tmp_path: Path) -> None:
+    document = load(tmp_path, "# T\n\n| Oil | [Hours](#t) |\n|---|---|\n| olive | 5 |\n\n> a | b\n> -|-\n> c | d\n")
+    assert titles(document) == ["T", "Oil | Hours", "a | b"]
+    assert passages(document) == ["olive | 5", "c | d"]
+    tables = {document.labels[document.spans.tag[i]] for i in document.of_kind(Kind.SECTION)} - {"document"}
+    assert tables == {"table"}
+
+
+@pytest.mark.parametrize(("table", "expected"), [("| a | b |\n|---|---|\n", ["a | b"]), ("| | |\n|---|---|\n| c | d |\n", ["c | d"])])
+def test_a_table_without_a_header_or_a_body_stays_an_element(table: str, expected: list[str], tmp_path: Path) -> None:
+    document = load(tmp_path, table)
+    assert (titles(document), passages(document)) == ([], expected)
+    assert [document.labels[document.spans.tag[i]] for i in document.of_kind(Kind.ELEMENT)] == ["table"]
+
+
+def test_long_code_becomes_several_passages_and_keeps_its_lines(tmp_path: Path) -> None:
+    code = "\n\n".join(f"def f{number}():\n    return {number}" for number in range(200))
+    document = load(tmp_path, f"Before.\n\n```{{.Python}}\n{code}\n```\n\n    indented\n      code\n\n```js\nx\n```\n")
+    found = [document.text_of(i) for i in document.of_kind(Kind.PASSAGE) if document.labels[document.spans.tag[i]] == "code"]
+    assert code in document.text
+    assert "\n\n".join(found[:-2]) == code
+    assert found[-2:] == ["indented\n  code", "x"]
+    assert len(found) > 3
+    assert max(map(len, found)) <= 1500
+    assert all(piece.startswith("def f") for piece in found[:-2])
+    assert document.metadata == {"code_language": ["python", "js"]}
+
+
+def test_text_that_needs_no_parser_is_read_as_by_the_parser() -> None:
+    lines = ["plain", "  two", "\ttab", "    four", "- item", "> quote", "1. one", "# h", "===", "---", "a | b", "-|-", "[x]: y", "", "é"]
+    plain = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable(["inline", "text_join"])
+    chance = random.Random(5)
+    for _ in range(1_000):
+        text = "\n".join(chance.choices(lines, k=chance.randrange(1, 9)))
+        assert _PARSER.parse(text) == plain.parse(text)
+
+
+def test_simple_inline_text_is_read_as_by_the_parser() -> None:
+    pieces = [
+        "a",
+        "b1",
+        " ",
+        "\n",
+        "*",
+        "**",
+        "`",
+        "_",
+        "~",
+        "~~",
+        "[",
+        "]",
+        "(#y)",
+        "!",
+        ":",
+        ".",
+        "(",
+        ")",
+        "é",
+        "-",
+        "\xa0",
+        "“",
+        "\u0301",
+    ]
+    pieces += ["[l](u.md)", "**b**", "`c d`", "*i*", "[`x`](https://e.org/a_b#c)", "](", "**N:** ", "a_b", "\u0301"]
+    chance = random.Random(1)
+    found = 0
+    for _ in range(5_000):
+        text = "".join(chance.choices(pieces, k=chance.randrange(1, 9))).strip()
+        tokens = simple_inline(text)
+        if tokens is not None:
+            found += 1
+            simple, parsed = (_MarkdownReader(Source("x.md", "x.md"), {}, {}) for _ in range(2))
+            simple.add_simple(tokens)
+            parsed.add_parsed(_PARSER.inline.parse(text, _PARSER, {}, []))
+            assert (simple.inline.take(), simple.builder.cites) == (parsed.inline.take(), parsed.builder.cites), text
+    assert found > 1_000
+
+
+@pytest.mark.parametrize("text", ["**a", "*a ", "[a](b", "`a ", "a_", "~a", "!"])
+def test_simple_inline_text_takes_linear_time(text: str) -> None:
+    assert is_linear(lambda times: simple_inline(text * times), 40_000)

@@ -197,6 +197,29 @@ class TestKeys:
         assert passages(found) == ["  a\n    b  c", "a b c"]
         assert [found.text_of(mark) for mark in found.of_kind(Kind.MARK)] == ["b  c"]
 
+    def test_code_is_cut_and_has_its_tag_and_language(self, tmp_path: Path) -> None:
+        lines = "\n".join(f"line {number}" for number in range(400))
+        content = f"<r><code lang='C' id='x'>{lines}</code><p>a  b</p><sh>  c\n    d</sh></r>"
+        found = document(tmp_path, 'passages = ["p"]\ncode = ["code/@lang", "sh"]', content)
+        tags = [found.labels[found.spans.tag[i]] for i in found.of_kind(Kind.PASSAGE)]
+        assert tags == ["code", "code", "code", "p", "code"]
+        assert passages(found)[3:] == ["a b", "  c\n    d"]
+        assert "\n".join(passages(found)[:3]) == lines
+        assert found.metadata["code_language"] == ["c"]
+        assert {found.places[i].path for i in list(found.of_kind(Kind.PASSAGE))[:3]} == {"/r[1]/code[1]"}
+        assert found.span_ids == {next(found.of_kind(Kind.ELEMENT)): "x"}
+
+    def test_header_rows_are_the_title_of_their_table(self, tmp_path: Path) -> None:
+        profile = 'elements = ["table"]\nrows = ["tr"]\ncells = ["td"]\nheader_cells = ["th", "head/tr/td"]\npassages = ["p"]'
+        first = "<table><head><tr id='h'><td>A</td><td>B</td></tr></head><tr><th>c</th><td>d</td></tr></table>"
+        second = "<table><tr><th>A</th></tr><tr><td/><th>B</th></tr><tr><td>c</td></tr></table>"
+        third = "<table><tr><th>A</th></tr></table><table><tr>x</tr><tr><td>y</td></tr></table>"
+        found = document(tmp_path, profile, f"<r>{first}{second}{third}</r>")
+        assert titles(found) == ["A | B", "A\nB"]
+        assert passages(found) == ["c | d", "c", "A", "x", "y"]
+        assert [found.labels[found.spans.tag[i]] for i in found.of_kind(Kind.SECTION)] == ["r", "table", "table"]
+        assert list(found.span_ids.values()) == ["h"]
+
     def test_rows_and_cells(self, tmp_path: Path) -> None:
         profile = 'elements = ["table"]\nrows = ["tr"]\ncells = ["td"]\npassages = ["p"]\nbreaks = ["br"]\nmarks = {b = "b"}'
         content = (
@@ -361,6 +384,9 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"passages": ["p"], "references": {"b": ""}}, r"\[references\] b is empty"),
     ({"passages": ["p"], "parts": {"b": []}}, r"\[parts\] b must be text, not a list"),
     ({"passages": ["p"], "citations": {"b": 2}}, r"\[citations\] b must be text"),
+    ({"passages": ["p"], "citations": {"b": "[{num"}}, r"\[citations\] b has a brace without .*: '\[{num'; write {num} or {num:d}"),
+    ({"passages": ["p"], "citations": {"b": "num}"}}, r"\[citations\] b has a brace without"),
+    ({"passages": ["p"], "citations": {"b": "{num:x} {}"}}, r"\[citations\] b has a brace without"),
     ({"passages": ["p"], "name": 3}, "name must be text"),
     ({"passages": ["p"], "roots": {}}, "roots must be a list of texts"),
     ({"passages": ["p"], "walk": "patents"}, "walk is wrong: unknown walk 'patents'; did you mean 'patent'"),

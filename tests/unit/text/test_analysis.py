@@ -206,3 +206,9 @@ def test_unknown_settings_list_the_valid_ones() -> None:
         Analyzer("lovins")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="valid: default, none, a file"):
         Analyzer(stopwords="english")  # type: ignore[arg-type]
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=40))
+def test_ascii_words_are_cut_as_all_words(text):
+    starts, ends = word_spans(text)
+    assert words(text) == [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]

@@ -35,6 +35,10 @@ class Need:
     """Name of the saved table that lists the tags; empty if `names` lists them."""
 
 
+Unmatched = Literal["", "no term", "score 0"]
+"""Which passages do not match a model and are therefore no results: none of them, passages without a query term, or
+passages with score 0."""
+
 Needs = Callable[[Mapping[str, object]], Iterable[Need]]
 """Function that returns the needs of a model, given the values of its parameters by name."""
 
@@ -64,6 +68,8 @@ class ModelDefinition:
     """Parameters of `combine`."""
     needs: Needs = needs_nothing
     """Returns the features of documents that the model needs."""
+    zero_is_no_match: bool = False
+    """Whether a passage with score 0 does not match the query, as in models of proximity."""
 
     @property
     def needs_store(self) -> bool:
@@ -98,6 +104,13 @@ class Model:
         return all(model.matching_only for model in self.inner) if self.inner else self.definition.matching_only
 
     @property
+    def unmatched(self) -> Unmatched:
+        """Which passages do not match the model. With inner models, a score of 0 must be no match in all of them."""
+        if self.matching_only:
+            return "no term"
+        return "score 0" if self.definition.zero_is_no_match and all(model.unmatched == "score 0" for model in self.inner) else ""
+
+    @property
     def context_free(self) -> bool:
         """Whether the score of a passage is independent of the other candidates."""
         return self.definition.matching_only and not self.inner and self.parameters.get("statistics", "collection") == "collection"
@@ -122,30 +135,50 @@ MODELS: Registry[ModelDefinition] = Registry("model", "perikope.browse.models")
 
 
 def model(
-    signals: Callable[..., Signals], *, matching_only: bool = False, needs: Needs = needs_nothing
+    signals: Callable[..., Signals], *, matching_only: bool = False, zero_is_no_match: bool = False, needs: Needs = needs_nothing
 ) -> Callable[[Callable[..., Column]], Callable[..., Column]]:
     """Decorator that registers a `combine` function together with `signals` as a model.
 
-    The name of the model is the name of the decorated function.
+    The name of the model is the name of the decorated function. Registering a function of the same name and module
+    again replaces the model, as when a cell of a notebook runs twice. Other models cannot be replaced.
+    With `matching_only`, passages without a query term are no results; with `zero_is_no_match`, passages with score 0
+    are none.
     """
 
     def register(combine: Callable[..., Column]) -> Callable[..., Column]:
         name = combine.__name__
-        MODELS.add(name, ModelDefinition(name, signals, combine, matching_only, parameters_of(signals), parameters_of(combine), needs))
+        shape, weights = parameters_of(signals), parameters_of(combine)
+        MODELS.add(name, ModelDefinition(name, signals, combine, matching_only, shape, weights, needs, zero_is_no_match), combine)
         return combine
 
     return register
 
 
-def parse_model(text: str | Call | Model) -> Model:
+def parse_model(text: str | Call | Model | Callable[..., object]) -> Model:
     """The model that a text such as `qsf_v(alpha=0.5)` names, with its parameters checked and defaults filled in.
+
+    A function that is registered as a model stands for this model with its defaults.
 
     >>> str(parse_model("qsf_v(alpha=0.5)"))
     'qsf_v(mu=1000.0,content="lm",statistics="documents",alpha=0.5)'
     """
     if isinstance(text, Model):
         return text
-    return _parsed(text, MODELS.version) if isinstance(text, str) else _bound(text)
+    if isinstance(text, str):
+        return _parsed(text, MODELS.version)
+    return _bound(text if isinstance(text, Call) else Call(_name_of(text)))
+
+
+def _name_of(function: Callable[..., object]) -> str:
+    """The name of the model that a function was registered as. Raises `UsageError` if there is no such model."""
+    for name, definition in MODELS.items():
+        if definition.combine is function:
+            return name
+    written = getattr(function, "__name__", type(function).__name__)
+    raise UsageError(
+        f"the function {written} is not a registered model; decorate it with @perikope.model(signals), where signals is the function that "
+        "computes what it combines, then pass it or its name as model"
+    )
 
 
 @lru_cache(maxsize=256)

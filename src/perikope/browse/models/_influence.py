@@ -250,7 +250,9 @@ def _name(tree: QueryTree | None) -> str:
         case Word(terms):
             names = list(dict.fromkeys(term.partition(":")[2] for term in terms))
             languages = list(dict.fromkeys(term.partition(":")[0] for term in terms))
-            return repr("|".join(names[:3]) + "…" * (len(names) > 3)) + (f" ({', '.join(languages)})" if len(languages) > 1 else "")
+            reasons = list(dict.fromkeys(reason for _, reason in tree.reasons))
+            why = ([", ".join(languages)] if len(languages) > 1 else []) + reasons[:3]
+            return repr("|".join(names[:3]) + "…" * (len(names) > 3)) + (f" ({'; '.join(why)}{' …' * (len(reasons) > 3)})" if why else "")
         case Phrase(words):
             return " ".join(_name(word) for word in words)
         case Near(left, right, distance, ordered):

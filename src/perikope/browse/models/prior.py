@@ -76,7 +76,7 @@ def _needs_descriptions(parameters: Mapping[str, object]) -> tuple[Need, ...]:
     return () if read_weights(parameters["weights"]) == UNIFORM else (Need("part", (DESCRIPTION,)),)
 
 
-@model(prior_signals, needs=_needs_descriptions)
+@model(prior_signals, zero_is_no_match=True, needs=_needs_descriptions)
 def position_prior(signals: Signals) -> Column:
     """The score of another model, multiplied by a weight for the tenth of the description that contains the passage.
 

@@ -149,7 +149,7 @@ def _needs_weighted_tags(parameters: Mapping[str, object]) -> Iterator[Need]:
     yield from _needs_elements(parameters)
 
 
-@model(proximity_signals, needs=_needs_elements)
+@model(proximity_signals, zero_is_no_match=True, needs=_needs_elements)
 def prox(signals: Signals) -> Column:
     """The mean influence of the Boolean query on the text, which is higher the nearer its words are to each other.
 
@@ -193,7 +193,7 @@ def _weighed(weighs: Literal["height", "both"]) -> Callable[..., Signals]:
     return signals
 
 
-@model(_weighed("height"), needs=_needs_weighted_tags)
+@model(_weighed("height"), zero_is_no_match=True, needs=_needs_weighted_tags)
 def prox_h(signals: Signals) -> Column:
     """As prox, but the weight of the tag around an occurrence multiplies its influence.
 
@@ -206,7 +206,7 @@ def prox_h(signals: Signals) -> Column:
     return signals["influence"]
 
 
-@model(_weighed("both"), needs=_needs_weighted_tags)
+@model(_weighed("both"), zero_is_no_match=True, needs=_needs_weighted_tags)
 def prox_hw(signals: Signals) -> Column:
     """As prox_h, but the weight of a tag multiplies both the height and the width of influence.
 

@@ -43,7 +43,7 @@ def _facts_of_set(part: LexicalSystems) -> dict[str, str]:
     words = settings["stopwords"] if isinstance(settings["stopwords"], str) else f"{len(settings['stopwords'])} words from a file"
     return {
         "index": index.fingerprint,
-        "documents": str(index.documents),
+        "documents": str(len(index)),
         "passages": str(index.passages),
         "analysis": f"stemmer {settings['stemmer']}, stop words {words}, languages {' '.join(index.languages)}",
         "topics": f"{len(material.topics)}, fingerprint {topics_digest(material.topics, material.judgements)[:16]}",

@@ -315,13 +315,15 @@ class LexicalSystems:
 
 
 def notes_on_queries(looking: Looking, topics: Iterable[Topic], options: SearchOptions) -> list[str]:
-    """What could not be done as requested when patents became queries, such as a missing translation.
+    """What could not be done as requested, such as a missing translation, or a filter that no document satisfies.
 
-    Equal notes on several patents are one line.
+    Equal notes on several topics are one line.
     """
     patents_of_note: dict[str, list[str]] = {}
     for topic in topics:
-        if not topic.patent or (asked := looking.prepare(topic, options)).problem:
+        # Plain words have no notes, and preparing many topics takes time.
+        restricted = options.filter or options.ids is not None or topic.options
+        if not (topic.patent or restricted) or (asked := looking.prepare(topic, options)).problem:
             continue
         name = asked.prepared.patent.name if asked.prepared.patent is not None else topic.patent
         for note in asked.prepared.notes:

@@ -27,7 +27,7 @@ def _table(part: LexicalSystems, of_set: str) -> ExtraTable:
     material = part.material
     judged = [material.judgements.get(topic.qid, {}) for topic in material.topics]
     rows = [
-        _counted("documents", part.index.documents),
+        _counted("documents", len(part.index)),
         _counted("passages", part.index.passages),
         _counted("topics", len(material.topics)),
         *([_counted("training topics", len(material.training_topics))] if material.training_topics else []),

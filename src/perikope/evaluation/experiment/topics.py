@@ -172,7 +172,7 @@ class TopicWork:
 
     def _examples(self, topic: Topic, view: View, system: SystemPlan) -> Group:
         model = parse_model(CANDIDATES)
-        ranking = view.rank(model.score(view.matches), Depth(max(self.sampling.depth, 1)), matching_only=model.matching_only)
+        ranking = view.rank(model.score(view.matches), Depth(max(self.sampling.depth, 1)), model)
         judged = self.setup.training_judgements.get(topic.qid, {})
         return group_of(topic.qid, self.snapshot, view.matches, ranking, judged, self.sampling, NORMALIZATION[system.method])
 
@@ -226,14 +226,12 @@ class TopicWork:
             view = views.view(system_number, ranker)
             with _timed(seconds, "scores"):
                 column = ranker.score(view.matches)
-            matching_only = ranker.matching_only
         else:
             view = views.view(system_number)
             with _timed(seconds, "scores, learned"):
                 column = views.learned(system_number, ranker)
-            matching_only = False
         with _timed(seconds, "rankings"):
-            ranking = view.rank(column, self.setup.depth, matching_only=matching_only)
+            ranking = view.rank(column, self.setup.depth, ranker if isinstance(ranker, Model) else None)
             return list(zip(view.names(ranking), ranking.scores.tolist(), strict=True))
 
 

@@ -111,8 +111,8 @@ class JudgedTopics:
 
 def best_of(search: Search, matches: Matches, k: int) -> Ranking:
     """Rank matches by the model of a search, and return the best `k` passages."""
-    eligible, groups = search.eligible(matches, search.model), search.eligibility.groups(matches)
-    return search.eligibility.rank(matches, search.model.score(matches), k, eligible, groups)
+    score, eligible = search.results_by(matches, search.model, search.model.score(matches))
+    return search.eligibility.rank(matches, score, k, eligible, search.eligibility.groups(matches))
 
 
 def _digest(text: str) -> str:

@@ -21,7 +21,6 @@ from perikope.evaluation.learning.linear import fit_linear
 from perikope.evaluation.measures import Measure
 from perikope.evaluation.views import cut_ranking
 from perikope.query.topic import Topic
-from perikope.search.eligibility import matching
 from perikope.search.naming import names_of
 
 Method = Literal["linear", "lambdamart"]
@@ -167,13 +166,15 @@ def evaluate_combinations(
         search, matches = source.look_into(topic)
         judged = source.judgements.get(topic.qid, {})
         features = normalized_features(matches, FEATURES, source.normalize)
-        scores = {name: (score(combination, features), False) for name, combination in combinations(topic).items()}
-        scores |= {name: (model.score(matches), model.matching_only) for name, model in models.items()}
+        scores: dict[str, tuple[Column, Model | None]] = {
+            name: (score(combination, features), None) for name, combination in combinations(topic).items()
+        }
+        scores |= {name: (model.score(matches), model) for name, model in models.items()}
         values = {}
         allowed, groups = search.eligibility.allowed(matches), search.eligibility.groups(matches)
-        for name, (column, matching_only) in scores.items():
-            eligible = matching(matches, allowed) if matching_only else allowed
-            ranking = cut_ranking(search, matches, column, depth, eligible, groups)
+        for name, (column, model) in scores.items():
+            ranked_by, eligible = search.eligibility.results_by(matches, column, model, allowed)
+            ranking = cut_ranking(search, matches, ranked_by, depth, eligible, groups)
             ranked = names_of(search.snapshot, matches, ranking.rows)
             values[name] = {measure.asked or str(measure): measure(ranked, judged) for measure in measures}
         return values

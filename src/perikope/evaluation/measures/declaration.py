@@ -136,7 +136,7 @@ def measure(
         definition = Definition(
             name, tuple(aliases), function, declared, cutoff is not None, needs, default, level, is_recall, short or {}, ranks_documents
         )
-        MEASURES.add(name, definition)
+        MEASURES.add(name, definition, function)
         return function
 
     return register

@@ -12,7 +12,7 @@ from perikope.core.errors import UsageError
 from perikope.evaluation.measures.declaration import Measure, parse_measures
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
     """The values of measures for a run. Names of measures are those that the caller gave."""
 
@@ -23,6 +23,11 @@ class Evaluation:
     """Values by name of the measure, then by query id."""
     mean: Mapping[str, float]
     """Means over the evaluated queries, by name of the measure."""
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{name} {value:.4f}" for name, value in self.mean.items())
+        count = len(self.queries)
+        return f"Evaluation({means}; mean{'s' if len(self.mean) > 1 else ''} of {count} {'query' if count == 1 else 'queries'})"
 
 
 def evaluate(
@@ -40,8 +45,8 @@ def evaluate(
     For measures of characters, `judgements` has relevant text by query id and document, and `run` a list of ranges by
     query id. `read_judgements` and `read_run` of `perikope.evaluation.io.inex` return these types.
 
-    >>> evaluate("MAP", {"q1": {"d1": 1}, "q2": {"d1": 1}}, {"q1": {"d1": 0.7}}).mean
-    {'MAP': 0.5}
+    >>> evaluate("MAP P@1", {"q1": {"d1": 1}, "q2": {"d1": 1}}, {"q1": {"d1": 0.7}})
+    Evaluation(MAP 0.5000, P@1 0.5000; means of 2 queries)
     >>> evaluate("MAP", {"q1": {"d1": 1}, "q2": {"d1": 1}}, {"q1": {"d1": 0.7}}, only_run_queries=True).mean
     {'MAP': 1.0}
     """

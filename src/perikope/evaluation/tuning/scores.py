@@ -61,9 +61,9 @@ def scores_in_view(
                 refusal = error
                 continue
             if by_ranks is not None:
-                scores[number] = by_ranks(view_of_setting.judged_ranks(score, depth, matching_only=model.matching_only))
+                scores[number] = by_ranks(view_of_setting.judged_ranks(score, depth, model))
             else:
-                ranking = view_of_setting.rank(score, depth, matching_only=model.matching_only)
+                ranking = view_of_setting.rank(score, depth, model)
                 ranked = list(zip(view_of_setting.names(ranking), ranking.scores.tolist(), strict=True))
                 scores[number] = measuring.value(measure, asked.topic.qid, ranked)
     if refusal is not None and all(map(math.isnan, scores)):

@@ -1,0 +1,14 @@
+"""How numbers are printed for people."""
+
+from __future__ import annotations
+
+
+def number_in_print(value: float) -> str:
+    """A number with four decimals, or with four significant digits if four decimals would hide or overload it.
+
+    A number other than 0 is never printed as 0.
+
+    >>> [number_in_print(value) for value in (12.5, 0.00002, -3.25, 0.0, 2e7)]
+    ['12.5000', '2e-05', '-3.2500', '0.0000', '2e+07']
+    """
+    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
