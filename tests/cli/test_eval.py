@@ -223,7 +223,7 @@ def test_runs_carry_the_letters_of_those_that_they_beat(systems, capsys, test):
     qrels, (worse, better, mixed) = systems
     code, table, _ = run(capsys, "eval", qrels, worse, better, mixed, "--measures", "RR P@1", "--test", test)
     assert code == 0
-    head, *rows, note = table.splitlines()
+    head, *rows, note = table.split("\n\n")[0].splitlines()
     assert head.split() == ["run", "RR", "P@1", "queries"]
     cells = [row.split() for row in rows]
     assert [row[0] for row in cells] == ["a", "b", "c"]
@@ -241,7 +241,11 @@ def test_runs_carry_the_letters_of_those_that_they_beat(systems, capsys, test):
 
 def test_columns_stand_below_each_other(systems, capsys):
     qrels, paths = systems
-    lines = run(capsys, "eval", qrels, *paths, "--measures", "RR nDCG@10 P@1", "--test", "t", "--per-query")[1].splitlines()[:-1]
+    lines = (
+        run(capsys, "eval", qrels, *paths, "--measures", "RR nDCG@10 P@1", "--test", "t", "--per-query")[1]
+        .split("\n\n")[0]
+        .splitlines()[:-1]
+    )
     end = lines[0].index("nDCG@10") + len("nDCG@10")
     assert all(line[end - 6 : end].replace(".", "").isdigit() and line[end : end + 1] in " " for line in lines[1:])
     assert all(line == line.rstrip() for line in lines)

@@ -130,7 +130,7 @@ def test_only_a_model_without_context_leaves_passages_out(collection, paths):
     topics = read_topics(paths[1])[TOPICS]
     for topic, (matches, twins) in zip(topics, collection.topics, strict=True):
         for name in READY:
-            found = collection.index.search(topic.query, model=name, k=10_000).ranking.rows
+            found = collection.index.search(topic.query, model=name, k=10_000, keep_unmatched=True).ranking.rows
             assert sorted(found.tolist()) == np.flatnonzero(twins.matching | (not parse_model(name).matching_only)).tolist()
         assert 0 < twins.matching.sum() < matches.passages
 

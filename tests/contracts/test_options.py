@@ -88,6 +88,7 @@ CASES = {
     "must_match": Case(True),
     "across_passages": Case(True, query="gasket brine"),
     "k": Case(3),
+    "offset": Case(2),
     "elements": Case(["claims", "claim"]),
     "no_overlap": Case(True, {"elements": True}),
     "keep_unmatched": Case(True, {"elements": True, "no_overlap": True, "model": "prox", "syntax": "boolean"}, "gasket AND brine"),

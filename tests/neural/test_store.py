@@ -22,12 +22,13 @@ from perikope.cli import encode_command  # noqa: E402
 from perikope.core.errors import InputError, MissingExtra, PerikopeError, UsageError  # noqa: E402
 from perikope.core.locks import take_lock  # noqa: E402
 from perikope.fetch import Candidates  # noqa: E402
+from perikope.index.vector_stores import store_names  # noqa: E402
 from perikope.neural.maxsim import max_sim  # noqa: E402
 from perikope.neural.models import add_vectors, colbert_column, vector_column  # noqa: E402
 from perikope.neural.stores import store  # noqa: E402
 from perikope.neural.stores.codebook import CODES, Codebook, nearest  # noqa: E402
 from perikope.neural.stores.making import EncodeOptions, encode_index  # noqa: E402
-from perikope.neural.stores.store import VectorStore, check_stores, store_names  # noqa: E402
+from perikope.neural.stores.store import VectorStore, check_stores  # noqa: E402
 from perikope.neural.stores.update import update_store  # noqa: E402
 from perikope.query.terms import parse_query  # noqa: E402
 from perikope.search.facade import Index  # noqa: E402

@@ -16,6 +16,8 @@ from perikope.browse.signals import Column
 from perikope.core.arrays import Floats, Integers, Mask
 from perikope.kernels.elements import without_overlap
 
+Unit = Literal["", "document", "section"]
+"""A unit of documents; see `Presentation.one_hit_per`."""
 Grouping = Literal["", "score", "fetch"]
 """How results are grouped by document; see `Presentation.group_by_document`."""
 
@@ -28,9 +30,15 @@ class Ranking:
     """Index of each result in the passage columns of `Matches`."""
     scores: Floats
     """Score of each result, aligned with `rows`."""
+    offset: int = 0
+    """Number of better results that were left out. The first result has the rank `offset + 1`."""
 
     def __len__(self) -> int:
         return int(self.rows.size)
+
+    def after(self, offset: int) -> Ranking:
+        """The ranking without its best `offset` results."""
+        return Ranking(self.rows[offset:], self.scores[offset:], self.offset + offset) if offset else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +56,11 @@ class Presentation:
     `score` orders documents by their best result. `fetch` orders them by fetch score ("relevant in context"). Empty
     means one list without groups.
     """
-    one_per: str = ""
+    one_document_per: str = ""
     """A metadata field. Among documents with the same value of this field, only the best-ranked one has results."""
+    one_hit_per: Unit = ""
+    """Whether only the best result of each document, or of each section, stays. The section of a result is the nearest
+    section that contains it. Empty means that all results stay."""
 
 
 FLAT = Presentation()
@@ -73,7 +84,7 @@ def rank(
     document ids. `matching_only` leaves out rows without a query term. `allowed` has one flag per row; rows whose flag
     is false are left out.
 
-    `group_of_document` applies `Presentation.one_per`. It has one number per candidate document: documents with the
+    `group_of_document` applies `Presentation.one_document_per`. It has one number per candidate: documents with the
     same value of the metadata field share a number, and documents without a value have a negative number.
     """
     values = score.values
@@ -127,6 +138,9 @@ def _present(
         group = group_of_document[document[order]]
         _, first, of_group = np.unique(group, return_index=True, return_inverse=True)
         order = order[(group < 0) | (document[order] == document[order][first][of_group])]
+    if presentation.one_hit_per:
+        unit = document if presentation.one_hit_per == "document" else matches.section_of_passage[rows]
+        order = order[first_of_group(unit[order])]
     return Ranking(rows[order][:k], values[order][:k])
 
 

@@ -18,10 +18,17 @@ from perikope import __version__
 from perikope.core.errors import PerikopeError
 
 FIRST = (
-    "index", "search", "explain", "locate", "run", "eval", "graph", "encode", "train", "learn", "tune", "experiment", "compact", "check",
+    "index", "search", "show", "info", "explain", "locate", "run", "eval", "graph", "encode", "train", "learn", "tune", "experiment",
+    "compact", "check",
 )  # fmt: skip
 """Commands in the order in which a new user needs them; `--help` lists the other commands after these, by name."""
 _SUFFIX = "_command"
+_COMPLETING = "_PERIKOPE_COMPLETE"
+"""The environment variable by which a shell asks click for completions."""
+_PATHS = ("INDEX", "FILE", "FOLDER", "PATH", "RUN", "QRELS", "TOPICS")
+"""Words in the metavars of parameters whose values are paths."""
+_LONG = 10_000
+"""More characters than the first sentence of any help text has."""
 
 
 @cache
@@ -41,11 +48,26 @@ class _LazyGroup(click.Group):
     def list_commands(self, context: click.Context) -> list[str]:
         return list(command_names())
 
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each command with the whole first sentence of its help, which click would cut to one line."""
+        commands = [(name, command) for name in self.list_commands(context) if (command := self.get_command(context, name)) is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(_LONG)) for name, command in commands])
+
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in command_names():
             return None
         command: click.Command = importlib.import_module(f"perikope.cli.{name}{_SUFFIX}").command
+        if _COMPLETING in os.environ:
+            _complete_paths(command)
         return command
+
+
+def _complete_paths(command: click.Command) -> None:
+    """Let a shell complete the paths of arguments and options, which are recognised by their metavars."""
+    for parameter in command.params:
+        if parameter.type is click.STRING and any(word in (parameter.metavar or "") for word in _PATHS):
+            parameter.type = click.Path(readable=False)
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from perikope.cli.output import printable, show_warning
+from perikope.cli.options import GroupedCommand
+from perikope.cli.output import printable, show_warning, table_lines
 
 if TYPE_CHECKING:
     from perikope.evaluation.measures import Evaluation, Measure
+    from perikope.evaluation.measures.effects import PairDifference
     from perikope.evaluation.measures.files import JudgementFile, RunFile
     from perikope.evaluation.measures.significance import Comparison
 
@@ -33,7 +37,15 @@ class _SignificanceTest:
         return f"letters: the runs that this run beats ({self.test}, {correction}, p <= {self.alpha:g})"
 
 
-@click.command(name="eval")
+_GROUPS = {
+    "Measures": ("measures", "only_run_queries", "index"),
+    "Files": ("qrels_format", "run_format"),
+    "Significance": ("test", "correction", "alpha", "seed"),
+    "Output": ("per_query", "as_json"),
+}
+
+
+@click.command(name="eval", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("qrels", metavar="QRELS")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
 @click.option(
@@ -67,7 +79,8 @@ class _SignificanceTest:
     default="none",
     show_default=True,
     type=click.Choice(["none", "t", "wilcoxon", "mannwhitney", "randomisation"]),
-    help="Two-tailed test of significance over the queries. Each run shows the letters of the runs that it beats.",
+    help="Two-tailed test of significance over the queries. Each run shows the letters of the runs that it beats. A table has the "
+    "difference of each pair of runs, its confidence interval, effect size and p-value.",
 )
 @click.option(
     "--correction",
@@ -76,8 +89,15 @@ class _SignificanceTest:
     type=click.Choice(["holm", "bonferroni", "bh", "none"]),
     help="Correction of p-values for the number of compared pairs of runs.",
 )
-@click.option("--alpha", default=0.05, show_default=True, type=float, metavar="P", help="Largest p-value of a significant difference.")
-@click.option("--seed", default=0, show_default=True, type=int, metavar="N", help="Seed of the randomisation test.")
+@click.option(
+    "--alpha",
+    default=0.05,
+    show_default=True,
+    type=float,
+    metavar="P",
+    help="Largest p-value of a significant difference. Confidence intervals have the level 1 - P.",
+)
+@click.option("--seed", default=0, show_default=True, type=int, metavar="N", help="Seed of the randomisation test and of the bootstrap.")
 @click.option("--per-query", is_flag=True, help="Print the values of each query too.")
 @click.option("--only-run-queries", is_flag=True, help="Average over the queries of the run instead of all judged queries.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines: one object per run.")
@@ -123,9 +143,10 @@ def command(
     wanted = requested or parse_measures("nDCG@10 AP" if judgements.form == "inex" else "nDCG@10 AP MAP(D)")
     evaluations = _evaluate(judgements, runs, run_format, wanted, only_run_queries)
     comparisons = _compare(evaluations, test)
+    pairs = _pairs(evaluations, test)
     if as_json:
         for path, evaluation in evaluations.items():
-            click.echo(json.dumps(_record(path, evaluation, comparisons, per_query)))
+            click.echo(json.dumps(_record(path, evaluation, comparisons, pairs, per_query)))
         return 0
     if len(runs) == 1 and comparisons:
         click.echo("warning: --test compares runs, and only one run was given", err=True)
@@ -133,6 +154,8 @@ def command(
     _table(evaluations, comparisons, per_query)
     if comparisons:
         click.echo(test.note)
+        for name, listed in pairs.items():
+            click.echo("\n".join(["", *_lines_of_pairs(name, listed, comparisons[name].labels, test)]))
     return 0
 
 
@@ -227,17 +250,56 @@ def _compare(evaluations: dict[str, Evaluation], significance: _SignificanceTest
     }
 
 
+def _pairs(evaluations: dict[str, Evaluation], significance: _SignificanceTest) -> dict[str, list[PairDifference]]:
+    """The differences of all pairs of runs, by name of the measure; empty if no test was chosen."""
+    from perikope.evaluation.measures.effects import differences
+
+    if significance.test == "none":
+        return {}
+    settings = asdict(significance)
+    return {
+        name: differences({path: evaluation.per_query[name] for path, evaluation in evaluations.items()}, **settings)
+        for name in _names(evaluations)
+    }
+
+
+def _lines_of_pairs(measure: str, pairs: list[PairDifference], labels: Mapping[str, str], test: _SignificanceTest) -> list[str]:
+    """A table of the differences of a measure, one line per pair of runs."""
+    from perikope.evaluation.measures.effects import EFFECTS
+
+    corrected = [] if test.correction == "none" else [f"p ({test.correction})"]
+    rows = [[measure, "difference", f"{100 * (1 - test.alpha):.4g}% interval", EFFECTS[test.test], "p", *corrected]]
+    for pair in pairs:
+        interval = "(one query)" if math.isnan(pair.low) else f"[{pair.low:+.4f}, {pair.high:+.4f}]"
+        values = [pair.p, pair.corrected_p][: 1 + len(corrected)]
+        row = [f"{labels[pair.one]} - {labels[pair.other]}", f"{pair.difference:+.4f}", interval, f"{pair.effect:+.3f}"]
+        rows.append([*row, *(f"{p:.3g}" for p in values)])
+    return table_lines(rows, right=range(1, 6))
+
+
+def _plain(pair: PairDifference) -> dict[str, float | None]:
+    """The numbers of a pair for JSON, which has neither infinity nor NaN."""
+    names = ("difference", "low", "high", "effect", "p", "corrected_p")
+    return {name: value if math.isfinite(value := getattr(pair, name)) else None for name in names}
+
+
 def _names(evaluations: dict[str, Evaluation]) -> list[str]:
     """The names of the measures, as the user wrote them."""
     return list(next(iter(evaluations.values())).mean)
 
 
-def _record(path: str, evaluation: Evaluation, comparisons: dict[str, Comparison], per_query: bool) -> dict[str, object]:
+def _record(
+    path: str, evaluation: Evaluation, comparisons: dict[str, Comparison], pairs: dict[str, list[PairDifference]], per_query: bool
+) -> dict[str, object]:
     record: dict[str, object] = {"run": path, "queries": len(evaluation.queries), "mean": dict(evaluation.mean)}
     if comparisons:
         record["beats"] = {name: list(comparison.beaten[path]) for name, comparison in comparisons.items()}
         record["p"] = {
             name: {other: p for (run, other), p in comparison.p.items() if run == path} for name, comparison in comparisons.items()
+        }
+        record["differences"] = {
+            name: {pair.other: _plain(pair) for both in listed for pair in (both, both.reversed()) if pair.one == path}
+            for name, listed in pairs.items()
         }
     if per_query:
         record["per_query"] = {name: dict(values) for name, values in evaluation.per_query.items()}

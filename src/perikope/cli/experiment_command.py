@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from perikope.cli.options import GroupedCommand
 from perikope.cli.output import count, printable
 
 if TYPE_CHECKING:
@@ -21,7 +22,16 @@ SHOWN = 20
 """Maximum number of problems that are printed."""
 
 
-@click.command(name="experiment")
+_GROUPS = {
+    "Data in place of those of the file": (
+        "index", "documents", "topics", "judgements", "training_topics", "training_judgements", "translate", "encoder",
+    ),
+    "Running": ("out", "resume", "workers", "device", "only_prepare"),
+    "Protocols": ("show", "list_protocols"),
+}  # fmt: skip
+
+
+@click.command(name="experiment", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("file", metavar="FILE.toml|PROTOCOL|FOLDER", required=False, default="")
 @click.option("--out", default="", metavar="FOLDER", help="Folder for the results.  [default: the path of the file without its suffix]")
 @click.option(

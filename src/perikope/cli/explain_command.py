@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     help="Write the influence of the query and of each of its words on the tokens of the document to this file, as a plot or as a table. "
     "Only prox, prox_h, prox_hw, and plm with unit=token have such curves.",
 )
-@search_options(without={"candidates", "k", *(name for name, option in OPTIONS.items() if option.group == PATENTS)})
+@search_options(without={"candidates", "k", "offset", *(name for name, option in OPTIONS.items() if option.group == PATENTS)})
 def command(index: str, query: str, passage: str, as_json: bool, plot: str, search: GivenSearch) -> int:
     """Explain the score of a passage for a query, step by step.
 

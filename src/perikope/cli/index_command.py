@@ -7,11 +7,17 @@ import time
 
 import click
 
-from perikope.cli.options import size_option
+from perikope.cli.options import GroupedCommand, size_option
 from perikope.cli.output import count, printable
 
+_GROUPS = {
+    "What to do": ("folder", "append", "replace", "sync", "delete", "duplicates"),
+    "How files are read": ("format", "language", "languages", "segment", "stemmer", "stopwords"),
+    "Resources": ("memory", "workers", "wait"),
+}
 
-@click.command(name="index")
+
+@click.command(name="index", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("paths", nargs=-1, metavar="[PATH…]")
 @click.option("--to", "folder", required=True, metavar="INDEX", help="Folder of the index; it is created if it does not exist.")
 @click.option("--append", is_flag=True, help="Add documents to an existing index.")

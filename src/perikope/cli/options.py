@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -182,16 +182,23 @@ def _loaded(recipe: str) -> Recipe | None:
 
 
 class GroupedCommand(click.Command):
-    """A command whose `--help` lists the options of a search by group."""
+    """A command whose `--help` lists options by group: those of the command, then those of a search."""
+
+    def __init__(self, *arguments: Any, groups: Mapping[str, Sequence[str]] | None = None, **more: Any) -> None:
+        """`groups` has the names of the command's own parameters by heading; other parameters come under "Options"."""
+        super().__init__(*arguments, **more)
+        self.groups = groups or {}
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options of this command only, then the options of a search, by group."""
-        records: dict[str, list[tuple[str, str]]] = {"Options": [], **{group: [] for group in GROUPS}}
+        """Write the options under the headings of their groups."""
+        heading_of = {name: heading for heading, names in self.groups.items() for name in names}
+        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*self.groups, "Options", *GROUPS)}
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context)
             if record is not None and not isinstance(parameter, click.Argument):
                 option = OPTIONS.get(parameter.name or "")
-                records[option.group if option is not None else "Options"].append(record)
+                heading = heading_of.get(parameter.name or "") or (option.group if option is not None else "Options")
+                records[heading].append(record)
         for heading, rows in records.items():
             if rows:
                 with formatter.section(heading):

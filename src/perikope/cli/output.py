@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -41,23 +41,36 @@ def marked(hit: Hit, width: int, full: bool) -> str:
     The lines of code are kept. Other text is wrapped to `width` columns.
     """
     first, last = (0, len(hit.text)) if full else excerpt(hit)
-    bold = bytearray(len(hit.text))
-    for start, end in hit.highlights:
-        bold[start:end] = b"\x01" * (end - start)
     if hit.tag == CODE:
-        return _lines_of_code(hit.text, bold, first, last)
+        return _lines_of_code(hit.text, _flags(len(hit.text), hit.highlights), first, last)
+    before, after = "… " if first else "", " …" if last < len(hit.text) else ""
+    words = [(max(start, first) - first, min(end, last) - first) for start, end in hit.highlights if start < last and end > first]
+    return bold_words(hit.text[first:last], words, lambda plain: _fill(before + plain + after, width), added=len(before.strip()))
+
+
+def bold_words(text: str, words: Iterable[tuple[int, int]], wrap: Callable[[str], str] = str, *, added: int = 0) -> str:
+    """Text without control characters, with some words in bold. `words` are pairs of start and end (exclusive).
+
+    `wrap` may change white space, and put `added` visible characters before the text.
+    """
     # One character at a time, so that each keeps its mark even if its neighbours are removed.
-    visible = [(character, mark) for at, mark in enumerate(bold[first:last], first) for character in printable(hit.text[at])]
+    visible = [(character, mark) for at, mark in enumerate(_flags(len(text), words)) for character in printable(text[at])]
     marks = [mark for character, mark in visible if not character.isspace()]
-    text = "".join(character for character, _ in visible)
-    wrapped = _fill(("… " if first else "") + text + (" …" if last < len(hit.text) else ""), width)
-    pieces, at = [], -1 if first else 0
+    pieces, at = [], -added
     # Wrapping changes only spaces, so the other characters keep their order.
-    for character in wrapped:
+    for character in wrap("".join(character for character, _ in visible)):
         seen = not character.isspace()
         pieces.append(click.style(character, bold=True) if seen and 0 <= at < len(marks) and marks[at] else character)
         at += seen
     return "".join(pieces).replace("\x1b[0m\x1b[1m", "")
+
+
+def _flags(length: int, words: Iterable[tuple[int, int]]) -> bytearray:
+    """One flag per character of a text: 1 inside the given words, else 0."""
+    flags = bytearray(length)
+    for start, end in words:
+        flags[start:end] = b"\x01" * (end - start)
+    return flags
 
 
 def _lines_of_code(text: str, bold: bytearray, first: int, last: int) -> str:
@@ -135,6 +148,33 @@ def count(number: int, noun: str) -> str:
     ('1 document', '2 documents')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def byte_count(size: int) -> str:
+    """A number of bytes for people.
+
+    >>> byte_count(0), byte_count(1500), byte_count(2_340_000)
+    ('0 bytes', '1.5 KB', '2.3 MB')
+    """
+    if size < 1000:
+        return count(size, "byte")
+    power = min(len(str(size)) - 1, 14) // 3
+    return f"{size / 1000**power:.1f} {'KMGT'[power - 1]}B"
+
+
+def table_lines(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+    """Rows of cells as lines, two spaces between the columns; the columns in `right` are aligned at the right.
+
+    >>> table_lines([["field", "values"], ["date", "7"]], right={1})
+    ['field  values', 'date        7']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(_aligned(row, widths, right)).rstrip() for row in rows]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> Iterator[str]:
+    for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        yield cell.rjust(width) if at in right else cell.ljust(width)
 
 
 def _fill(text: str, width: int) -> str:

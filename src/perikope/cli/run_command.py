@@ -20,7 +20,13 @@ NOTES = 10
 """Maximum number of notes about topics that are printed."""
 
 
-@click.command(name="run", cls=GroupedCommand)
+_GROUPS = {
+    "Topics": ("topic_format", "topic_field", "topic_language", "threads"),
+    "Output": ("out", "run_format", "run_tag", "document_ranking"),
+}
+
+
+@click.command(name="run", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.option("--out", required=True, metavar="RUN", help="Run file to write; .gz compresses it.")
@@ -42,7 +48,7 @@ NOTES = 10
 @threads_option
 @topic_options
 @document_ranking_option
-@search_options(k=1000, help={"k": "Number of passages per topic, or of documents with --document-ranking."})
+@search_options(without={"offset"}, k=1000, help={"k": "Number of passages per topic, or of documents with --document-ranking."})
 def command(
     index: str,
     topics: str,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from perikope.cli.options import GivenSearch, GroupedCommand, document_ranking_option, search_options
-from perikope.cli.output import count, printable, show, verbatim
-from perikope.core.numbers import number_in_print
+from perikope.cli.output import count, printable
+from perikope.cli.search_output import FILES, chosen_form, show_documents, show_facets, show_for_model, show_hits
 from perikope.search.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -19,13 +18,18 @@ if TYPE_CHECKING:
     from perikope.search.asking import Prepared
     from perikope.search.facade import Index
     from perikope.search.options import SearchOptions
-    from perikope.search.results import Results
 
 MAX_CLAIMS = 1 << 24
 """Maximum size of claims on standard input, in bytes."""
 
 
-@click.command(name="search", cls=GroupedCommand)
+_GROUPS = {
+    "A patent instead of a query": ("patent", "claims", "chosen"),
+    "Output": ("context", "full", "for_model", "document_ranking", "facets", "json", "csv", "xlsx", "ris", "out"),
+}
+
+
+@click.command(name="search", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("index", metavar="INDEX")
 @click.argument("query", metavar="[QUERY]", required=False)
 @click.option(
@@ -53,9 +57,30 @@ MAX_CLAIMS = 1 << 24
     metavar="BUDGET",
     help="Print the hits as one text of at most this number of words, with borders and sources, for a language model or a reader.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines: one object per hit.")
+@click.option("--json", "json", is_flag=True, help="Print JSON Lines: one object per result.")
+@click.option("--csv", "csv", is_flag=True, help="Print a table in CSV: one line per result.")
+@click.option("--xlsx", "xlsx", is_flag=True, help="Write a spreadsheet to --out FILE: one row per result. Needs the extra sheets.")
+@click.option("--ris", "ris", is_flag=True, help="Print RIS for a reference manager: one record per document, with its passages as notes.")
+@click.option(
+    "--out",
+    default="",
+    metavar="FILE",
+    help="Write the results to this file. If it ends in .csv, .xlsx, .ris or .jsonl, the form need not be given.",
+)
+@click.option(
+    "--facets",
+    multiple=True,
+    metavar="FIELD",
+    help="After the results, count the values of this metadata field in all candidate documents with a passage that may be a result. "
+    "May be given several times.",
+)
 @document_ranking_option
-@search_options(help={"k": "Number of passages to return, or of documents with --document-ranking."})
+@search_options(
+    help={
+        "k": "Number of passages to return, or of documents with --document-ranking.",
+        "offset": "Number of best results to leave out, to turn pages: --offset 10 begins with rank 11.",
+    }
+)
 def command(
     index: str,
     query: str | None,
@@ -63,10 +88,13 @@ def command(
     claims: str | None,
     chosen: tuple[str, ...],
     for_model: int | None,
-    as_json: bool,
+    out: str,
+    facets: tuple[str, ...],
     document_ranking: str,
     search: GivenSearch,
-    **display: bool,
+    context: bool,
+    full: bool,
+    **forms: bool,
 ) -> int:
     """Search an index and print the best passages.
 
@@ -79,34 +107,51 @@ def command(
       perikope search idx "magnetic coupling" --recipe albarede2021 -k 10
       perikope search idx "how does a magnetic coupling slip?" --for-model 2000
       perikope search idx "magnetic coupling" --document-ranking maxp
+      perikope search idx "magnetic coupling" -k 100 --one-per document --out results.csv
+      perikope search idx "magnetic coupling" -k 10 --offset 10 --facets ipc
       perikope search idx --patent EP1000000A1 --one-per family
       perikope search idx --patent application.xml --no-date-limit
       perikope search idx --claims "A pump comprising a magnetic coupling"
     """
-    from perikope.core.errors import UsageError
     from perikope.search.facade import Index
 
+    form = _form(forms, out, document_ranking, for_model, facets)
     is_patent = _is_patent(query, patent, claims, chosen)
     if not is_patent:
         search.refuse_patent_options()
     opened = Index.open(index)
     topic = _topic(query, patent, claims, chosen, search.run)
-    if document_ranking and for_model is not None:
-        raise UsageError("--for-model prints passages, and --document-ranking ranks documents; leave one of them out")
     options = search.options
-    keywords = {**search.keywords, "k": 1} if document_ranking else search.keywords
+    keywords = {**search.keywords, "k": 1, "offset": 0} if document_ranking else search.keywords
     results = opened.search(topic, **keywords)
+    counts = {field: results.facets(field) for field in facets}
     for note in results.notes:
         click.echo(f"perikope: note: {printable(note)}", err=True)
     if document_ranking:
-        _show_documents(results.document_ranking(document_ranking, options.k), as_json)
+        show_documents(results.documents(document_ranking, options.k, offset=options.offset), form, out)
     elif for_model is not None:
-        _show_for_model(results, for_model, as_json)
+        show_for_model(results, for_model, form == "json")
     else:
-        _show_hits(results, as_json, **display)
+        show_hits(results, form, out, context=context, full=full)
+    if counts:
+        show_facets(counts, form == "json")
     if not len(results):
-        _tell_why_nothing(opened, topic, options, to_stderr=for_model is not None, quiet=as_json)
+        _tell_why_nothing(opened, topic, options, to_stderr=for_model is not None or form in FILES, quiet=form == "json")
     return 0
+
+
+def _form(forms: dict[str, bool], out: str, document_ranking: str, for_model: int | None, facets: tuple[str, ...]) -> str:
+    """The form of the output, see `chosen_form`. Raises `UsageError` for options that conflict."""
+    from perikope.core.errors import UsageError
+
+    form = chosen_form(forms, out)
+    if document_ranking and for_model is not None:
+        raise UsageError("--for-model prints passages, and --document-ranking ranks documents; leave one of them out")
+    if for_model is not None and (form in FILES or out):
+        raise UsageError("--for-model prints one text, not a table; leave out --for-model, or the form of the table")
+    if facets and (form in FILES or out):
+        raise UsageError("--facets prints counts after the results; leave out the form of a table, or use --json")
+    return form
 
 
 def _topic(query: str | None, patent: str | None, claims: str | None, chosen: tuple[str, ...], run: str) -> Topic:
@@ -115,31 +160,6 @@ def _topic(query: str | None, patent: str | None, claims: str | None, chosen: tu
 
     topic = Topic("", query or "", patent or "", _text(claims) if claims is not None else chosen)
     return replace(topic, options={"candidates": _candidates(run)}) if run else topic
-
-
-def _show_hits(results: Results, as_json: bool, *, context: bool, full: bool) -> None:
-    """Print one paragraph per hit or, with `as_json`, one JSON object per hit."""
-    if as_json:
-        for hit in results:
-            click.echo(json.dumps(hit.to_dict(), ensure_ascii=False))
-    elif len(results):
-        click.echo("\n\n".join(show(hit, context=context, full=full, language=results.of_several_languages) for hit in results))
-
-
-def _show_for_model(results: Results, words: int, as_json: bool) -> None:
-    """Print the hits as one text of at most `words` words."""
-    from dataclasses import asdict
-
-    text = results.context(words)
-    click.echo(json.dumps(asdict(text), ensure_ascii=False) if as_json else verbatim(text.text), nl=bool(text.text) or as_json)
-    if text.needed:
-        click.echo(f"perikope: note: no hit fits into {words} words; the best hit alone needs {text.needed}", err=True)
-
-
-def _show_documents(ranking: list[tuple[str, float]], as_json: bool) -> None:
-    for rank, (document, score) in enumerate(ranking, 1):
-        record = {"rank": rank, "score": score, "document": document}
-        click.echo(json.dumps(record, ensure_ascii=False) if as_json else f"{rank:>3}. {number_in_print(score)}  {printable(document)}")
 
 
 def _candidates(path: str) -> dict[str, float]:
@@ -179,6 +199,8 @@ def _why_nothing(index: Index, topic: Topic, options: SearchOptions, prepared: P
 
     if not len(index):
         return "the index is empty"
+    if options.offset and len(index.search(topic, options=options.updated({"k": 1, "offset": 0}))):
+        return f"there is no result after rank {options.offset}; use a smaller --offset"
     conditions = options.filter or options.ids is not None or options.shares_codes_with or prepared.filters
     if conditions and not count_documents(index.snapshot, options, prepared.filters):
         return "no document meets the conditions"

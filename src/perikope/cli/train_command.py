@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from perikope.cli.options import GroupedCommand
 from perikope.cli.output import count, printable
 from perikope.core.files import make_folder, replacing
 
@@ -33,7 +34,19 @@ _SECONDS = 60.0
 """Seconds between two progress lines if standard error is not a terminal."""
 
 
-@click.command(name="train")
+_GROUPS = {
+    "Data": ("folder", "also", "validation_topics", "validation_qrels"),
+    "Ranker": (
+        "encoder", "dimension", "heading_path", "variant", "layers", "residual", "dropout", "late_fusion", "relations", "neighbours_learn",
+    ),
+    "Examples": ("strategy", "negatives", "draws", "ranked_by", "in_batch"),
+    "Training": (
+        "epochs", "batch", "encoder_rate", "rate", "schedule", "frozen_layers", "measure", "patience", "keep", "seed", "device",
+    ),
+}  # fmt: skip
+
+
+@click.command(name="train", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")

@@ -36,7 +36,14 @@ class _Tuned:
         return sum(fold.score * fold.topics for fold in folds) / max(sum(fold.topics for fold in folds), 1)
 
 
-@click.command(name="tune", cls=GroupedCommand)
+_GROUPS = {
+    "Tuning": ("measure", "model", "method", "trials", "seed", "folds", "sweep", "workers"),
+    "Topics": ("topic_format", "topic_field", "topic_language"),
+    "Output": ("save", "plot", "show", "as_json"),
+}
+
+
+@click.command(name="tune", cls=GroupedCommand, groups=_GROUPS)
 @click.argument("index", metavar="INDEX")
 @click.argument("topics", metavar="TOPICS")
 @click.argument("qrels", metavar="QRELS")
@@ -77,7 +84,7 @@ class _Tuned:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all settings with their scores.")
 @topic_options
 @search_options(
-    without=("model",), k=1000, help={"k": "Number of passages per topic, or more if --measure ranks documents and needs more."}
+    without=("model", "offset"), k=1000, help={"k": "Number of passages per topic, or more if --measure ranks documents and needs more."}
 )
 def command(index: str, topics: str, qrels: str, search: GivenSearch, **options: Any) -> int:
     """Find the values of a model's parameters that rank topics best.

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from perikope.core.arrays import Integers
 from perikope.core.errors import unknown
 from perikope.fetch.filters import known_fields
 from perikope.index.reader import Snapshot
+
+STRUCTURE = ("document", "section")
+"""Words that name a unit of the documents, and not a metadata field of the same name."""
+
+
+def field_named(snapshot: Snapshot, name: str, others: Sequence[str] = ()) -> str:
+    """The metadata field that a user names: `family`, or `metadata.family` if the word has another meaning as well.
+
+    Raises `UsageError` if no document has the field. `others` are words that could have been meant as well.
+    """
+    known = known_fields(snapshot)
+    if name in known:
+        return name
+    if (plain := name.removeprefix("metadata.")) in known:
+        return plain
+    raise unknown("metadata field", plain, [*others, *known])
 
 
 def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
@@ -16,9 +35,26 @@ def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
     `documents` are document numbers in ascending order. Documents with several values are in one group only if all of
     their values are equal.
     """
-    if field not in (known := known_fields(snapshot)):
-        raise unknown("metadata field", field, known)
     values: list[list[bytes]] = [[] for _ in range(documents.size)]
+    for row, value in _values_of(snapshot, documents, field):
+        values[row].append(value)
+    numbers: dict[tuple[bytes, ...], int] = {}
+    # Keys are sorted by value, so each list of values is sorted too, and equal sets of values have equal lists.
+    return np.array([numbers.setdefault(tuple(some), len(numbers)) if some else -1 for some in values], np.int64)
+
+
+def count_values(snapshot: Snapshot, documents: Integers, field: str) -> dict[str, int]:
+    """The number of documents that have each value of a metadata field, most frequent first, then by value.
+
+    `documents` are document numbers in ascending order.
+    """
+    counts = Counter(value for _, value in _values_of(snapshot, documents, field))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {value.decode("utf-8", "replace"): count for value, count in ordered}
+
+
+def _values_of(snapshot: Snapshot, documents: Integers, field: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the values of a field: the index of the document in `documents`, and the value. Values are in order."""
     bounds = documents.searchsorted(snapshot.first_document)
     for i, segment in enumerate(snapshot.segments):
         local = documents[bounds[i] : bounds[i + 1]] - snapshot.first_document[i]
@@ -33,7 +69,4 @@ def groups_of(snapshot: Snapshot, documents: Integers, field: str) -> Integers:
         chosen = np.flatnonzero(row_of_document[of_keys] >= 0)
         key_of_chosen = keys.start + np.searchsorted(first - first[0], chosen, "right") - 1
         for row, key in zip(row_of_document[of_keys[chosen]].tolist(), key_of_chosen.tolist(), strict=True):
-            values[row].append(segment.facets.values[key])
-    numbers: dict[tuple[bytes, ...], int] = {}
-    # Keys are sorted by value, so each list of values is sorted too, and equal sets of values have equal lists.
-    return np.array([numbers.setdefault(tuple(some), len(numbers)) if some else -1 for some in values], np.int64)
+            yield row, segment.facets.values[key]

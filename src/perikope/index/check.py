@@ -13,7 +13,9 @@ from perikope.index import manifest as manifests
 from perikope.index.columns import ColumnFile
 from perikope.index.facets import FacetBuilder
 from perikope.index.manifest import Manifest
+from perikope.index.saved_tables import FOLDER as TABLES
 from perikope.index.segments import Segment
+from perikope.index.vector_stores import FOLDER as STORES
 from perikope.kernels.tokens import decode_tokens
 
 
@@ -48,7 +50,7 @@ def check(folder: Path) -> CheckReport:
 def _check(folder: Path, manifest: Manifest) -> CheckReport:
     problems: list[str] = []
     readable = total = 0
-    known = {manifests.FILE, LOCK_FILE, "tables", "neural"}
+    known = {manifests.FILE, LOCK_FILE, TABLES, STORES}
     for entry in manifest.segments:
         known |= {entry["file"], entry.get("deleted", {}).get("file", entry["file"])}
         deleted = entry.get("deleted", {}).get("documents", 0)

@@ -24,9 +24,10 @@ from perikope.core.errors import UsageError
 from perikope.core.parameters import Grid, Range
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
+from perikope.index.vector_stores import FOLDER, MANIFEST
 from perikope.neural.maxsim import max_sim, refined_max_sim
 from perikope.neural.stores.codebook import PackedVectors
-from perikope.neural.stores.store import CONTENT, FOLDER, MANIFEST, VECTORS, Kind, VectorStore, written_passages
+from perikope.neural.stores.store import CONTENT, VECTORS, Kind, VectorStore, written_passages
 from perikope.neural.threads import single_threaded
 
 if TYPE_CHECKING:

@@ -171,20 +171,21 @@ def similar_names(snapshot: Snapshot, text: str) -> str:
     """The names of documents that are most similar to a text, as the end of a message; empty if there are none."""
     number = parse_publication(text)
     wanted = number.written if number else text.strip()
-    near = difflib.get_close_matches(wanted, set(_alike(snapshot, wanted)), _SUGGESTED, 0.5)
+    near = difflib.get_close_matches(wanted, set(_alike(snapshot, wanted, number is not None)), _SUGGESTED, 0.5)
     return f"; similar names: {', '.join(near)}" if near else ""
 
 
-def _alike(snapshot: Snapshot, wanted: str) -> Iterator[str]:
+def _alike(snapshot: Snapshot, wanted: str, is_number: bool) -> Iterator[str]:
     """Yield names that may be similar to a text.
 
-    These are the publication numbers with the longest common prefix or, in segments without publication numbers, the
-    first ids.
+    These are the publication numbers with the longest common prefix. For a text that is no number, and in segments
+    without publication numbers, they are also the first ids.
     """
     for segment in snapshot.segments:
         keys = segment.facets.keys("publication")
-        if not keys:
+        if not keys or not is_number:
             yield from (segment.document_id(number) for number in range(min(segment.documents, _COMPARED)) if segment.alive[number])
+        if not keys:
             continue
         for length in range(len(wanted), -1, -1):
             alike = segment.facets.beginning(keys, wanted[:length].encode("utf-8", "surrogatepass"))

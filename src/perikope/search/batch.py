@@ -192,17 +192,17 @@ def search_topics(
     """
     followed = load_recipe(recipe) if recipe else None
     chosen = resolve_options(followed, given, options)
-    k = chosen.k
+    page = {"k": chosen.k, "offset": chosen.offset}
     in_common = _notes_in_common(index.snapshot, chosen)
     if on_note is not None:
         for note in in_common:
             on_note(note)
     if document_ranking:
-        chosen = chosen.updated({"k": 1})
+        chosen = chosen.updated({"k": 1, "offset": 0})
 
     def finish(prepared: Prepared, results: Results) -> tuple[list[Any], tuple[str, ...], str]:
         if document_ranking:
-            ranking: list[Any] = [(encode(id), score) for id, score in results.document_ranking(document_ranking, k)]
+            ranking: list[Any] = [(encode(id), score) for id, score in results.document_ranking(document_ranking, **page)]
         else:
             ranking = ranking_of(results)
         return ranking, prepared.notes, prepared.language

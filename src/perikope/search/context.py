@@ -98,7 +98,7 @@ def build_context(
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
     sources = _Sources(snapshot, matches)
     draft = _Draft(sources, budget, tokens)
-    rank_of = {row: rank for rank, row in enumerate(ranking.rows.tolist(), 1)}
+    rank_of = {row: rank for rank, row in enumerate(ranking.rows.tolist(), ranking.offset + 1)}
     for row, rank in rank_of.items():
         draft.add(row, rank)
     for distance in range(1, around + 1) if matches.units == "passages" else ():

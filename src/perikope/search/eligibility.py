@@ -11,7 +11,7 @@ from perikope.browse.languages import in_searched_languages
 from perikope.browse.matches import Matches
 from perikope.browse.models import Model
 from perikope.browse.models.content import fetch_score
-from perikope.browse.ranking import Presentation, Ranking, rank
+from perikope.browse.ranking import Presentation, Ranking, Unit, rank
 from perikope.browse.satisfaction import satisfied
 from perikope.browse.signals import Column
 from perikope.browse.structure import Units
@@ -20,15 +20,13 @@ from perikope.core.arrays import Integers, Mask
 from perikope.core.errors import UsageError, unknown
 from perikope.document.pieces import CODE
 from perikope.fetch.filters import known_parts, known_tags, passage_mask
-from perikope.fetch.groups import groups_of
+from perikope.fetch.groups import STRUCTURE, field_named, groups_of
 from perikope.index.reader import Snapshot
 from perikope.query.patent import PARTS
 from perikope.search.options import SearchOptions
 
 NO_WORDS = "fetch score of the document: no passage contains a word of the query"
 """The label of the score by which `by_documents` ranks."""
-NOTHING_TO_COMPARE = "fetch score of the document: the model gives all passages the same score, 0"
-"""The label of the score by which `told_apart` ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,8 @@ class Eligibility:
                 "tag and without_tag restrict passages, not elements; to restrict elements, write elements=['sec', 'p'] or --elements=sec,p"
             )
         element_tags = tags_of_elements(snapshot, options.elements) if isinstance(options.elements, tuple) else None
-        presentation = Presentation(options.no_overlap, options.group_by_document, options.one_per)
+        field, unit = _one_per(snapshot, options.one_per)
+        presentation = Presentation(options.no_overlap, options.group_by_document, field, unit)
         units: Units = "elements" if options.elements else "passages"
         must_match = options.must_match or options.across_passages
         across, keep = options.across_passages, options.keep_unmatched
@@ -91,8 +90,6 @@ class Eligibility:
         eligible = matching(matches, allowed) if unmatched == "no term" else allowed
         if not matches.term_of_occurrence.size:
             score, eligible = by_documents(matches, score, eligible)
-        elif unmatched != "score 0" and (model is None or not model.context_free):
-            score = told_apart(matches, score, eligible)
         if unmatched != "score 0" or self.keep_unmatched:
             return score, eligible
         above_zero = score.values != 0
@@ -107,11 +104,11 @@ class Eligibility:
         return rank(matches, score, k, id_rank, allowed=eligible, presentation=self.presentation, group_of_document=groups)
 
     def groups(self, matches: Matches) -> Integers | None:
-        """The group number of each candidate, if the option `one_per` is set; else None.
+        """The group number of each candidate, if the option `one_per` has a metadata field; else None.
 
         Only one document per group may have results.
         """
-        field = self.presentation.one_per
+        field = self.presentation.one_document_per
         return groups_of(self.snapshot, matches.number_of_document, field) if field else None
 
     def _allowed_by_structure(self, matches: Matches) -> Mask:
@@ -129,6 +126,16 @@ class Eligibility:
             passages = first + np.arange(rows.start, rows.stop) - row_bounds[candidate]
             allowed[rows] = passage_mask(segment, documents, passages, self.parts, self.tags)
         return allowed
+
+
+def _one_per(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[str, Unit]:
+    """The metadata field and the unit of the option `one_per`; either is empty if it is not given."""
+    fields = [field_named(snapshot, name, STRUCTURE) for name in names if name not in STRUCTURE]
+    if len(fields) > 1:
+        raise UsageError(f"one_per takes one metadata field, not {' and '.join(fields)}; leave out all but one")
+    # One result per document is also one per section.
+    unit: Unit = "document" if "document" in names else "section" if "section" in names else ""
+    return fields[0] if fields else "", unit
 
 
 def _passage_tags(snapshot: Snapshot, options: SearchOptions) -> frozenset[str] | None:
@@ -159,18 +166,6 @@ def by_documents(matches: Matches, score: Column, eligible: Mask | None) -> tupl
     first = np.zeros(matches.passages, bool)
     first[rows[np.unique(matches.document_of_passage[rows], return_index=True)[1]]] = True
     return fetch_score(matches).at(matches.document_of_passage).named(NO_WORDS), first
-
-
-def told_apart(matches: Matches, score: Column, eligible: Mask | None) -> Column:
-    """The score of a model that compares rows with each other, or the fetch score of the document if all scores are 0.
-
-    All scores are 0 if there is only one eligible row, or if all are equal. A result with score 0 would look like no
-    match.
-    """
-    values = score.values if eligible is None else score.values[eligible]
-    if values.any() or not values.size:
-        return score
-    return fetch_score(matches).at(matches.document_of_passage).named(NOTHING_TO_COMPARE)
 
 
 def matching(matches: Matches, allowed: Mask | None) -> Mask:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import replace
 
 from perikope.browse.languages import in_searched_languages, languages_of_rows
@@ -38,7 +39,10 @@ def find_span(snapshot: Snapshot, document: str, passage: str) -> tuple[Segment,
         first = int(segment["document.first_span"][local])
         return segment, local, segment.span_of("passage.span", local, segment.passages_of(local).start + ids.index(passage)) - first
     if is_element_path(passage):
-        return segment, local, DocumentOutline(segment, local).find(passage)
+        span = DocumentOutline(segment, local).find(passage)
+        if span < 0:
+            raise UsageError(f"document {segment.document_id(local)!r} has no element {passage!r}; check the path")
+        return segment, local, span
     raise _no_passage(segment.document_id(local), passage, ids)
 
 
@@ -110,7 +114,9 @@ def _passage_ids(segment: Segment, local: int) -> list[str]:
 
 
 def _no_passage(document: str, passage: str, ids: list[str]) -> UsageError:
-    return UsageError(f"document {document!r} has no passage {passage!r}; its passages are {_some(ids)}")
+    near = difflib.get_close_matches(passage, ids, n=1)
+    hint = f" did you mean {near[0]!r}?" if near else ""
+    return UsageError(f"document {document!r} has no passage {passage!r};{hint} its passages are {_some(ids)}")
 
 
 def _some(ids: list[str]) -> str:

@@ -16,6 +16,7 @@ from perikope.document.tree import Document, Place
 from perikope.fetch.filters import Filter
 from perikope.fetch.prior_art import PatentQuery
 from perikope.index.commit import DEFAULT_MEMORY, IndexWriter, create
+from perikope.index.info import IndexInfo, describe
 from perikope.index.reader import Snapshot
 from perikope.index.stored import stored_document
 from perikope.query.patent import Claims
@@ -143,6 +144,13 @@ class Index:
     def passages(self) -> int:
         """The number of passages in all documents."""
         return self.snapshot.totals.passages
+
+    def info(self) -> IndexInfo:
+        """What the index contains: languages, parts, metadata fields with examples, segments, stores, tables and sizes.
+
+        This reads the metadata values of all documents. `to_dict()` of the result makes plain values for JSON.
+        """
+        return describe(self.snapshot)
 
     @property
     def fingerprint(self) -> str:

@@ -33,6 +33,8 @@ class Hit:
     """The id of the document."""
     passage: str
     """The id of the passage within its document, or the path of the element."""
+    title: str
+    """The title of the document; empty if it has none."""
     path: tuple[str, ...]
     """The heading path: the titles from the document to the section of the hit."""
     text: str
@@ -82,6 +84,42 @@ class Hit:
         return hit_html(self)
 
 
+@dataclass(frozen=True, slots=True)
+class RankedDocument:
+    """A document, ranked by its passages."""
+
+    rank: int
+    """The rank of the document, from 1."""
+    score: float
+    """The score of the document; larger is better."""
+    document: str
+    """The id of the document."""
+    title: str
+    """The title of the document; empty if it has none."""
+    metadata: dict[str, Any]
+    """The metadata of the document."""
+    source: str
+    """The file that the document was read from, as the index names it; in an archive, `archive.zip/member.xml`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as a dictionary that can be written as JSON."""
+        return asdict(self)
+
+
+def read_document(snapshot: Snapshot, id: str, rank: int, score: float) -> RankedDocument:
+    """Read the title and metadata of a document from the index, as a result with this rank and score."""
+    segment, local = snapshot.locate(snapshot.find_document(id))
+    record = segment.record(local)
+    return RankedDocument(
+        rank=rank,
+        score=score,
+        document=id,
+        title=document_title(segment, local, segment.text(local)),
+        metadata=segment.metadata(local, record),
+        source=str(record.get("member") or segment.source(local)[0]),
+    )
+
+
 def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: float) -> Hit:
     """Read the passage or element of one row of the matches from the index, as a hit with this rank and score."""
     candidate = int(matches.document_of_passage[row])
@@ -107,9 +145,10 @@ def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: f
         score=score,
         document=segment.document_id(local),
         passage=_passage_id(segment, local, matches, row, candidate),
+        title=document_title(segment, local, text),
         path=tuple(titles_above(snapshot, matches, row, text)),
         text=text[characters],
-        highlights=tuple(_highlights(snapshot.analyzer, matches.query, text[characters], language)),
+        highlights=tuple(highlights_in(snapshot.analyzer, matches.query, text[characters], language)),
         part=segment.label("part", span),
         tag=segment.label("tag", span),
         language=language,
@@ -122,6 +161,12 @@ def read_hit(snapshot: Snapshot, matches: Matches, row: int, rank: int, score: f
         place=segment.places(local, record).get(span_in_document),
         citation=f"{metadata.get('publication', segment.document_id(local))} {citation}" if citation else "",
     )
+
+
+def document_title(segment: Segment, local: int, text: str) -> str:
+    """The title of a document (numbered in the segment); empty if it has none. `text` is the text of the document."""
+    title = segment.span_of("section.title_span", local, segment.sections_of(local).start)
+    return text[segment.characters(title)] if title >= 0 else ""
 
 
 def _passage_id(segment: Segment, local: int, matches: Matches, row: int, candidate: int) -> str:
@@ -150,7 +195,7 @@ def _around(segment: Segment, local: int, matches: Matches, row: int, candidate:
     return passages.start + before - 1, passages.start + after
 
 
-def _highlights(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
+def highlights_in(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each word of a text whose term is in the query."""
     query_terms = set(single_terms(query.terms))
     starts, ends = word_spans(text)

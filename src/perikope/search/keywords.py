@@ -129,6 +129,8 @@ class SearchKeywords(PatentKeywords, total=False):
     """
     k: int
     """Number of results to return."""
+    offset: int
+    """Number of best results to leave out before the first one that is returned, to turn pages."""
     elements: bool | str | Sequence[str]
     """
     Rank elements instead of passages: sections, lists, passages and whole documents, or only elements with these
@@ -146,5 +148,9 @@ class SearchKeywords(PatentKeywords, total=False):
     Group results by document. fetch: documents are in the order of their fetch scores. score: documents are in the
     order of their best results.
     """
-    one_per: str
-    """For each value of this metadata field, such as family, return results of the best document only."""
+    one_per: str | Sequence[str]
+    """
+    document or section: return only the best result of each document or section. A metadata field, such as family:
+    for each of its values, return results of the best document only. A field and document can be combined.
+    metadata.NAME is always a field.
+    """

@@ -182,6 +182,10 @@ class SearchOptions(Options):
     )  # fmt: skip
 
     k: int = option(10, Whole(Range(1)), "Number of results to return.", group=RESULTS, flag="-k", metavar="N", surfaces=[RECIPE])
+    offset: int = option(
+        0, Whole(Range(0)), "Number of best results to leave out before the first one that is returned, to turn pages.",
+        group=RESULTS, metavar="N",
+    )  # fmt: skip
     elements: bool | tuple[str, ...] = option(
         False, NamesOrAll(","),
         "Rank elements instead of passages: sections, lists, passages and whole documents, or only elements with these tags. "
@@ -201,9 +205,11 @@ class SearchOptions(Options):
         "score: documents are in the order of their best results.",
         together=True, group=RESULTS, metavar="[fetch|score]", surfaces=[RECIPE],
     )  # fmt: skip
-    one_per: str = option(
-        "", Text(), "For each value of this metadata field, such as family, return results of the best document only.",
-        together=True, group=RESULTS, metavar="FIELD", restricts=True, surfaces=[RECIPE],
+    one_per: tuple[str, ...] = option(
+        (), Names(),
+        "document or section: return only the best result of each document or section. A metadata field, such as family: for each of its "
+        "values, return results of the best document only. A field and document can be combined. metadata.NAME is always a field.",
+        together=True, group=RESULTS, metavar="document|section|FIELD", restricts=True, surfaces=[RECIPE],
     )  # fmt: skip
 
     fetch_words: int | Literal["all"] = option(

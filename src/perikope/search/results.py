@@ -17,12 +17,13 @@ from perikope.core.arrays import Array, Integers, Mask
 from perikope.core.errors import UsageError
 from perikope.core.names import split_name
 from perikope.document.tree import Place
+from perikope.fetch.groups import count_values, field_named
 from perikope.index.reader import Snapshot
 from perikope.query.language import has_several_languages
 from perikope.query.terms import Query
 from perikope.search import naming
 from perikope.search.context import AROUND, BUDGET, Context, TokenCounter, build_context, count_words
-from perikope.search.hits import Hit, read_hit
+from perikope.search.hits import Hit, RankedDocument, read_document, read_hit
 from perikope.search.suggestions import Suggestions, suggest
 from perikope.search.views import results_html, results_text
 
@@ -95,7 +96,8 @@ class Results(Sequence[Hit]):
         if not -len(self) <= number < len(self):
             raise IndexError(number)
         number %= len(self)
-        return read_hit(self._snapshot, self.matches, int(self.ranking.rows[number]), number + 1, float(self.ranking.scores[number]))
+        rank = self.ranking.offset + number + 1
+        return read_hit(self._snapshot, self.matches, int(self.ranking.rows[number]), rank, float(self.ranking.scores[number]))
 
     def __repr__(self) -> str:
         return results_text(self, self.notes)
@@ -153,25 +155,48 @@ class Results(Sequence[Hit]):
         columns: dict[str, Array] = {
             "document": np.array([document for document, _ in names], object),
             "passage": np.array([passage for _, passage in names], object),
-            "rank": np.arange(1, rows.size + 1),
+            "rank": self.ranking.offset + np.arange(1, rows.size + 1),
             "score": self.ranking.scores.copy(),
         }
         return columns | {f"signal_{name}" if name in columns else name: column.values[rows] for name, column in self._signals.items()}
 
-    def document_ranking(self, method: str = "maxp", k: int = 1000) -> list[tuple[str, float]]:
-        """Id and score of the best `k` documents, ranked by their passages; see `perikope.browse.document_ranking`."""
+    def document_ranking(self, method: str = "maxp", k: int = 1000, *, offset: int = 0) -> list[tuple[str, float]]:
+        """Id and score of the best `k` documents after `offset`, ranked by their passages.
+
+        See `perikope.browse.document_ranking`.
+        """
         if not self.is_complete:
             raise UsageError(
                 "documents cannot be ranked by their passages if all documents are searched; set documents (--documents) to a number"
             )
         groups = self.group_of_document
-        most = k if groups is None else max(k, self.matches.documents)
+        most = offset + k if groups is None else self.matches.documents
         best = rank_documents(self.matches, self.score, parse_method(method), most, eligible=self.eligible)
         rows = slice(None) if groups is None else first_of_group(groups[best.documents])
         numbers, scores = self.matches.number_of_document[best.documents[rows]], best.scores[rows]
-        return [
-            (self._snapshot.document_id(number), score) for number, score in zip(numbers.tolist()[:k], scores.tolist()[:k], strict=True)
-        ]
+        page = zip(numbers[offset : offset + k].tolist(), scores[offset : offset + k].tolist(), strict=True)
+        return [(self._snapshot.document_id(number), score) for number, score in page]
+
+    def documents(self, method: str = "maxp", k: int = 10, *, offset: int = 0) -> list[RankedDocument]:
+        """The best `k` documents after `offset`, ranked by their passages, with title and metadata.
+
+        See `perikope.browse.document_ranking`.
+        """
+        ranking = self.document_ranking(method, k, offset=offset)
+        return [read_document(self._snapshot, id, rank, score) for rank, (id, score) in enumerate(ranking, offset + 1)]
+
+    def facets(self, field: str) -> dict[str, int]:
+        """The number of candidate documents that have each value of a metadata field, most frequent first.
+
+        Counted are all documents that have a passage that may be a result, not only those of the returned hits: the
+        documents that `document_ranking` ranks. `one_per` has no influence. A document with several values counts once
+        for each. Values with equal counts are in alphabetical order.
+        """
+        if not self.is_complete:
+            raise UsageError("values cannot be counted if all documents are searched in batches; set documents (--documents) to a number")
+        rows = np.arange(self.matches.passages) if self.eligible is None else np.flatnonzero(self.eligible)
+        candidates = np.unique(self.matches.document_of_passage[rows])
+        return count_values(self._snapshot, self.matches.number_of_document[candidates], field_named(self._snapshot, field))
 
     def context(self, budget: int = BUDGET, *, tokens: TokenCounter = count_words, around: int = AROUND) -> Context:
         """The hits as one text for a reader or a language model, of at most `budget` tokens.

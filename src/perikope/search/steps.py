@@ -43,6 +43,11 @@ from perikope.search.options import OPTIONS, SearchOptions
 from perikope.search.recipes import Recipe, RecipeWarning
 from perikope.search.results import Results
 
+NOTHING_TO_COMPARE = (
+    "all scores are 0, because scores of this model compare passages with each other, and there is only one passage or all are equal; "
+    "model bm25 scores each passage alone"
+)
+"""The note on results of a contextual model that all score 0."""
 _AT_ONCE = 1 << 21
 """The approximate number of tokens per batch of documents when all documents are searched."""
 
@@ -137,18 +142,33 @@ class Search:
         return self._join(fetched.query.expanded(expansion), fetched.candidates)
 
     def rank(self, matches: Matches, model: Model | None = None) -> RankedMatches:
-        """Score the rows with a model, and rank the best `k` of them. The default is the model of the options."""
-        chosen = model or self.model
+        """Score the rows with a model, and rank the best `k` of them after `offset`.
+
+        The default is the model of the options.
+        """
+        ranked = self._rank(matches, model or self.model)
+        return replace(ranked, ranking=ranked.ranking.after(self.options.offset))
+
+    def _rank(self, matches: Matches, chosen: Model) -> RankedMatches:
+        """Score the rows with a model, and rank all results up to the last one that is returned."""
         signals = chosen.signals(matches)
         score, eligible = self.results_by(matches, chosen, chosen.combine(signals))
         groups = self.eligibility.groups(matches)
-        return RankedMatches(signals, score, eligible, groups, self.eligibility.rank(matches, score, self.options.k, eligible, groups))
+        return RankedMatches(signals, score, eligible, groups, self.eligibility.rank(matches, score, self._depth, eligible, groups))
+
+    @property
+    def _depth(self) -> int:
+        """The rank of the last result that is returned."""
+        return self.options.offset + self.options.k
 
     def results(self, prepared: Prepared, matches: Matches, ranked: RankedMatches, *, complete: bool = True) -> Results:
         """The hits of a ranking. Their texts are read from the index when a hit is used."""
+        is_relative = self.model.unmatched != "score 0" and not self.model.context_free
+        equal = is_relative and len(ranked.ranking) > 0 and not ranked.ranking.scores.any()
         return Results(
             self.snapshot, matches, ranked.signals, ranked.score, ranked.ranking, ranked.eligible, ranked.groups,
-            is_complete=complete, notes=prepared.all_notes, queries=prepared.queries,
+            is_complete=complete, notes=(*prepared.all_notes, NOTHING_TO_COMPARE) if equal else prepared.all_notes,
+            queries=prepared.queries,
         )  # fmt: skip
 
     def run(self, prepared: Prepared) -> Results:
@@ -195,12 +215,12 @@ class Search:
 
     def _run_on_all(self, prepared: Prepared) -> Results:
         """Search all documents in batches, and return the best passages."""
-        query, k = prepared.scoring, self.options.k
+        query, k = prepared.scoring, self._depth
         fetched = np.sort(self.fetching(prepared).documents(query, self.most).documents)
         best: list[tuple[Integers, Floats]] = []
         for batch in self._batches(fetched):
             matches = self._join(query, Candidates(batch, np.zeros(batch.size)))
-            ranking = self.rank(matches).ranking
+            ranking = self._rank(matches, self.model).ranking
             best.append((matches.number_of_document[matches.document_of_passage[ranking.rows]], ranking.scores))
         documents, scores = (np.concatenate(column) for column in zip(*best, strict=True))
         if scores.size > k:

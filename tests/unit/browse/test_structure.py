@@ -100,7 +100,7 @@ def test_explaining_what_is_no_element(index):
 
 def test_models_of_single_units_score_elements(index):
     for model in ("bm25", "lm", "pl2", "psg", "psg_doc", "plm", "qsf_v", "qsf_v_title", "prox", "prox_h"):
-        results = index.search("rotor pump", model=model, elements=True, k=100)
+        results = index.search("rotor pump", model=model, elements=True, k=100, keep_unmatched=True)
         assert len(results) == len(PATHS)
 
 

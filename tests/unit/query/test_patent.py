@@ -156,7 +156,7 @@ def test_a_deleted_document_is_not_found():
         ("EP1000000B9", "these publications of EP1000000: EP-1000000-A1, EP-1000000-B1"),
         ("ZZ99", "there is no ZZ99 in [^;]*$"),
         ("missing.xml", "neither a file, nor a document"),
-        ("EP-1000000-A2.xml", "neither a file.*similar names: EP1000000A1"),
+        ("EP-1000000-A2.xml", "neither a file.*similar names: EP-1000000-A1"),
         ("", "is empty"),
         ("folder/missing.xml", "there is no such file"),
     ],

@@ -38,7 +38,8 @@ def test_the_papers_and_hybrid_are_there():
 
 def test_every_option_is_one_of_search():
     known = set(inspect.signature(Index.search).parameters)
-    assert {*options_on(RECIPE), *PER_QUERY} == known - {"self", "query", "recipe", "options"}
+    # A page belongs to one request, not to a recipe or a topic.
+    assert {*options_on(RECIPE), *PER_QUERY, "offset"} == known - {"self", "query", "recipe", "options"}
 
 
 def test_every_value_can_be_used_and_says_where_it_comes_from(recipe):

@@ -64,13 +64,8 @@ def compare(
     With one query or without differences, p is 1. If all queries differ by the same amount, the variance of the t test
     is 0, and p is 0. `seed` is used by the randomisation test.
     """
-    if test not in TESTS:
-        raise unknown("test", test, TESTS)
-    if correction not in CORRECTIONS:
-        raise unknown("correction", correction, CORRECTIONS)
-    if not 0 < alpha < 1:
-        raise UsageError(f"alpha must be between 0 and 1, such as 0.05, not {alpha}")
-    columns = _columns(values, paired=test != "mannwhitney")
+    check_comparison(test, correction, alpha)
+    columns = columns_by_query(values, paired=test != "mannwhitney")
     pairs = list(combinations(columns, 2))
     raw = list(TESTS[test]([(columns[one], columns[other]) for one, other in pairs], seed))
     corrected = dict(zip(pairs, CORRECTIONS[correction](raw), strict=True))
@@ -83,10 +78,20 @@ def compare(
     return Comparison(p, beaten, labels, test, correction, alpha)
 
 
+def check_comparison(test: str, correction: str, alpha: float) -> None:
+    """Raise `UsageError` if there is no such test or correction, or if alpha is not between 0 and 1."""
+    if test not in TESTS:
+        raise unknown("test", test, TESTS)
+    if correction not in CORRECTIONS:
+        raise unknown("correction", correction, CORRECTIONS)
+    if not 0 < alpha < 1:
+        raise UsageError(f"alpha must be between 0 and 1, such as 0.05, not {alpha}")
+
+
 def check_test(test: str) -> None:
     """Raise an error if a test needs a package that is not installed. Call it before a long computation."""
     if test != "randomisation":
-        _scipy()
+        scipy_stats()
 
 
 def label(number: int) -> str:
@@ -100,7 +105,7 @@ def label(number: int) -> str:
     return chr(ord("A") + number - 26) if number < 52 else f"({number + 1})"
 
 
-def _columns(values: Mapping[str, Mapping[str, float]], paired: bool) -> dict[str, list[float]]:
+def columns_by_query(values: Mapping[str, Mapping[str, float]], paired: bool) -> dict[str, list[float]]:
     """The values of each system, sorted by query id, so that results do not depend on the order of files."""
     columns = {}
     queries: set[str] | None = None
@@ -128,7 +133,7 @@ Pairs = Sequence[tuple[Values, Values]]
 def _t(pairs: Pairs, seed: int) -> Iterator[float]:
     rows = [_differences(pair) for pair in pairs]
     varied = [row for row in rows if len(row) > 1 and max(row) - min(row) > ROUNDING]
-    tested = iter(_scipy().ttest_1samp(varied, 0.0, axis=1).pvalue.tolist() if varied else ())
+    tested = iter(scipy_stats().ttest_1samp(varied, 0.0, axis=1).pvalue.tolist() if varied else ())
     for row in rows:
         if len(row) > 1 and max(row) - min(row) > ROUNDING:
             yield next(tested)
@@ -140,14 +145,14 @@ def _wilcoxon(pairs: Pairs, seed: int) -> Iterator[float]:
     for differences in map(_differences, pairs):
         # Queries without a difference have no sign.
         moved = [_rounded(difference) for difference in differences if difference]
-        yield float(_scipy().wilcoxon(moved).pvalue) if moved else 1.0
+        yield float(scipy_stats().wilcoxon(moved).pvalue) if moved else 1.0
 
 
 def _mann_whitney(pairs: Pairs, seed: int) -> Iterator[float]:
     for one, other in pairs:
         columns = [_rounded(value) for value in one], [_rounded(value) for value in other]
         same = len({*columns[0], *columns[1]}) == 1
-        yield 1.0 if same else min(1.0, float(_scipy().mannwhitneyu(*columns, alternative="two-sided").pvalue))
+        yield 1.0 if same else min(1.0, float(scipy_stats().mannwhitneyu(*columns, alternative="two-sided").pvalue))
 
 
 def _randomisation(pairs: Pairs, seed: int) -> Iterator[float]:
@@ -219,7 +224,8 @@ def _rounded(value: float) -> float:
     return round(value, 12)
 
 
-def _scipy() -> Any:
+def scipy_stats() -> Any:
+    """The statistics of scipy, which the extra `eval` installs."""
     try:
         from scipy import stats
     except ImportError:

@@ -11,12 +11,13 @@ from typing import Any
 
 from perikope.core.errors import UsageError
 from perikope.index.reader import Snapshot
+from perikope.index.vector_stores import FOLDER, MANIFEST
 from perikope.neural.defaults import DEFAULT, DIMENSION
 from perikope.neural.encoder import SETTINGS
 from perikope.neural.models import POOLED_STORE, STORE_IN_CONTEXT, STORE_OF_TOKENS, encoder_folder
 from perikope.neural.saved import CONTEXT_SETTINGS, CONTEXT_WEIGHTS, RANKER, SavedRanker, load_ranker, save_ranker
 from perikope.neural.stores.codebook import Code
-from perikope.neural.stores.store import FOLDER, MANIFEST, VectorStore
+from perikope.neural.stores.store import VectorStore
 from perikope.neural.stores.update import DocumentEncoder, TextSource, update_store_from
 
 _MADE_OF = ("model*.safetensors", "config.json", "tokenizer.json", SETTINGS, CONTEXT_WEIGHTS, CONTEXT_SETTINGS, RANKER)

@@ -28,12 +28,10 @@ from perikope.core.errors import InputError, UsageError
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
 from perikope.index.segments import Segment
+from perikope.index.vector_stores import FOLDER, MANIFEST, store_names
 from perikope.neural.stores.codebook import CODES, LEVELS, MAKE_AGAIN, Codebook, CodedDocument, PackedVectors, damaged
 from perikope.neural.triples import passages_of, with_path
 
-FOLDER = "neural"
-"""Folder of the stores in an index."""
-MANIFEST = "store.json"
 ENCODER = "encoder"
 VERSION = 3
 Kind = Literal["tokens", "context", "pooled", "own"]
@@ -320,12 +318,6 @@ def check_stores(index: Path) -> tuple[int, list[str]]:
         problems += [f"{folder / file}: is damaged or missing" for file in wrong]
         problems += [f"{folder}: {MAKE_AGAIN}"] if wrong else []
     return len(names), problems
-
-
-def store_names(index: Path) -> list[str]:
-    """The names of the stores of an index, sorted."""
-    folder = index / FOLDER
-    return sorted(store.name for store in folder.iterdir() if (store / MANIFEST).is_file()) if folder.is_dir() else []
 
 
 def written_passages(snapshot: Snapshot, document: int, heading_path: bool) -> list[str]:

@@ -19,12 +19,11 @@ from perikope.core.errors import UsageError
 from perikope.core.locks import take_lock
 from perikope.index.reader import Snapshot
 from perikope.index.saved_tables import check_name
+from perikope.index.vector_stores import FOLDER, MANIFEST
 from perikope.neural.stores.codebook import Code, Codebook, damaged
 from perikope.neural.stores.store import (
     ENCODER,
-    FOLDER,
     KEY,
-    MANIFEST,
     VECTORS,
     VERSION,
     Kind,

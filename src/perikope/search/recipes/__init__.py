@@ -18,7 +18,7 @@ from perikope.core.configuration import SUFFIX, Location, Table, free_table, opt
 from perikope.core.errors import UsageError, unknown
 from perikope.core.options import declared, option
 from perikope.core.values import Notation, OneOf, Text
-from perikope.search.options import RECIPE, TOPIC, SearchOptions, options_on
+from perikope.search.options import OPTIONS, RECIPE, TOPIC, SearchOptions, options_on
 from perikope.text.analysis import STEMMERS
 
 PER_QUERY = tuple(name for name in options_on(TOPIC) if name not in options_on(RECIPE))
@@ -151,8 +151,9 @@ def parse_recipe(name: str, text: str, path: str) -> Recipe:
     """Parse a recipe from a text in TOML. Errors name the file (`path`), and the key that is unknown or wrong."""
     content, location = parse_toml(text, path), Location(path, "a recipe")
     for key in content["search"] if isinstance(content.get("search"), dict) else ():
-        if key in PER_QUERY:
-            raise location.inner("search").wrong(key, "belongs to one query, not to a recipe; give it with the query, or in a topic")
+        if key in OPTIONS and RECIPE not in OPTIONS[key].surfaces:
+            place = "with the query, or in a topic" if key in PER_QUERY else "with the query"
+            raise location.inner("search").wrong(key, f"belongs to one query, not to a recipe; give it {place}")
     keys = RecipeKeys.read(content, location)
     if "search" not in keys.given:
         raise location.error("has no table [search]; add one with the options of the recipe")

@@ -111,7 +111,7 @@ def test_logical_elements_bound_the_reach(index):
 
 def test_rescored_documents(index):
     """Documents are ordered by a mix of their fetch score and of the model's score of the whole document."""
-    options = {"model": "prox", "group_by_document": "fetch", "elements": ["article", "document"]}
+    options = {"model": "prox", "group_by_document": "fetch", "elements": ["article", "document"], "keep_unmatched": True}
     fetched = [hit.document for hit in index.search("magnet rotor", **options)]
     assert fetched == ["d2", "d1"]
     rescored = index.search("magnet rotor", rescore="prox", rescore_weight=1.0, **options)
