@@ -197,6 +197,7 @@ def _around(segment: Segment, local: int, matches: Matches, row: int, candidate:
 
 def highlights_in(analyzer: Analyzer, query: Query, text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each word of a text whose term is in the query."""
+    language = language_code(language)
     query_terms = set(single_terms(query.terms))
     starts, ends = word_spans(text)
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):

@@ -170,12 +170,15 @@ def test_a_word_that_the_language_lacks_is_searched_in_all():
 
 
 def test_a_note_says_which_language_was_searched(index):
-    assert index.search("Pumpe mit einer Kupplung").notes == ("searched in German; --language all searches en too",)
-    assert index.search("the rotor with a cover").notes == ("searched in English; --language all searches de and fr too",)
-    assert index.search("the cover of a housing").notes == (), "no other language has these words"
+    def notes(query, **options):
+        return [note for note in index.search(query, **options).notes if note.startswith("searched in")]
+
+    assert notes("Pumpe mit einer Kupplung") == ["searched in German; --language all searches en too"]
+    assert notes("the rotor with a cover") == ["searched in English; --language all searches de and fr too"]
+    assert notes("the cover of a housing") == [], "no other language has these words"
     for options in ({"language": "all"}, {"language": "en"}):
-        assert index.search(ENGLISH, **options).notes == ()
-    assert index.search("rotor").notes == ()
+        assert notes(ENGLISH, **options) == []
+    assert notes("rotor") == []
 
 
 # Statistics.
@@ -363,6 +366,6 @@ def test_the_command_prints_languages_where_there_are_several(index, capsys):
     alone = index_of([document("en", EN[0])])
     code, out, err = run(capsys, "search", alone.folder, ENGLISH)
     assert "[" not in out
-    assert not err
+    assert "searched in" not in err
     code, out, _ = run(capsys, "search", index.folder, "rotor", "--json", "--language", "fr")
     assert {json.loads(line)["language"] for line in out.splitlines()} == {"fr"}
